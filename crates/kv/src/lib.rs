@@ -49,6 +49,7 @@ mod read_set;
 mod reading;
 mod row_form;
 mod scan;
+mod short_spans;
 mod shown;
 mod span_map;
 mod spans;

@@ -57,6 +57,9 @@ impl Spans for Store {
     fn get_many(&self, request: &GetMany) -> KvResult<GotMany> {
         let at = self.time_of(request.at);
         let noting = request.notes && self.durable().open_at(at).is_some();
+        if !noting {
+            return self.stored().get_many(&request.keys, at);
+        }
         let values = Vec::with_capacity(request.keys.len());
         let mut out = GotMany { values, ..GotMany::default() };
         for key in &request.keys {
@@ -75,9 +78,7 @@ impl Spans for Store {
 
     fn scan_many(&self, request: &ScanMany) -> KvResult<ScannedMany> {
         let at = self.time_of(request.at);
-        let (view, work) = (None, Work::default());
-        let stored = self.stored();
-        let mut answer = Scanning { stored, request, at, view, rows: 0, bytes: 0, work };
+        let mut answer = Scanning::new(self.stored(), request, at);
         let mut parts = Vec::with_capacity(request.scans.len());
         let mut undurable = None;
         for scan in &request.scans {

@@ -356,7 +356,7 @@ impl State {
         self.held.get(key).is_some_and(|h| h.checked && h.mode.owns_writes())
     }
 
-    fn read_at(&self, mode: ReadMode) -> ReadAt {
+    pub(crate) fn read_at(&self, mode: ReadMode) -> ReadAt {
         match mode {
             ReadMode::Recorded | ReadMode::Unrecorded => ReadAt::Time(self.read_ts),
             ReadMode::Latest => ReadAt::Latest,

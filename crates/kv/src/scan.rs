@@ -484,7 +484,7 @@ impl TxnScan {
 
 /// What was read by handing out rows whose insides are jumped over: up to each of them. The segment
 /// begins behind the last one then; behind that, the last key that was read.
-fn jumped_over<'a>(
+pub(crate) fn jumped_over<'a>(
     segment: &mut KeySpan,
     keys: impl Iterator<Item = &'a [u8]>,
     jumps: impl Fn(&[u8]) -> bool,

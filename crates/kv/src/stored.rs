@@ -64,8 +64,7 @@ impl<'a> StoredKeys<'a> {
 
     /// Rows of spans, as of `at`, whatever the request says.
     pub fn scan_many(&self, request: &ScanMany, at: CommitTs) -> KvResult<ScannedMany> {
-        let (view, work) = (None, Work::default());
-        let mut answer = Scanning { stored: *self, request, at, view, rows: 0, bytes: 0, work };
+        let mut answer = Scanning::new(*self, request, at);
         let parts = request.scans.iter().map(|scan| answer.part(scan));
         let parts = parts.collect::<KvResult<Vec<SpanRows>>>()?;
         let work = Work { bytes: answer.bytes as u64, ..answer.work };
@@ -166,10 +165,31 @@ pub(crate) struct Scanning<'a> {
     pub(crate) request: &'a ScanMany,
     pub(crate) at: CommitTs,
     /// Made when it is first needed.
-    pub(crate) view: Option<View>,
-    pub(crate) rows: usize,
+    view: Option<View>,
+    /// Over all spans, if one scan can go from each to the next.
+    all: Option<KeySpan>,
+    /// That scan, between two spans.
+    scan: Option<Scan>,
+    /// The last rows that were found.
+    last: Arc<RowBatch>,
+    rows: usize,
     pub(crate) bytes: usize,
     pub(crate) work: Work,
+}
+
+/// Rows of one of many spans, as they usually are.
+const SHORT: usize = 8;
+
+/// The span over all that are asked for, if they come one behind the other and nobody is going to
+/// ask for the rest of one by a cursor: to go on from one to the next is less work than to begin.
+fn all_in_order(request: &ScanMany) -> Option<KeySpan> {
+    let (scans, reverse) = (&request.scans, request.reverse);
+    let (first, last) = (&scans.first()?.span, &scans.last()?.span);
+    let alone = |scan: &SpanScan| scan.more || scan.cursor.is_some();
+    let in_order = |pair: &[SpanScan]| pair[0].span.end <= pair[1].span.start;
+    let in_turn = scans.len() > 1 && !reverse && !scans.iter().any(alone);
+    (in_turn && scans.windows(2).all(in_order))
+        .then(|| KeySpan::new(first.start.clone(), last.end.clone()))
 }
 
 /// What a scan has looked at.
@@ -191,7 +211,13 @@ const LEAPS: usize = 64;
 /// The first rows are leapt from, whatever lies in them: who wants few of them does not pay for it.
 const FIRST_LEAPS: usize = 3;
 
-impl Scanning<'_> {
+impl<'a> Scanning<'a> {
+    pub(crate) fn new(stored: StoredKeys<'a>, request: &'a ScanMany, at: CommitTs) -> Self {
+        let (view, scan, last) = (None, None, Arc::default());
+        let (all, work) = (all_in_order(request), Work::default());
+        Scanning { stored, request, at, view, all, scan, last, rows: 0, bytes: 0, work }
+    }
+
     pub(crate) fn part(&mut self, asked: &SpanScan) -> KvResult<SpanRows> {
         let request = self.request;
         let most = asked.rows.min(request.rows.saturating_sub(self.rows));
@@ -206,7 +232,11 @@ impl Scanning<'_> {
         let before = work_of(scan.stats());
         // Blocks are kept by whoever reads on and on, not by many small answers.
         let keeps = request.scans.len() == 1 && asked.more;
-        let mut rows = if keeps { RowBatch::new() } else { RowBatch::copying() };
+        let mut rows = match (keeps, &self.all) {
+            (true, _) => RowBatch::new(),
+            (false, Some(_)) => RowBatch::copying_like(&self.last),
+            (false, None) => RowBatch::copying(),
+        };
         let bytes = request.bytes - self.bytes;
         let mut from = None;
         let is_full = match &request.jump {
@@ -237,11 +267,20 @@ impl Scanning<'_> {
         };
         let rest = rest.filter(|rest| !rest.is_empty());
         let kept = rest.as_ref().filter(|_| asked.more).zip(self.stored.cursors);
-        let cursor = kept.map(|(rest, cursors)| {
-            let rest = rest.clone();
-            cursors.keep(Cursor { scan, at: self.at, rest })
-        });
-        Ok(SpanRows { rows: Arc::new(rows), rest, cursor })
+        let cursor = match kept {
+            Some((rest, cursors)) => {
+                Some(cursors.keep(Cursor { scan, at: self.at, rest: rest.clone() }))
+            }
+            None => {
+                self.scan = self.all.is_some().then_some(scan);
+                None
+            }
+        };
+        let rows = Arc::new(rows);
+        if !rows.is_empty() {
+            self.last = rows.clone();
+        }
+        Ok(SpanRows { rows, rest, cursor })
     }
 
     /// Rows up to `most` or `bytes` without what lies inside of those that are jumped over; `past`
@@ -317,6 +356,14 @@ impl Scanning<'_> {
     /// The engine's scan at the place where the span begins.
     fn open(&mut self, asked: &SpanScan, most: usize) -> KvResult<Scan> {
         let request = self.request;
+        if let Some(all) = self.all.clone() {
+            let mut scan = match self.scan.take() {
+                Some(scan) => scan,
+                None => self.new_scan(all, Some(SHORT))?,
+            };
+            scan.go_on_with(asked.span.clone(), most);
+            return Ok(scan);
+        }
         let known = asked.cursor.zip(self.stored.cursors).and_then(|(number, cursors)| {
             cursors.take(number, &asked.span, self.at, request.reverse)
         });
@@ -326,16 +373,16 @@ impl Scanning<'_> {
             }
             return Ok(cursor.scan);
         }
-        let options = braid_lsm::ScanOptions {
-            reverse: request.reverse,
-            classes: request.classes,
-            limit: (!asked.more).then_some(most),
-            ..Default::default()
-        };
+        self.new_scan(asked.span.clone(), (!asked.more).then_some(most))
+    }
+
+    fn new_scan(&mut self, span: KeySpan, limit: Option<usize>) -> KvResult<Scan> {
+        let ScanMany { reverse, classes, .. } = *self.request;
+        let options = braid_lsm::ScanOptions { reverse, classes, limit, ..Default::default() };
         let view = match &self.view {
             Some(view) => view,
             None => self.view.insert(self.stored.engine.view(self.at)?),
         };
-        Ok(view.scan(asked.span.clone(), options)?)
+        Ok(view.scan(span, options)?)
     }
 }

@@ -29,6 +29,7 @@ mod join_order;
 pub mod memory;
 mod planning;
 pub mod run;
+mod shared_parts;
 mod side_by_side;
 mod sorted_joins;
 pub mod system;

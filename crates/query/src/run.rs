@@ -44,6 +44,7 @@ use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
+use crate::shared_parts::{PartPlanner, linked, shared};
 use crate::sorted_joins::refused;
 
 /// Wakes a parked thread.
@@ -114,6 +115,7 @@ fn new_planner(way: Way) -> Arc<SessionState> {
     options.optimizer.hash_join_inlist_pushdown_max_size = 256 << 10;
     let state = SessionStateBuilder::new()
         .with_config(config)
+        .with_query_planner(Arc::new(PartPlanner))
         .with_optimizer_rules(rules())
         .with_physical_optimizer_rules(physical_rules(way.sorted_joins, threads))
         .build();
@@ -189,19 +191,20 @@ pub(crate) fn physical_at(
     let state = planner_for(way);
     stopping_at(cancel, || {
         let optimized = bind_constants(optimized, place)?;
-        drive(state.query_planner().create_physical_plan(&optimized, state.as_ref()))
+        linked(drive(state.query_planner().create_physical_plan(&optimized, state.as_ref()))?)
     })
     .map_err(from_df)
 }
 
-/// An optimized plan with its joins in order.
+/// An optimized plan with its joins in order, and what occurs twice in it marked.
 fn ordered(plan: LogicalPlan, state: &SessionState) -> datafusion::common::Result<LogicalPlan> {
     let ordered = join_order::ordered(plan)?;
     if !ordered.transformed {
         return Ok(ordered.data);
     }
+    let shared = shared(ordered.data)?;
     // Other columns are wanted in between now.
-    rules_after_ordering().optimize(ordered.data, state, |_, _| {})
+    rules_after_ordering().optimize(shared.data, state, |_, _| {})
 }
 
 /// The operators of a plan as they were before anybody executed them.
@@ -209,7 +212,7 @@ fn ordered(plan: LogicalPlan, state: &SessionState) -> datafusion::common::Resul
 /// # Errors
 /// What DataFusion reports when it rebuilds a node.
 pub(crate) fn fresh_operators(plan: &Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    let fresh = reset_plan_states(plan.clone()).map_err(from_df)?;
+    let fresh = reset_plan_states(plan.clone()).and_then(linked).map_err(from_df)?;
     if !tells(&fresh) {
         return Ok(fresh);
     }

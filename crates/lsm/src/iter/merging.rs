@@ -31,7 +31,7 @@ use super::scan::{ScanPlan, ScanStats};
 use super::source::{ReadWork, Source};
 use super::stretch::Stretch;
 use crate::error::Result;
-use crate::key::{Kind, compare};
+use crate::key::{KeySpan, Kind, compare};
 use crate::range_tombstone::Cover;
 use crate::versions::SstMeta;
 
@@ -132,6 +132,8 @@ fn pass_one_run(
 pub(crate) struct MergeCursor {
     layers: Vec<Layer>,
     plan: Arc<ScanPlan>,
+    /// What of the plan's span is read now.
+    span: KeySpan,
     backward: bool,
     /// Number of layers that are not parked.
     active: usize,
@@ -156,6 +158,7 @@ impl MergeCursor {
         let (done, backward) = (plan.span.is_empty(), plan.options.reverse);
         MergeCursor {
             layers,
+            span: plan.span.clone(),
             plan,
             backward,
             active: 0,
@@ -184,7 +187,7 @@ impl MergeCursor {
     }
 
     fn limit(&self) -> &[u8] {
-        if self.backward { &self.plan.span.start } else { &self.plan.span.end }
+        if self.backward { &self.span.start } else { &self.span.end }
     }
 
     /// Begins the slab at `at`, or behind it the first one that may not be empty.
@@ -277,11 +280,11 @@ impl MergeCursor {
         if self.backward {
             return Ok(None);
         }
-        let MergeCursor { layers, plan, stats, active, .. } = self;
+        let MergeCursor { layers, span, stats, active, .. } = self;
         let Some(cover) = layers[..*active].last().and_then(|layer| layer.cover.as_ref()) else {
             return Ok(None);
         };
-        let Some(until) = cover.until.as_ref().filter(|until| **until < plan.span.end) else {
+        let Some(until) = cover.until.as_ref().filter(|until| **until < span.end) else {
             return Ok(None);
         };
         let in_slab = |layer: &Layer| layer.source.key().is_some_and(|key| key < until.as_ref());
@@ -295,9 +298,9 @@ impl MergeCursor {
         let mut at = until.to_vec();
         let before = stats.tombstones_passed;
         let mut last = None;
-        let rows = rows_above(layers, &plan.span.end);
+        let rows = rows_above(layers, &span.end);
         loop {
-            let passed = pass_one_run(layers, &rows, &mut at, &plan.span.end, &mut last)?;
+            let passed = pass_one_run(layers, &rows, &mut at, &span.end, &mut last)?;
             stats.tombstones_passed += passed;
             if passed == 0 {
                 break;
@@ -402,8 +405,8 @@ impl MergeCursor {
             self.layers[i].source.advance()?;
         } else if !self.started {
             self.started = true;
-            let plan = self.plan.clone();
-            self.enter_by_seek(if self.backward { &plan.span.end } else { &plan.span.start })?;
+            let from = if self.backward { &self.span.end } else { &self.span.start };
+            self.enter_by_seek(&from.clone())?;
         }
         Ok(())
     }
@@ -466,8 +469,8 @@ impl MergeCursor {
         // The boundary of the slab lies within the span, if there is one.
         let boundary = match ending.as_ref().and_then(|cover| cover.until.as_ref()) {
             Some(end) if !self.beyond(end, self.limit()) => end,
-            _ if self.backward => &self.plan.span.start,
-            _ => &self.plan.span.end,
+            _ if self.backward => &self.span.start,
+            _ => &self.span.end,
         };
         let (before, rest) = self.layers.split_at_mut(winner);
         let (layer, behind) = rest.split_first_mut().expect("the winner is a layer");
@@ -580,7 +583,7 @@ impl MergeCursor {
             return Ok(());
         }
         // Never outside of the span, on either side.
-        let bound = to.clamp(&self.plan.span.start, &self.plan.span.end).to_vec();
+        let bound = to.clamp(&self.span.start, &self.span.end).to_vec();
         if let Some(i) = self.current.take() {
             let key = self.layers[i].source.key().expect("the current row has a key");
             // Going backward, `to` at or above the current key means "from here on".
@@ -599,6 +602,18 @@ impl MergeCursor {
             layer.in_place = false;
         }
         self.enter_by_seek(&bound)
+    }
+
+    /// Goes on with a part of the plan's span that lies ahead, forward. Layers that stand in or
+    /// behind it stay where they are.
+    pub(crate) fn go_on_with(&mut self, span: KeySpan) {
+        debug_assert!(!self.backward && self.plan.span.start <= span.start);
+        debug_assert!(span.end <= self.plan.span.end);
+        (self.current, self.started, self.done) = (None, false, span.is_empty());
+        self.span = span;
+        for layer in &mut self.layers {
+            layer.in_place = false;
+        }
     }
 
     /// Key of the current row.

@@ -60,6 +60,18 @@ impl RowBatch {
         RowBatch { copies: true, ..RowBatch::default() }
     }
 
+    /// As [`RowBatch::copying`], with room for somewhat more than another one has, and not for all
+    /// rows that it may get at most.
+    pub fn copying_like(other: &RowBatch) -> RowBatch {
+        const SPARE: usize = 2;
+        RowBatch {
+            keys: Vec::with_capacity(other.keys.len() * SPARE),
+            values: Vec::with_capacity(other.values.len() * SPARE),
+            rows: Vec::with_capacity((other.len() * SPARE).max(1)),
+            ..RowBatch::copying()
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()

@@ -175,6 +175,14 @@ impl Scan {
         self.cursor.seek(key)
     }
 
+    /// Goes on with a part of the scan's span, from its start to its end, up to this many rows:
+    /// many short spans in the order of their keys are read like that with one scan over all of
+    /// them. Each part begins at or behind the end of the one before. Forward only.
+    pub fn go_on_with(&mut self, part: KeySpan, limit: usize) {
+        self.left = limit;
+        self.cursor.go_on_with(part);
+    }
+
     /// What this scan has done so far.
     pub fn stats(&self) -> ScanStats {
         let mut stats = self.cursor.stats;

@@ -64,6 +64,11 @@ fn remaining(distinct: f64, rows: f64, share: f64) -> f64 {
     (distinct * (1.0 - (1.0 - share.min(1.0)).powf(rows / distinct))).max(1.0)
 }
 
+/// How many rows a plan gives, about.
+pub(crate) fn rows_expected(plan: &LogicalPlan) -> f64 {
+    estimate(plan).rows
+}
+
 /// The estimate of a plan.
 pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
     match plan {

@@ -20,5 +20,6 @@ mod search;
 mod share;
 mod sides;
 
+pub(crate) use estimate::rows_expected;
 pub(crate) use groups::ordered;
 pub(crate) use share::of_table as share_of_table;

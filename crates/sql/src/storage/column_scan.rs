@@ -11,13 +11,13 @@
 //! hundred rows.
 
 use braid_catalog::kv_error;
-use braid_kv::{ReadMode, Rows};
+use braid_kv::{ReadMode, RowBatch, Rows};
 use braid_types::SqlResult;
 use bytes::Bytes;
 
 use super::columns::{Column, Form, RowDecoder, StoredRows};
 use super::erased::Erased;
-use super::scan::{IndexScan, TableScan, WORTH_ASKING};
+use super::scan::{IndexScan, TableScan, WORTH_ASKING, stored_rows};
 
 /// So many rows of a span are decoded where they lie.
 const MANY: usize = 128;
@@ -45,8 +45,23 @@ impl Gathered {
         (0..rows.len()).for_each(|at| self.push(rows.key(at), rows.value(at)));
     }
 
+    fn extend_stored(&mut self, rows: &RowBatch) {
+        stored_rows(rows).for_each(|(key, value)| self.push(key, value));
+    }
+
     fn is_full(&self, most: usize) -> bool {
         self.count() >= most.min(TOGETHER) || self.bytes.len() >= TOGETHER_BYTES
+    }
+
+    /// Those that are wanted, by their number.
+    fn part(self, wanted: impl Fn(usize) -> bool) -> Gathered {
+        if (0..self.count()).all(&wanted) {
+            return self;
+        }
+        let mut part = Gathered::default();
+        let wanted = (0..self.count()).filter(|at| wanted(*at));
+        wanted.for_each(|at| part.push(self.key(at), self.value(at)));
+        part
     }
 
     fn start(&self, at: usize) -> usize {
@@ -88,6 +103,13 @@ impl TableScan {
     ) -> SqlResult<bool> {
         let mut together = Gathered::default();
         while !together.is_full(most) {
+            if self.open.is_none()
+                && let Some(found) = self.spans.together(most - together.count())?
+            {
+                found.iter().for_each(|rows| together.extend_stored(rows));
+                self.rows += found.iter().map(|rows| rows.len() as u64).sum::<u64>();
+                continue;
+            }
             let scan = match &mut self.open {
                 Some(scan) => scan,
                 None => match self.spans.open()? {
@@ -164,6 +186,34 @@ impl IndexScan {
         Ok(self.open.is_some())
     }
 
+    /// The next entries, about `most` of them, of as many spans as have few.
+    fn next_entries(&mut self, most: usize) -> SqlResult<Gathered> {
+        let mut entries = Gathered::default();
+        while !entries.is_full(most) {
+            if !self.gather_short(&mut entries, most)? {
+                if !self.open_entries()? {
+                    break;
+                }
+                let Some(scan) = &mut self.open else { break };
+                match scan.next_batch(most - entries.count()).map_err(kv_error)? {
+                    Some(rows) => entries.extend(&rows),
+                    None => self.open = None,
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Adds entries of short spans, if such come next.
+    fn gather_short(&mut self, entries: &mut Gathered, most: usize) -> SqlResult<bool> {
+        if self.open.is_some() {
+            return Ok(false);
+        }
+        let Some(found) = self.spans.together(most - entries.count())? else { return Ok(false) };
+        found.iter().for_each(|rows| entries.extend_stored(rows));
+        Ok(true)
+    }
+
     fn read_entries(
         &mut self,
         decoder: &mut RowDecoder,
@@ -172,7 +222,13 @@ impl IndexScan {
     ) -> SqlResult<bool> {
         let most = self.next_step(most);
         let mut together = Gathered::default();
-        while !together.is_full(most) && self.open_entries()? {
+        while !together.is_full(most) {
+            if self.gather_short(&mut together, most)? {
+                continue;
+            }
+            if !self.open_entries()? {
+                break;
+            }
             let Some(scan) = &mut self.open else { break };
             let Some(entries) = scan.next_batch(most - together.count()).map_err(kv_error)? else {
                 self.open = None;
@@ -226,36 +282,25 @@ impl IndexScan {
                 Some(value) => self.way.row(table, entries.key(at), (key, &value))?.is_some(),
             };
         }
-        let mut out = Gathered::default();
-        let living = (0..entries.count()).filter(|at| live[*at]);
-        living.for_each(|at| out.push(entries.key(at), entries.value(at)));
-        Ok(out)
+        Ok(entries.part(|at| live[at]))
     }
 
     /// Takes the next entries, of as many spans as have few, and reads their rows as they are
     /// stored; `None` at the end.
     fn rows_behind(&mut self, most: usize) -> SqlResult<Option<Vec<(Bytes, Bytes)>>> {
         let most = self.next_step(most);
-        let (mut entries, mut keys) = (Gathered::default(), Vec::new());
-        while keys.len() < most && self.open_entries()? {
-            let Some(scan) = &mut self.open else { break };
-            let Some(found) = scan.next_batch(most - keys.len()).map_err(kv_error)? else {
-                self.open = None;
-                continue;
-            };
-            let layout = &self.spans.layout;
-            let table = (&**layout, &layout.indexes[self.index]);
-            for at in 0..found.len() {
-                let entry = found.key(at);
-                if let Some(key) = self.way.row_key(table, entry, found.value(at))? {
-                    keys.push(key);
-                    entries.push(entry, &[]);
-                }
-            }
+        let entries = self.next_entries(most)?;
+        let layout = &self.spans.layout;
+        let table = (&**layout, &layout.indexes[self.index]);
+        let mut keys = Vec::with_capacity(entries.count());
+        for at in 0..entries.count() {
+            keys.push(self.way.row_key(table, entries.key(at), entries.value(at))?);
         }
-        if keys.is_empty() {
+        if entries.count() == 0 {
             return Ok(None);
         }
+        let entries = entries.part(|at| keys[at].is_some());
+        let keys: Vec<Bytes> = keys.into_iter().flatten().collect();
         let (txn, layout, mode) = (&self.spans.txn, &self.spans.layout, self.spans.options.mode);
         let table = (&**layout, &layout.indexes[self.index]);
         if keys.len() >= WORTH_ASKING {

@@ -49,20 +49,31 @@ impl Lookahead {
         self.asked -= 1;
         0
     }
+
+    /// How many to take now, at most.
+    fn take(&mut self, most: usize) -> usize {
+        self.asked = 0;
+        self.next(most, most)
+    }
 }
 
 /// Spans that are scanned one after the other.
 pub(super) struct Spans {
     pub(super) txn: Arc<Txn>,
     pub(super) layout: Arc<TableLayout>,
-    spans: std::vec::IntoIter<KeySpan>,
+    spans: VecDeque<KeySpan>,
     /// Scans of the spans before those, which were opened before they are needed.
     opened: VecDeque<TxnScan>,
     pub(super) options: ScanOptions,
     ahead: Lookahead,
     /// Rows that were stored in spans asked for ahead.
     pub(super) found: Vec<Arc<RowBatch>>,
+    /// The next span has many rows.
+    is_long: bool,
 }
+
+/// Rows of a span for which it is scanned by itself.
+const LONG: usize = 256;
 
 impl Spans {
     fn new(
@@ -74,9 +85,27 @@ impl Spans {
         if options.reverse {
             spans.reverse();
         }
-        let (spans, ahead) = (spans.into_iter(), Lookahead::new(1));
-        let (opened, found) = (VecDeque::new(), Vec::new());
-        Spans { txn, layout, spans, opened, options, ahead, found }
+        let (spans, ahead) = (VecDeque::from(spans), Lookahead::new(1));
+        let (opened, found, is_long) = (VecDeque::new(), Vec::new(), false);
+        Spans { txn, layout, spans, opened, options, ahead, found, is_long }
+    }
+
+    /// Rows of the spans that come next, about `most`, all of them in order; `None` if the next
+    /// one has to be scanned.
+    pub(super) fn together(&mut self, most: usize) -> SqlResult<Option<Vec<Arc<RowBatch>>>> {
+        let few = self.spans.len() < 2 || !self.opened.is_empty();
+        if few || self.is_long || !self.txn.reads_spans(&self.options) {
+            return Ok(None);
+        }
+        self.layout.used_by(&self.txn, self.options.mode)?;
+        let spans = self.ahead.take(self.spans.len());
+        let (before, rows) = (self.spans.len() - spans, most.max(LONG));
+        let found = self.txn.read_spans(&mut self.spans, &self.options, (spans, rows));
+        let found = found.map_err(kv_error)?;
+        // Something is left of the last one that has rows.
+        let cut = self.spans.len() > before;
+        self.is_long = cut && found.last().is_some_and(|rows| rows.len() >= LONG);
+        Ok(Some(found))
     }
 
     /// The scan of the next span.
@@ -89,14 +118,15 @@ impl Spans {
 
     /// Opens the scan of the next span that has none.
     fn open_next(&mut self) -> SqlResult<Option<TxnScan>> {
-        let waiting = self.spans.as_slice();
+        let waiting = &*self.spans.make_contiguous();
         let Some(span) = waiting.first().cloned() else { return Ok(None) };
         let ask = self.ahead.next(waiting.len(), self.txn.batch_max());
         if ask > 1 {
             let found = self.txn.scan_ahead(&waiting[..ask], &self.options).map_err(kv_error)?;
             self.found.extend(found);
         }
-        self.spans.next();
+        self.spans.pop_front();
+        self.is_long = false;
         self.layout.used_by(&self.txn, self.options.mode)?;
         self.txn.scan(span, self.options).map(Some).map_err(kv_error)
     }
