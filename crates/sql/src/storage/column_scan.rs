@@ -11,13 +11,13 @@
 //! hundred rows.
 
 use braid_catalog::kv_error;
-use braid_kv::{ReadMode, RowBatch, Rows};
+use braid_kv::{ReadMode, Rows};
 use braid_types::SqlResult;
 use bytes::Bytes;
 
 use super::columns::{Column, Form, RowDecoder, StoredRows};
 use super::erased::Erased;
-use super::scan::{IndexScan, TableScan, WORTH_ASKING, stored_rows};
+use super::scan::{IndexScan, Part, TableScan, WORTH_ASKING, stored_rows};
 
 /// So many rows of a span are decoded where they lie.
 const MANY: usize = 128;
@@ -45,8 +45,11 @@ impl Gathered {
         (0..rows.len()).for_each(|at| self.push(rows.key(at), rows.value(at)));
     }
 
-    fn extend_stored(&mut self, rows: &RowBatch) {
-        stored_rows(rows).for_each(|(key, value)| self.push(key, value));
+    fn extend_stored(&mut self, parts: &[Part]) {
+        for (rows, wanted) in parts {
+            let stored = stored_rows(rows).skip(wanted.start).take(wanted.len());
+            stored.for_each(|(key, value)| self.push(key, value));
+        }
     }
 
     fn is_full(&self, most: usize) -> bool {
@@ -106,8 +109,8 @@ impl TableScan {
             if self.open.is_none()
                 && let Some(found) = self.spans.together(most - together.count())?
             {
-                found.iter().for_each(|rows| together.extend_stored(rows));
-                self.rows += found.iter().map(|rows| rows.len() as u64).sum::<u64>();
+                together.extend_stored(&found);
+                self.rows += found.iter().map(|(_, rows)| rows.len() as u64).sum::<u64>();
                 continue;
             }
             let scan = match &mut self.open {
@@ -210,7 +213,7 @@ impl IndexScan {
             return Ok(false);
         }
         let Some(found) = self.spans.together(most - entries.count())? else { return Ok(false) };
-        found.iter().for_each(|rows| entries.extend_stored(rows));
+        entries.extend_stored(&found);
         Ok(true)
     }
 

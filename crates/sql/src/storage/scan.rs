@@ -10,6 +10,7 @@
 //! reads the rows that lie there.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
@@ -70,7 +71,13 @@ pub(super) struct Spans {
     pub(super) found: Vec<Arc<RowBatch>>,
     /// The next span has many rows.
     is_long: bool,
+    /// Rows that were read together and not taken yet, from this one of the first batch on.
+    surplus: VecDeque<Arc<RowBatch>>,
+    taken: usize,
 }
+
+/// Rows of a batch.
+pub(super) type Part = (Arc<RowBatch>, Range<usize>);
 
 /// Rows of a span for which it is scanned by itself.
 const LONG: usize = 256;
@@ -87,25 +94,49 @@ impl Spans {
         }
         let (spans, ahead) = (VecDeque::from(spans), Lookahead::new(1));
         let (opened, found, is_long) = (VecDeque::new(), Vec::new(), false);
-        Spans { txn, layout, spans, opened, options, ahead, found, is_long }
+        let (surplus, taken) = (VecDeque::new(), 0);
+        Spans { txn, layout, spans, opened, options, ahead, found, is_long, surplus, taken }
     }
 
-    /// Rows of the spans that come next, about `most`, all of them in order; `None` if the next
+    /// Rows of the spans that come next, at most so many, all of them in order; `None` if the next
     /// one has to be scanned.
-    pub(super) fn together(&mut self, most: usize) -> SqlResult<Option<Vec<Arc<RowBatch>>>> {
+    pub(super) fn together(&mut self, most: usize) -> SqlResult<Option<Vec<Part>>> {
+        if self.surplus.is_empty() && !self.read_together(most)? {
+            return Ok(None);
+        }
+        let (mut parts, mut left) = (Vec::new(), most);
+        while left > 0
+            && let Some(rows) = self.surplus.front()
+        {
+            let end = rows.len().min(self.taken + left);
+            parts.push((rows.clone(), self.taken..end));
+            left -= end - self.taken;
+            self.taken = end;
+            if end == rows.len() {
+                self.surplus.pop_front();
+                self.taken = 0;
+            }
+        }
+        Ok(Some(parts))
+    }
+
+    /// Reads rows of the spans that come next, about `most`; `false`: the next one has to be
+    /// scanned.
+    fn read_together(&mut self, most: usize) -> SqlResult<bool> {
         let few = self.spans.len() < 2 || !self.opened.is_empty();
         if few || self.is_long || !self.txn.reads_spans(&self.options) {
-            return Ok(None);
+            return Ok(false);
         }
         self.layout.used_by(&self.txn, self.options.mode)?;
         let spans = self.ahead.take(self.spans.len());
-        let (before, rows) = (self.spans.len() - spans, most.max(LONG));
-        let found = self.txn.read_spans(&mut self.spans, &self.options, (spans, rows));
+        let before = self.spans.len() - spans;
+        let found = self.txn.read_spans(&mut self.spans, &self.options, (spans, most));
         let found = found.map_err(kv_error)?;
         // Something is left of the last one that has rows.
         let cut = self.spans.len() > before;
-        self.is_long = cut && found.last().is_some_and(|rows| rows.len() >= LONG);
-        Ok(Some(found))
+        self.is_long = cut && found.last().is_some_and(|rows| rows.len() >= most.min(LONG));
+        self.surplus = found.into();
+        Ok(true)
     }
 
     /// The scan of the next span.
