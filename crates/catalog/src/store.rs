@@ -1,8 +1,8 @@
 //! Descriptors in the store: reading all of them, writing a difference, handing out ids.
 //!
 //! Each descriptor is one JSON value under its system key. The version key is written by every
-//! schema change ([`crate::publish`]): a cached catalog is current for a transaction exactly if it
-//! has the version that the transaction reads.
+//! schema change ([`mod@crate::publish`]): a cached catalog is current for a transaction exactly if
+//! it has the version that the transaction reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
