@@ -12,7 +12,7 @@
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
-//!   `sorted_joins`: when a hash join does not fit. `admission`: who runs when memory is short.
+//!   `distinct_groups`: `count(DISTINCT x)` in memory that is short. `sorted_joins`: when a hash join does not fit. `admission`: who runs when memory is short.
 //!
 //! DataFusion is named in this crate only.
 
@@ -21,6 +21,7 @@ pub mod arrow_form;
 mod bare_groups;
 mod bind;
 mod decorrelate;
+mod distinct_groups;
 pub mod engine;
 pub mod error;
 pub mod exec;

@@ -28,9 +28,11 @@ use datafusion::physical_optimizer::optimizer::{
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::bare_groups::BareGroups;
+use crate::distinct_groups::DistinctGroups;
 use crate::exec::in_order::UnionsInOrder;
 use crate::exec::project_set::ProjectSets;
 use crate::exec::stoppable::check;
+use crate::exec::windows::CountedWindows;
 use crate::sorted_joins::SortedJoins;
 
 /// Inner joins among which the optimizer looks for a good order.
@@ -69,7 +71,7 @@ pub(crate) fn rules() -> Vec<Rule> {
         let few_joins = rule.name() == "eliminate_cross_join";
         Arc::new(Watched { rule, few_joins })
     };
-    let own: [Rule; 1] = [Arc::new(BareGroups)];
+    let own: [Rule; 2] = [Arc::new(DistinctGroups), Arc::new(BareGroups)];
     Optimizer::new().rules.into_iter().chain(own).map(watched).collect()
 }
 
@@ -100,6 +102,7 @@ pub(crate) fn physical_rules(sorted_joins: bool, threads: usize) -> Vec<Physical
             rules.push(Arc::new(SortedJoins));
         }
     }
+    rules.push(Arc::new(CountedWindows));
     rules
 }
 

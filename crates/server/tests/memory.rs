@@ -100,6 +100,44 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
     talk.query("SELECT count(*) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a) ORDER BY a.v, b.a OFFSET 5) s");
     let said = talk.answer();
     assert!(said.contains("Row(79995)"), "sorting 40 MB in 8 MB spills: {said}");
+    // Sets of values are groups, which spill; sets in states are counted with what they point to.
+    for (sql, want) in [
+        ("SELECT count(DISTINCT w) FROM", "Row(80000)"),
+        ("SELECT sum(n) FROM (SELECT count(DISTINCT w) n FROM", "Row(80000)"),
+        ("SELECT count(DISTINCT w), sum(length(w)) FROM", "53200"),
+    ] {
+        let grouped = if sql.contains("sum(n)") { " GROUP BY x % 3) s" } else { "" };
+        talk.query(&format!(
+            "{sql} (SELECT a.v || '/' || g.x AS w, g.x FROM k a, generate_series(1, 20) g(x)) t{grouped}"
+        ));
+        let said = talk.answer();
+        assert!(said.contains(want), "{sql}: {said}");
+        wait_for_nothing_held(&server);
+    }
+    // Windows keep rows on disk, what their functions look at in memory, a partition at a time.
+    for (calls, want) in [
+        ("count(*) OVER () = 80000 AND sum(x) OVER () = 840000", "Row(80000)"),
+        ("count(*) OVER (PARTITION BY x % 2) = 40000", "Row(80000)"),
+        ("last_value(w) OVER (PARTITION BY w) = w", "Row(80000)"),
+        (
+            "last_value(x) OVER (ORDER BY x ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) = 20",
+            "",
+        ),
+        (
+            "last_value(w) OVER (ORDER BY w ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) > ''",
+            "out of memory: WindowAggExec",
+        ),
+        ("count(w) OVER (ORDER BY x % 2) > 0", "out of memory: BoundedWindowAggExec"),
+        ("row_number() OVER (ORDER BY w) > 0", "Row(80000)"),
+    ] {
+        talk.query(&format!(
+            "SELECT count(*) FROM (SELECT w, {calls} AS yes FROM (SELECT a.v || '/' || g.x AS w, g.x \
+             FROM k a, generate_series(1, 20) g(x)) t) s WHERE yes"
+        ));
+        let said = talk.answer();
+        assert!(said.contains(want), "{calls}: {said}");
+        wait_for_nothing_held(&server);
+    }
     talk.query("SET statement_mem = '16MB'");
     talk.answer();
     talk.query("SELECT count(*), max(y.a) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a)) x JOIN k y ON x.v = y.v");

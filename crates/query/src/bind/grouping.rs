@@ -143,6 +143,7 @@ impl Binder<'_> {
             args: types,
             ret: ret.clone(),
             distinct: given.distinct,
+            filtered: function.filter.is_some(),
             order,
             place: self.place.clone(),
         };
@@ -443,6 +444,7 @@ impl Binder<'_> {
             args: vec![ty.clone()],
             ret: ty.clone(),
             distinct: false,
+            filtered: false,
             order: Vec::new(),
             place: self.place.clone(),
         };

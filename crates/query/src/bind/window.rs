@@ -90,7 +90,10 @@ fn refuse_in_window(name: &str, function: &ast::Function, given: &Arguments<'_>)
         return Err(SqlError::unsupported(format!("OVER with the ordered-set aggregate {name}")));
     }
     if given.distinct {
-        return Err(SqlError::unsupported("DISTINCT in a window function"));
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "DISTINCT is not implemented for window functions",
+        ));
     }
     if !given.order.is_empty() {
         return Err(SqlError::unsupported("ORDER BY in the arguments of a window function"));

@@ -9,7 +9,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes};
+use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes, first_of_group};
 use braid_sql::general_query::row_memory;
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
@@ -53,6 +53,8 @@ pub struct Spec {
     pub ret: SqlType,
     /// DISTINCT.
     pub distinct: bool,
+    /// Whether the call has a FILTER. DataFusion applies it.
+    pub filtered: bool,
     /// ORDER BY keys and their types; they follow the arguments.
     pub order: Vec<(OrderKey, SqlType)>,
     /// For text forms of values.
@@ -105,6 +107,47 @@ pub(crate) fn depends_on_order(function: &AggregateUDF) -> bool {
         // Of equal values it does not matter which is first.
         Some(own) => own.spec.code.by_order && own.spec.name != FIRST,
         None => !function.order_sensitivity().is_insensitive(),
+    }
+}
+
+/// Whether the call of an aggregate has, or may have, a FILTER.
+pub(crate) fn is_filtered(function: &AggregateUDF) -> bool {
+    function.inner().downcast_ref::<SqlAggregate>().is_none_or(|own| own.spec.filtered)
+}
+
+/// How an aggregate can be told from its results of parts of a group.
+pub(crate) enum Parts {
+    /// By itself, of these results.
+    Itself,
+    /// As their sum.
+    Sum,
+    /// It takes each value once: by `all`, if the parts are groups of equal values of this type,
+    /// of which `first` keeps one.
+    Distinct { all: Arc<AggregateUDF>, first: Arc<AggregateUDF>, ty: SqlType },
+}
+
+/// See [`Parts`]; `None` for an aggregate that needs all of its group's rows, or shows their order.
+pub(crate) fn parts(function: &AggregateUDF) -> Option<Parts> {
+    let spec = &function.inner().downcast_ref::<SqlAggregate>()?.spec;
+    if !spec.order.is_empty() || sorts_distinct(spec) {
+        return None;
+    }
+    let like = |name: &str, code: AggregateCode, ret: &SqlType| {
+        let (args, place) = (spec.args.clone(), spec.place.clone());
+        let (name, ret) = (name.to_string(), ret.clone());
+        let order = Vec::new();
+        aggregate(Spec { code, name, args, ret, distinct: false, filtered: false, order, place })
+    };
+    let ty = spec.args.first()?;
+    match spec.name.as_str() {
+        _ if spec.distinct => (spec.args.len() == 1).then(|| Parts::Distinct {
+            all: like(&spec.name, spec.code.clone(), &spec.ret),
+            first: like(FIRST, first_of_group(), ty),
+            ty: ty.clone(),
+        }),
+        "count" => Some(Parts::Sum),
+        FIRST | "min" | "max" if *ty == spec.ret => Some(Parts::Itself),
+        _ => None,
     }
 }
 
@@ -237,7 +280,8 @@ impl Grouped {
 /// Whether the order of distinct values shows: they are then taken in their own order, as
 /// PostgreSQL does, which tells them apart by sorting.
 fn sorts_distinct(spec: &Spec) -> bool {
-    let rounds = spec.args.iter().any(|ty| matches!(ty, SqlType::Float4 | SqlType::Float8));
+    let floats = spec.args.iter().any(|ty| matches!(ty, SqlType::Float4 | SqlType::Float8));
+    let rounds = floats && spec.name != "count";
     spec.distinct && spec.order.is_empty() && (spec.code.by_order || rounds)
 }
 

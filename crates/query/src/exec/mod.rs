@@ -19,5 +19,6 @@ pub mod stoppable;
 pub mod subquery;
 pub mod table;
 pub(crate) mod vector;
+pub(crate) mod windows;
 
 pub(crate) use braid_sql::plan::facts;

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::Result;
 
-use super::fold::{Fold, Rows};
+use super::fold::{Fold, Rows, allocated};
 use crate::exec::vector::float_order;
 
 /// The fold for values of this carrier, if their equality is that of its bytes or numbers.
@@ -26,14 +26,12 @@ pub(super) fn fold(arg: &SqlType, carrier: &DataType) -> Option<Box<dyn Fold>> {
         | DataType::UInt32
         | DataType::Float32
         | DataType::Float64
-        | DataType::Decimal128(..) => Box::new(Distinct { met: Vec::<HashSet<i128>>::new() }),
-        DataType::Utf8 if arg.is_text_like() => {
-            Box::new(Distinct { met: Vec::<HashSet<Box<[u8]>>>::new() })
-        }
+        | DataType::Decimal128(..) => Box::new(Distinct::<i128>::new()),
+        DataType::Utf8 if arg.is_text_like() => Box::new(Distinct::<Box<[u8]>>::new()),
         DataType::Binary
             if matches!(arg, SqlType::Bytea | SqlType::Uuid) || OrderedKind::of(arg).is_some() =>
         {
-            Box::new(Distinct { met: Vec::<HashSet<Box<[u8]>>>::new() })
+            Box::new(Distinct::<Box<[u8]>>::new())
         }
         _ => return None,
     })
@@ -43,6 +41,9 @@ pub(super) fn fold(arg: &SqlType, carrier: &DataType) -> Option<Box<dyn Fold>> {
 trait Member: Sized + Eq + std::hash::Hash + std::fmt::Debug + Send + Sync + 'static {
     /// Calls `f` with each value that counts.
     fn each(array: &ArrayRef, rows: &Rows<'_>, f: impl FnMut(usize, Self)) -> Result<()>;
+
+    /// Bytes that it holds behind a pointer.
+    fn behind(&self) -> usize;
 
     /// Its bytes in a state.
     fn push(&self, out: &mut Vec<u8>);
@@ -82,6 +83,10 @@ impl Member for i128 {
         }
     }
 
+    fn behind(&self) -> usize {
+        0
+    }
+
     fn push(&self, out: &mut Vec<u8>) {
         out.extend(self.to_be_bytes());
     }
@@ -106,6 +111,10 @@ impl Member for Box<[u8]> {
         })
     }
 
+    fn behind(&self) -> usize {
+        allocated(self.len())
+    }
+
     fn push(&self, out: &mut Vec<u8>) {
         out.extend((self.len() as u32).to_be_bytes());
         out.extend(self.iter());
@@ -123,6 +132,21 @@ impl Member for Box<[u8]> {
 #[derive(Debug)]
 struct Distinct<M> {
     met: Vec<HashSet<M>>,
+    /// What the values hold behind pointers, together.
+    behind: usize,
+}
+
+impl<M: Member> Distinct<M> {
+    fn new() -> Distinct<M> {
+        Distinct { met: Vec::new(), behind: 0 }
+    }
+
+    fn insert(&mut self, group: usize, value: M) {
+        let behind = value.behind();
+        if self.met[group].insert(value) {
+            self.behind += behind;
+        }
+    }
 }
 
 impl<M: Member> Fold for Distinct<M> {
@@ -131,21 +155,17 @@ impl<M: Member> Fold for Distinct<M> {
     }
 
     fn update(&mut self, args: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
-        let met = &mut self.met;
-        M::each(&args[0], rows, |group, value| {
-            met[group].insert(value);
-        })
+        M::each(&args[0], rows, |group, value| self.insert(group, value))
     }
 
     fn merge(&mut self, states: &[ArrayRef], rows: &Rows<'_>) -> Result<()> {
         let Some(sets) = states.first().and_then(|a| a.as_binary_opt::<i32>()) else {
             return datafusion::common::internal_err!("a state of another type");
         };
-        let met = &mut self.met;
         rows.each(sets, |group, at| {
             let mut bytes = sets.value(at);
             while let Some(value) = M::take(&mut bytes) {
-                met[group].insert(value);
+                self.insert(group, value);
             }
             Ok(())
         })
@@ -169,13 +189,15 @@ impl<M: Member> Fold for Distinct<M> {
     }
 
     fn forget(&mut self, groups: usize) {
-        self.met.drain(..groups);
+        for value in self.met.drain(..groups).flatten() {
+            self.behind -= value.behind();
+        }
     }
 
     fn size(&self) -> usize {
-        // A set has a byte beside each place; of the values behind pointers a guess.
-        let member = size_of::<M>() + 1 + if size_of::<M>() == 16 { 16 } else { 0 };
+        // A set has a byte beside each place.
+        let member = size_of::<M>() + 1;
         let sets = self.met.capacity() * size_of::<HashSet<M>>();
-        sets + self.met.iter().map(|set| set.capacity() * member).sum::<usize>()
+        sets + self.met.iter().map(|set| set.capacity() * member).sum::<usize>() + self.behind
     }
 }

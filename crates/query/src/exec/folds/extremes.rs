@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::Result;
 
-use super::fold::{Fold, Rows, primitive, shows_packed};
+use super::fold::{Fold, Rows, allocated, primitive, shows_packed};
 use crate::arrow_form::{self, DECIMAL_NAN};
 use crate::exec::vector::float_order;
 
@@ -46,7 +46,7 @@ pub(super) fn fold(
         }),
         DataType::Utf8 if arg.is_text_like() => {
             let better = if greatest { Ordering::Greater } else { Ordering::Less };
-            Box::new(Texts { better: Some(better), kept: Vec::new() })
+            Box::new(Texts { better: Some(better), kept: Vec::new(), bytes: 0 })
         }
         _ => return None,
     })
@@ -80,8 +80,8 @@ pub(super) fn first(carrier: &DataType) -> Option<Box<dyn Fold>> {
         DataType::Float32 => Box::new(of::<Float32Type>(carrier)),
         DataType::Float64 => Box::new(of::<Float64Type>(carrier)),
         DataType::Decimal128(..) => Box::new(of::<Decimal128Type>(carrier)),
-        DataType::Utf8 => Box::new(Texts { better: None, kept: Vec::new() }),
-        DataType::Binary => Box::new(FirstBytes { kept: Vec::new() }),
+        DataType::Utf8 => Box::new(Texts { better: None, kept: Vec::new(), bytes: 0 }),
+        DataType::Binary => Box::new(FirstBytes { kept: Vec::new(), bytes: 0 }),
         _ => return None,
     })
 }
@@ -194,6 +194,8 @@ struct Texts {
     /// How a better text stands to the one that is kept; without it the first stays.
     better: Option<Ordering>,
     kept: Vec<Option<Box<str>>>,
+    /// Those of the texts.
+    bytes: usize,
 }
 
 impl Fold for Texts {
@@ -209,9 +211,12 @@ impl Fold for Texts {
         rows.each(texts, |group, at| {
             let text = texts.value(at);
             match &kept[group] {
-                Some(known) if better != Some(text.cmp(known)) => {}
-                _ => kept[group] = Some(text.into()),
+                Some(known) if better != Some(text.cmp(known)) => return Ok(()),
+                Some(known) => self.bytes -= allocated(known.len()),
+                None => {}
             }
+            self.bytes += allocated(text.len());
+            kept[group] = Some(text.into());
             Ok(())
         })
     }
@@ -230,13 +235,12 @@ impl Fold for Texts {
     }
 
     fn forget(&mut self, groups: usize) {
-        self.kept.drain(..groups);
+        let gone = self.kept.drain(..groups).flatten();
+        self.bytes -= gone.map(|kept| allocated(kept.len())).sum::<usize>();
     }
 
     fn size(&self) -> usize {
-        // The length of the texts is asked for once a batch: an estimate has to do.
-        let sample = self.kept.iter().rev().take(16).flatten().map(|s| s.len()).max().unwrap_or(0);
-        self.kept.capacity() * (size_of::<Option<Box<str>>>() + sample)
+        self.kept.capacity() * size_of::<Option<Box<str>>>() + self.bytes
     }
 }
 
@@ -244,6 +248,8 @@ impl Fold for Texts {
 #[derive(Debug)]
 struct FirstBytes {
     kept: Vec<Option<Box<[u8]>>>,
+    /// Those of the values.
+    bytes: usize,
 }
 
 impl Fold for FirstBytes {
@@ -257,7 +263,10 @@ impl Fold for FirstBytes {
         };
         let kept = &mut self.kept;
         rows.each(values, |group, at| {
-            kept[group].get_or_insert_with(|| values.value(at).into());
+            kept[group].get_or_insert_with(|| {
+                self.bytes += allocated(values.value(at).len());
+                values.value(at).into()
+            });
             Ok(())
         })
     }
@@ -276,11 +285,11 @@ impl Fold for FirstBytes {
     }
 
     fn forget(&mut self, groups: usize) {
-        self.kept.drain(..groups);
+        let gone = self.kept.drain(..groups).flatten();
+        self.bytes -= gone.map(|kept| allocated(kept.len())).sum::<usize>();
     }
 
     fn size(&self) -> usize {
-        let sample = self.kept.iter().rev().take(16).flatten().map(|s| s.len()).max().unwrap_or(0);
-        self.kept.capacity() * (size_of::<Option<Box<[u8]>>>() + sample)
+        self.kept.capacity() * size_of::<Option<Box<[u8]>>>() + self.bytes
     }
 }

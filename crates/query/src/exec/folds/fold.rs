@@ -249,6 +249,11 @@ impl Accumulator for Single {
     }
 }
 
+/// What an allocator takes for so many bytes.
+pub(super) fn allocated(bytes: usize) -> usize {
+    bytes.next_multiple_of(16)
+}
+
 /// A column of arguments or states as what it is.
 pub(super) fn primitive<T: ArrowPrimitiveType>(
     arrays: &[ArrayRef],

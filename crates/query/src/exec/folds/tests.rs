@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use super::{Groups, Single, fold};
 use crate::arrow_form::{self, Reader};
 use crate::error::from_df;
-use crate::exec::aggregate::Spec;
+use crate::exec::aggregate::{FIRST, Spec};
 
 struct Random(u64);
 
@@ -33,6 +33,7 @@ fn spec(name: &str, arg: &SqlType) -> Spec {
         args: choice.args,
         ret: choice.ret,
         distinct: false,
+        filtered: false,
         order: Vec::new(),
         place: Arc::default(),
     }
@@ -279,6 +280,31 @@ fn the_first_value_of_a_group_is_kept() {
         single.update_batch(&[array]).expect("takes");
         let kept = arrow_form::from_scalar(&single.evaluate().expect("gives"), &ty);
         assert_eq!(format!("{kept:?}"), format!("{:?}", parsed[1]));
+    }
+}
+
+#[test]
+fn values_behind_pointers_are_counted_and_given_back() {
+    let text = SqlType::Text;
+    let texts: Vec<Datum> = (0..100).map(|n| Datum::text(format!("{n:01000}"))).collect();
+    let array = arrow_form::build(&text, texts.iter());
+    let groups: Vec<usize> = (0..100).collect();
+    for (name, distinct) in [("count", true), ("max", false), (FIRST, false)] {
+        let made = Box::new(move || {
+            let mut one = spec(name, &SqlType::Text);
+            (one.args, one.distinct) = (vec![SqlType::Text], distinct);
+            fold(&one, Some(&DataType::Utf8))
+        });
+        let mut all = Groups::new(made).expect("a fold");
+        for _ in 0..2 {
+            // The same values again take no more.
+            all.update_batch(std::slice::from_ref(&array), &groups, None, 100).expect("takes");
+            let size = all.size();
+            assert!((100_000..120_000).contains(&size), "{name}: {size}");
+        }
+        all.state(EmitTo::First(60)).expect("a state");
+        let size = all.size();
+        assert!((40_000..60_000).contains(&size), "{name} of 40 groups: {size}");
     }
 }
 
