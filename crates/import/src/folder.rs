@@ -6,6 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use braid_env::fs::FileSystem;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 /// A file to be read.
@@ -106,6 +107,41 @@ impl Folder {
             Err(_) => self.new_file(name),
             Ok(_) => source(&root, name, &path).map(|found| found.path),
         }
+    }
+
+    /// A folder below this one for files that are written, made if it is not there; and what
+    /// statements call it.
+    ///
+    /// # Errors
+    /// 42501 for what lies outside, be it behind a link; those of the disk.
+    pub(crate) fn folder_for(
+        &self,
+        fs: &dyn FileSystem,
+        name: &str,
+    ) -> SqlResult<(PathBuf, String)> {
+        let root = self.root()?;
+        let name = name.trim_end_matches('/');
+        // The folder itself may be meant.
+        let path = match name {
+            "" | "." => root.clone(),
+            _ => self.inside(&root, name)?,
+        };
+        // Nothing is made behind a link that leads out.
+        let there = path.ancestors().find_map(|p| p.canonicalize().ok());
+        if !there.is_some_and(|there| there.starts_with(&root)) {
+            return Err(outside(name));
+        }
+        let failed = |e: std::io::Error| {
+            let message = format!("could not make folder \"{name}\": {e}");
+            SqlError::new(SqlState::IO_ERROR, message)
+        };
+        fs.create_dir_all(&path).map_err(failed)?;
+        let real = path.canonicalize().map_err(failed)?;
+        if !real.starts_with(&root) {
+            return Err(outside(name));
+        }
+        let shown = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        Ok((real, shown))
     }
 
     /// A path below the folder, as far as its text tells.

@@ -6,6 +6,7 @@
 //!   bytes ─ csv jsonl parquet avro ─► rows of values in the columns' types
 //!   [`reader`]: a thread ahead of whoever takes the batches
 //!   [`dump`]: statements and data of a dump, plain or an archive
+//!   [`written`]: the way back, rows into files
 //! ```
 //!
 //! A row that does not fit is no end: it comes as a [`Misfit`] with its place, column and text, and
@@ -29,6 +30,7 @@ mod options;
 mod parquet;
 pub mod reader;
 mod target;
+pub mod written;
 
 pub use batch::{Batch, Misfit, Position, Row};
 pub use csv_syntax::{CsvField, CsvSyntax};

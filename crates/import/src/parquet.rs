@@ -32,7 +32,7 @@ use crate::reader::{Job, Source, damaged};
 use crate::target::{Target, Value};
 
 /// Days from 1970 to 2000.
-const EPOCH_DAYS: i32 = 10_957;
+pub(crate) const EPOCH_DAYS: i32 = 10_957;
 /// The same in microseconds.
 pub(crate) const EPOCH_MICROS: i64 = 946_684_800_000_000;
 

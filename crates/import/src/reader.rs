@@ -110,7 +110,7 @@ impl Drop for Reader {
     }
 }
 
-fn out_of_memory(e: &braid_env::memory::Exceeded) -> SqlError {
+pub(crate) fn out_of_memory(e: &braid_env::memory::Exceeded) -> SqlError {
     SqlError::new(SqlState::OUT_OF_MEMORY, format!("out of memory: {}", e.what))
         .with_detail(e.to_string())
 }

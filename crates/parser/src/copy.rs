@@ -1,10 +1,10 @@
-//! COPY and IMPORT with their options, the old forms included.
+//! COPY, IMPORT and EXPORT with their options, the old forms included.
 
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::{Cursor, closing};
-use crate::{Copy, CopyFormat, CopyOptions, Import, ImportDump};
+use crate::{Copy, CopyFormat, CopyOptions, Export, Import, ImportDump};
 
 pub(crate) fn copy(c: &mut Cursor) -> SqlResult<Copy> {
     let mut out = Copy {
@@ -275,6 +275,23 @@ pub(crate) fn import_dump(c: &mut Cursor) -> SqlResult<ImportDump> {
         c.expect_token(&Token::RParen)?;
     }
     Ok(ImportDump { file, options: import_options(c)? })
+}
+
+/// `EXPORT INTO CSV 'folder' WITH .. FROM TABLE t`, or `FROM SELECT ..`.
+pub(crate) fn export(c: &mut Cursor) -> SqlResult<Export> {
+    let format = c.ident()?;
+    let folder = c.string()?;
+    let options = import_options(c)?;
+    c.expect(&["from"])?;
+    let is_table = c.looking_at(&["table"]) && !matches!(c.peek_at(1), None | Some(Token::LParen));
+    let (mut table, mut query) = (None, None);
+    if is_table {
+        c.take(&["table"]);
+        table = Some(c.name()?);
+    } else {
+        query = Some(c.with_parser(|p| p.parse_query())?);
+    }
+    Ok(Export { format, folder, options, table, query })
 }
 
 fn import_options(c: &mut Cursor) -> SqlResult<Vec<(String, Option<String>)>> {

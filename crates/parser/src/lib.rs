@@ -207,6 +207,8 @@ pub enum Kind {
     Copy(Box<Copy>),
     /// IMPORT PGDUMP.
     ImportDump(Box<ImportDump>),
+    /// EXPORT INTO.
+    Export(Box<Export>),
     /// IMPORT INTO .. DATA.
     Import(Box<Import>),
     /// PREPARE name (types) AS statement.
@@ -402,6 +404,8 @@ pub enum Show {
     Policies,
     /// Tables and indexes as they lie in each other: all, or those around a table.
     InterleaveTree(Option<Name>),
+    /// Tables that could lie in others: all, or what has to do with a table.
+    InterleaveProposals(Option<Name>),
     /// CREATE TABLE, VIEW or SEQUENCE statement.
     Create(Name),
 }
@@ -486,6 +490,21 @@ pub struct ImportDump {
     pub file: String,
     /// WITH options: lower-case name and value.
     pub options: Vec<(String, Option<String>)>,
+}
+
+/// EXPORT INTO: of a table, or of a query.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// What the files are to hold, in lower case: `csv`.
+    pub format: String,
+    /// Where they are to be.
+    pub folder: String,
+    /// WITH options: lower-case name and value.
+    pub options: Vec<(String, Option<String>)>,
+    /// Table.
+    pub table: Option<Name>,
+    /// Query.
+    pub query: Option<Box<ast::Query>>,
 }
 
 /// IMPORT INTO.

@@ -7,7 +7,7 @@ use sqlparser::tokenizer::Token;
 use crate::Kind;
 use crate::access::access;
 use crate::comment::comment;
-use crate::copy::{copy, import, import_dump};
+use crate::copy::{copy, export, import, import_dump};
 use crate::cursor::Cursor;
 use crate::domain::domain;
 use crate::explain::explain;
@@ -60,6 +60,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::Import(Box::new(import(c)?))
     } else if c.take(&["import", "pgdump"]) {
         Kind::ImportDump(Box::new(import_dump(c)?))
+    } else if c.take(&["export", "into"]) {
+        Kind::Export(Box::new(export(c)?))
     } else if c.looking_at(&["prepare", "transaction"]) {
         return Ok(Some(Kind::Refused("PREPARE TRANSACTION".into())));
     } else if c.take(&["prepare"]) {

@@ -194,6 +194,8 @@ pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {
         Show::Policies
     } else if c.take(&["interleave", "tree"]) {
         Show::InterleaveTree(if from(c) { Some(c.name()?) } else { None })
+    } else if c.take(&["interleave", "proposals"]) {
+        Show::InterleaveProposals(if from(c) { Some(c.name()?) } else { None })
     } else if c.take(&["columns"]) {
         c.expect(&["from"])?;
         Show::Columns(c.name()?)

@@ -16,7 +16,7 @@
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
-//! - [`copy`]: COPY. `import`: IMPORT.
+//! - [`copy`]: COPY. `import`: IMPORT. `export`: EXPORT.
 //! - [`jobs`]: records of long work, what runs, and taking it back.
 //! - [`explain`]: EXPLAIN, from a plan's lines to JSON.
 //! - [`runtime`]: what statements do and have done: sessions, statistics by fingerprint.
@@ -32,6 +32,7 @@ pub mod database;
 pub mod ddl;
 pub mod dml;
 pub mod explain;
+pub(crate) mod export;
 pub mod general_query;
 pub(crate) mod import;
 pub mod jobs;

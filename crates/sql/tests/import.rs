@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use braid_env::random::Random;
 use braid_sql::{Database, Session};
-use harness::import_files::{Files, ended};
+use harness::import_files::{Files, ended, mutate};
 use harness::{database, error, rows, run, session, state, tag};
 
 fn detail(s: &mut Session, sql: &str) -> (String, String) {
@@ -685,29 +685,6 @@ fn mutated_files_are_errors_or_rows_and_never_half() {
                 assert!(told.contains("\"m\""), "seed {seed}: {e:?} names no file");
                 assert!(!e.state().0.starts_with("XX"), "seed {seed}: {e:?}");
             }
-        }
-    }
-}
-
-fn mutate(content: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(content.len().max(1) as u64) as usize;
-    match random.below(6) {
-        0 => content.truncate(at),
-        1 if at < content.len() => content[at] = random.next_u64() as u8,
-        2 if at < content.len() => content[at] ^= 1 << random.below(8),
-        3 => {
-            let end = (at + random.below(16) as usize).min(content.len());
-            content.drain(at..end);
-        }
-        4 => {
-            let end = (at + random.below(64) as usize).min(content.len());
-            let again = content[at..end].to_vec();
-            content.splice(at..at, again);
-        }
-        _ => {
-            let special = b"\"\n,\\{}[]\0\xff:-";
-            let special = special[random.below(special.len() as u64) as usize];
-            content.insert(at.min(content.len()), special);
         }
     }
 }

@@ -3,6 +3,8 @@
 //! ```text
 //!   CSV files of the client       ─ COPY FROM STDIN ─►  a transaction for each file
 //!   --on-node: files of the node  ─ IMPORT INTO ─►      one job for all; SHOW JOBS tells how far
+//!   --on-node: a dump, alone      ─ IMPORT PGDUMP ─►    all of it or nothing
+//!   --propose-interleave          what could lie in what: of the database, or of a dump
 //! ```
 //! On a terminal a line shows the part that is done, the rate, and when it will be done.
 
@@ -12,19 +14,20 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use postgres::{Client, NoTls};
 
-use super::on_node;
 use super::progress::Progress;
+use super::{dump, on_node};
 use crate::CliResult;
 use crate::shell::{DEFAULT_URL, describe_error};
 
 /// Arguments of `braid import`.
 #[derive(Args)]
 pub(crate) struct ImportArguments {
-    /// Table to load into, with its schema if it is not `public`; columns in parentheses.
-    pub(super) table: String,
+    /// Table to load into, with its schema if it is not `public`; columns in parentheses. Or,
+    /// alone and with --on-node, a dump of PostgreSQL in any of its formats.
+    #[arg(value_name = "TABLE|DUMP", required_unless_present = "propose_interleave")]
+    pub(super) target: Option<String>,
     /// CSV files, `-` for standard input; or, with --on-node, files or patterns below the node's
     /// folder for imports.
-    #[arg(required = true)]
     pub(super) files: Vec<PathBuf>,
     /// The files are the node's: CSV, JSON lines, Parquet or Avro, by their suffix.
     #[arg(long)]
@@ -39,6 +42,13 @@ pub(crate) struct ImportArguments {
     /// With --on-node: read and check everything, change nothing, and report.
     #[arg(long, requires = "on_node")]
     pub(super) dry_run: bool,
+    /// Tell which tables could lie in which parents, and what that changes: of the database, or,
+    /// with a dump, of what is in it. Nothing is changed.
+    #[arg(long)]
+    pub(super) propose_interleave: bool,
+    /// With a dump: `auto`, or a list such as 'orders in customers, lines in orders'.
+    #[arg(long, requires = "on_node")]
+    pub(super) interleave: Option<String>,
     /// The first line of each CSV file names the columns.
     #[arg(long)]
     pub(super) header: bool,
@@ -54,13 +64,23 @@ pub(crate) struct ImportArguments {
 }
 
 pub(crate) fn run(arguments: ImportArguments) -> CliResult {
-    if arguments.on_node {
-        return on_node::run(&arguments);
-    }
+    let table = match (&arguments.target, arguments.files.is_empty()) {
+        (None, _) => return dump::propose(&arguments),
+        (Some(dump), true) if arguments.on_node => return dump::run(&arguments, dump),
+        (Some(name), true) => {
+            let hint = "a dump must lie on the node: --on-node; for a table, say its files";
+            return Err(format!("{name}: {hint}").into());
+        }
+        (Some(_), false) if arguments.propose_interleave || arguments.interleave.is_some() => {
+            return Err("a hierarchy is proposed of a dump, or of the database".into());
+        }
+        (Some(table), false) if arguments.on_node => return on_node::run(&arguments, table),
+        (Some(table), false) => table.clone(),
+    };
     let mut client = Client::connect(&arguments.url, NoTls)?;
     let statement = format!(
         "COPY {} FROM STDIN WITH (FORMAT csv, HEADER {}, DELIMITER {}, NULL {})",
-        arguments.table,
+        table,
         arguments.header,
         literal(&arguments.delimiter.to_string()),
         literal(&arguments.null),

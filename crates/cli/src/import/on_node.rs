@@ -11,11 +11,11 @@ use crate::CliResult;
 use crate::shell::describe_error;
 
 /// How often the job is asked about.
-const ASK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const ASK_EVERY: Duration = Duration::from_millis(100);
 
-pub(super) fn run(a: &ImportArguments) -> CliResult {
+pub(super) fn run(a: &ImportArguments, table: &str) -> CliResult {
     let mut client = Client::connect(&a.url, NoTls)?;
-    let statement = statement(a)?;
+    let statement = statement(a, table)?;
     let rows = query(&mut client, &statement)?;
     if a.dry_run {
         for row in &rows {
@@ -49,13 +49,13 @@ pub(super) fn run(a: &ImportArguments) -> CliResult {
     }
 }
 
-fn query(client: &mut Client, sql: &str) -> CliResult<Vec<SimpleQueryRow>> {
+pub(super) fn query(client: &mut Client, sql: &str) -> CliResult<Vec<SimpleQueryRow>> {
     let answer = client.simple_query(sql).map_err(|e| describe_error(&e))?;
     let row = |m| if let SimpleQueryMessage::Row(row) = m { Some(row) } else { None };
     Ok(answer.into_iter().filter_map(row).collect())
 }
 
-fn statement(a: &ImportArguments) -> CliResult<String> {
+fn statement(a: &ImportArguments, table: &str) -> CliResult<String> {
     let format = match &a.format {
         Some(format) => format.clone(),
         None => by_suffix(&a.files[0])?.to_string(),
@@ -72,15 +72,19 @@ fn statement(a: &ImportArguments) -> CliResult<String> {
         options.push(format!("nullif = {}", literal(&a.null)));
         options.push(format!("header = {}", a.header));
     }
-    for option in &a.options {
-        options.push(match option.split_once('=') {
-            Some((name, value)) => format!("{} = {}", name.trim(), literal(value)),
-            None => option.clone(),
-        });
-    }
+    options.extend(given_options(a));
     options.push(if a.dry_run { "dry_run" } else { "detached" }.into());
     let (files, options) = (files.join(", "), options.join(", "));
-    Ok(format!("IMPORT INTO {} {format} DATA ({files}) WITH ({options})", a.table))
+    Ok(format!("IMPORT INTO {table} {format} DATA ({files}) WITH ({options})"))
+}
+
+/// What `--option` says, as statements take it.
+pub(super) fn given_options(a: &ImportArguments) -> Vec<String> {
+    let option = |given: &String| match given.split_once('=') {
+        Some((name, value)) => format!("{} = {}", name.trim(), literal(value)),
+        None => given.clone(),
+    };
+    a.options.iter().map(option).collect()
 }
 
 /// The format that a name speaks of, whatever compression comes behind.

@@ -1,5 +1,5 @@
 //! What sessions do at this moment, and what was done in each database: `pg_stat_activity`,
-//! `pg_locks`, `pg_stat_database`.
+//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`.
 //!
 //! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, oid_of};
 use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
-use braid_sql::runtime::{Activity, State};
+use braid_sql::runtime::{Activity, CopyProgress, State};
 use braid_types::{Datum, SqlResult};
 
 use super::statistics::number;
@@ -40,6 +40,11 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              transactionid oid, classid oid, objid oid, objsubid int2, virtualtransaction text, \
              pid int4, mode text, granted bool, fastpath bool, waitstart timestamptz, key text",
             pg_locks,
+        ),
+        "pg_stat_progress_copy" => (
+            "pid int4, datid oid, datname name, relid oid, command text, type text, \
+             bytes_processed int8, bytes_total int8, tuples_processed int8, tuples_excluded int8",
+            pg_stat_progress_copy,
         ),
         "pg_stat_database" => (
             "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, \
@@ -106,6 +111,27 @@ fn pg_stat_activity(v: &View<'_>) -> Made {
         ]
     };
     Ok(v.database_object.sessions().all().into_iter().map(row).collect())
+}
+
+/// How far each COPY is. As in PostgreSQL, 0 is the table of a query and an unknown length.
+fn pg_stat_progress_copy(v: &View<'_>) -> Made {
+    let row = |copy: Arc<CopyProgress>| {
+        let database = v.catalog.database(&copy.database);
+        let command = if copy.from { "COPY FROM" } else { "COPY TO" };
+        let kind = if copy.file.is_some() { "FILE" } else { "PIPE" };
+        let mut row = vec![
+            Datum::Int4(copy.pid),
+            database.map_or(Datum::Null, |d| Datum::Oid(oid_of(d.id))),
+            text(copy.database.as_str()),
+            Datum::Oid(copy.table.map_or(0, oid_of)),
+            text(command),
+            text(kind),
+        ];
+        let total = copy.file.unwrap_or(0);
+        row.extend([copy.bytes(), total, copy.rows(), copy.left_out()].map(number));
+        row
+    };
+    Ok(v.database_object.sessions().copies().all().into_iter().map(row).collect())
 }
 
 /// Statements that run, and how far each has come.

@@ -1,10 +1,8 @@
-//! Rows in: COPY FROM STDIN, COPY FROM 'file'.
+//! Rows in: COPY FROM STDIN; files come from [`super::from_file`].
 
 use std::sync::Arc;
 
 use braid_catalog::{Table, kv_error};
-use braid_env::fs::{DiskFs, FileSystem};
-use braid_import::SourceFile;
 use braid_scalar::{Bound, ParamTypes, bind_bool};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
@@ -13,13 +11,11 @@ use crate::dml::scope_of;
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
+use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
 use crate::session::Context;
 use crate::storage::bulk::LOAD_MEMORY;
 use braid_parser::{Copy, CopyFormat, CopyOptions};
-
-/// Bytes read from a file at once.
-const CHUNK: usize = 1 << 20;
 
 /// How rows are written: few of them row by row, with locks of their own; many as a bulk load.
 /// Until it is clear which, they wait, and nothing is locked.
@@ -42,7 +38,7 @@ enum Sink {
 }
 
 /// Turns raw rows into rows of a table.
-struct Loader {
+pub(super) struct Loader {
     ctx: Context,
     info: Arc<TableInfo>,
     sink: Sink,
@@ -53,6 +49,7 @@ struct Loader {
     input: String,
     count: u64,
     filter: Filter,
+    pub(super) progress: Arc<CopyProgress>,
 }
 
 /// Which rows of the input are left out.
@@ -85,17 +82,25 @@ impl Filter {
 }
 
 impl Loader {
-    fn new(ctx: &Context, table: &Arc<Table>, c: &Copy) -> SqlResult<Loader> {
+    pub(super) fn new(
+        ctx: &Context,
+        table: &Arc<Table>,
+        c: &Copy,
+        file: Option<u64>,
+    ) -> SqlResult<Loader> {
         let targets = targets(table, &c.columns)?;
         let filter = Filter::new(table, c)?;
         let (binary, input) = (c.options.format == CopyFormat::Binary, "COPY".into());
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };
-        Ok(Loader { ctx: ctx.clone(), info, sink, targets, binary, input, count: 0, filter })
+        let who = (ctx.session.pid(), &*ctx.session.database);
+        let progress = ctx.db.sessions().copies().begin(who, Some(table.id), true, file);
+        let (ctx, count) = (ctx.clone(), 0);
+        Ok(Loader { ctx, info, sink, targets, binary, input, count, filter, progress })
     }
 
     /// The decoder of its input.
-    fn decoder(&self, options: &CopyOptions) -> SqlResult<Decoder> {
+    pub(super) fn decoder(&self, options: &CopyOptions) -> SqlResult<Decoder> {
         let columns = &self.info.table().columns;
         let names: Vec<&str> = self.targets.iter().map(|at| columns[*at].name.as_str()).collect();
         let decoder = Decoder::new(options, names.len())?.force(options, &names)?;
@@ -108,6 +113,7 @@ impl Loader {
     /// Leaves a row out because of a value.
     fn skip(&mut self, line: u64, column: usize, text: &str) -> SqlResult<()> {
         self.filter.skipped += 1;
+        self.progress.add(Copied::LeftOut, 1);
         let why = "due to data type incompatibility";
         if self.filter.skipped > self.filter.limit {
             let limit = self.filter.limit;
@@ -143,7 +149,7 @@ impl Loader {
         e.with_detail(detail)
     }
 
-    fn write(&mut self, raw: RawRow) -> SqlResult<()> {
+    pub(super) fn write(&mut self, raw: RawRow) -> SqlResult<()> {
         self.take_in(raw).or_else(|e| {
             // What is wrong with rows before this one is told first.
             self.write_rows()?;
@@ -190,10 +196,12 @@ impl Loader {
             });
         }
         if !self.is_wanted(&full).map_err(|e| self.place(e, line, None))? {
+            self.progress.add(Copied::LeftOut, 1);
             return Ok(());
         }
         self.put(line, full, size)?;
         self.count += 1;
+        self.progress.add(Copied::Rows, 1);
         if self.count.is_multiple_of(1024) {
             self.ctx.check_cancel()?;
         }
@@ -276,7 +284,7 @@ impl Loader {
         crate::dml::assign(&parsed, ty, ty, eval)
     }
 
-    fn finish(mut self) -> SqlResult<u64> {
+    pub(super) fn finish(mut self) -> SqlResult<u64> {
         match self.filter.skipped {
             0 => {}
             1 => self.ctx.notice("1 row was skipped due to data type incompatibility"),
@@ -350,7 +358,7 @@ impl CopyIn {
 
     pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyIn> {
         let table = copied_table(ctx, c)?;
-        let loader = Loader::new(ctx, &table, c)?;
+        let loader = Loader::new(ctx, &table, c, None)?;
         let columns: Vec<ColumnInfo> = loader
             .targets
             .iter()
@@ -374,6 +382,7 @@ impl CopyIn {
     /// Takes a piece of data; it may end anywhere.
     pub fn feed(&mut self, data: &[u8]) -> SqlResult<()> {
         let mut rows = Vec::new();
+        self.loader.progress.add(Copied::Bytes, data.len() as u64);
         let fed = self.decoder.feed(data, &mut rows);
         for row in rows {
             self.loader.write(row)?;
@@ -412,7 +421,7 @@ impl CopyIn {
     }
 }
 
-fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
+pub(super) fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
     match &c.table {
         Some(name) => {
             let table = ctx.stored(name)?;
@@ -426,69 +435,4 @@ fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
         }
         None => Err(SqlError::syntax("COPY FROM needs a table")),
     }
-}
-
-/// Feeds a whole file.
-fn read_file(
-    path: &str,
-    source: &SourceFile,
-    mut feed: impl FnMut(&[u8]) -> SqlResult<()>,
-) -> SqlResult<()> {
-    let failed = |e: std::io::Error| {
-        let state = match e.kind() {
-            std::io::ErrorKind::NotFound => SqlState("58P01"),
-            std::io::ErrorKind::PermissionDenied => SqlState::INSUFFICIENT_PRIVILEGE,
-            _ => SqlState::IO_ERROR,
-        };
-        SqlError::new(state, format!("could not open file \"{path}\" for reading: {e}"))
-    };
-    let file = DiskFs.open(&source.path).map_err(failed)?;
-    let mut buffer = vec![0; CHUNK];
-    let mut offset = 0;
-    loop {
-        let n = file.read_at(&mut buffer, offset).map_err(failed)?;
-        if n == 0 {
-            return Ok(());
-        }
-        feed(&buffer[..n])?;
-        offset += n as u64;
-    }
-}
-
-/// Loads one file.
-fn load_file(loader: &mut Loader, options: &CopyOptions, path: &str) -> SqlResult<()> {
-    let mut files = loader.ctx.db.import_folder()?.files(path)?;
-    let (Some(source), true) = (files.pop(), files.is_empty()) else {
-        let message = format!("\"{path}\" is more than one file");
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-            .with_hint("IMPORT INTO reads several."));
-    };
-    let mut decoder = loader.decoder(options)?;
-    let mut rows = Vec::new();
-    let take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
-        rows.drain(..).try_for_each(|row| loader.write(row))
-    };
-    let name_file = |e: SqlError| match e.detail() {
-        Some(d) if !d.contains(path) => {
-            let detail = format!("{d}\nfile \"{path}\"");
-            e.with_detail(detail)
-        }
-        _ => e,
-    };
-    read_file(path, &source, |data| {
-        let fed = decoder.feed(data, &mut rows);
-        take(&mut rows, loader)?;
-        fed
-    })
-    .map_err(name_file)?;
-    decoder.finish(&mut rows).and_then(|()| take(&mut rows, loader)).map_err(name_file)
-}
-
-/// COPY FROM a file of the node's folder for imports; the command tag.
-pub(crate) fn copy_from_file(ctx: &Context, c: &Copy) -> SqlResult<String> {
-    let table = copied_table(ctx, c)?;
-    let path = c.file.as_deref().unwrap_or_default();
-    let mut loader = Loader::new(ctx, &table, c)?;
-    load_file(&mut loader, &c.options, path)?;
-    Ok(format!("COPY {}", loader.finish()?))
 }

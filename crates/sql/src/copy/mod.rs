@@ -9,9 +9,13 @@
 
 mod decode;
 mod encode;
+mod from_file;
 mod load;
 mod unload;
 
+pub(crate) use encode::Encoder;
+pub(crate) use from_file::copy_from_file;
 pub use load::CopyIn;
-pub(crate) use load::{copy_from_file, targets};
+pub(crate) use load::targets;
 pub use unload::CopyOut;
+pub(crate) use unload::planned;

@@ -1,15 +1,19 @@
 //! Rows out: COPY TO STDOUT, COPY TO 'file'.
 
+use std::sync::Arc;
+
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::encode::Encoder;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, Row, RowStream};
+use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
 use crate::session::{Context, begun};
-use braid_parser::{Copy, CopyFormat, parse_query};
+use braid_parser::{Copy, CopyFormat, Name, parse_query};
 use braid_types::quote_ident;
+use sqlparser::ast;
 
 /// A file is written in pieces of this size.
 const WRITE_BYTES: usize = 64 << 10;
@@ -26,41 +30,58 @@ pub struct CopyOut {
     begun: bool,
     ended: bool,
     measure: Option<Box<Measure>>,
+    progress: Arc<CopyProgress>,
+}
+
+/// The query behind a COPY TO or EXPORT: of a table, or as it is given.
+///
+/// # Errors
+/// Those of planning; 0A000 for statements that write; 42809 for what has no rows of its own.
+pub(crate) fn planned(
+    ctx: &Context,
+    table: Option<&Name>,
+    columns: &[String],
+    query: Option<&ast::Query>,
+) -> SqlResult<Source> {
+    if let Some(q) = query {
+        let text = "COPY of statements that write is not supported";
+        let hint = "Run the statement by itself: it returns the same rows.";
+        crate::dml::with::refuse(q, text, Some(hint))?;
+        return Source::plan_query(ctx, q);
+    }
+    let Some(name) = table else {
+        return Err(SqlError::syntax("COPY TO needs a table or a query"));
+    };
+    let table = ctx.stored(name)?;
+    if table.materialized().is_some() {
+        return Err(SqlError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("cannot copy from materialized view \"{}\"", table.name),
+        )
+        .with_hint("Try the COPY (SELECT ...) TO variant."));
+    }
+    let names: Vec<String> = if columns.is_empty() {
+        table.visible_columns().map(|x| quote_ident(&x.name)).collect()
+    } else {
+        columns.iter().map(|n| quote_ident(n)).collect()
+    };
+    let from: Vec<_> = name.iter().map(|n| quote_ident(n)).collect();
+    let text = format!("SELECT {} FROM {}", names.join(", "), from.join("."));
+    Source::plan_query(ctx, &*parse_query(&text)?)
 }
 
 impl CopyOut {
     pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyOut> {
-        let source = match (&c.query, &c.table) {
-            (Some(q), _) => {
-                let text = "COPY of statements that write is not supported";
-                let hint = "Run the statement by itself: it returns the same rows.";
-                crate::dml::with::refuse(q, text, Some(hint))?;
-                Source::plan_query(ctx, q)?
-            }
-            (None, Some(name)) => {
-                let table = ctx.stored(name)?;
-                if table.materialized().is_some() {
-                    return Err(SqlError::new(
-                        SqlState::WRONG_OBJECT_TYPE,
-                        format!("cannot copy from materialized view \"{}\"", table.name),
-                    )
-                    .with_hint("Try the COPY (SELECT ...) TO variant."));
-                }
-                let names: Vec<String> = if c.columns.is_empty() {
-                    table.visible_columns().map(|x| quote_ident(&x.name)).collect()
-                } else {
-                    c.columns.iter().map(|n| quote_ident(n)).collect()
-                };
-                let from: Vec<_> = name.iter().map(|n| quote_ident(n)).collect();
-                let text = format!("SELECT {} FROM {}", names.join(", "), from.join("."));
-                Source::plan_query(ctx, &*parse_query(&text)?)?
-            }
-            (None, None) => return Err(SqlError::syntax("COPY TO needs a table or a query")),
-        };
+        let source = planned(ctx, c.table.as_ref(), &c.columns, c.query.as_deref())?;
         let columns = source.columns().to_vec();
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
         let encoder = Encoder::new(&c.options, named, ctx.eval.style)?;
         let stream = begun(ctx, source.stream(ctx)?)?;
+        let who = (ctx.session.pid(), &*ctx.session.database);
+        let table = c.table.as_ref().map(|name| ctx.stored(name)).transpose()?;
+        let file = c.file.as_ref().map(|_| 0);
+        let copies = ctx.db.sessions().copies();
+        let progress = copies.begin(who, table.map(|t| t.id), false, file);
         Ok(CopyOut {
             columns,
             format: c.options.format,
@@ -71,6 +92,7 @@ impl CopyOut {
             begun: false,
             ended: false,
             measure: None,
+            progress,
         })
     }
 
@@ -114,6 +136,8 @@ impl CopyOut {
             if let Some(row) = self.batch.next() {
                 self.rows += 1;
                 self.encoder.row(&row, out);
+                self.progress.add(Copied::Rows, 1);
+                self.progress.add(Copied::Bytes, out.len() as u64);
                 return Ok(true);
             }
             let Some(rows) = self.stream.next_batch()? else { break };

@@ -25,8 +25,10 @@ mod options;
 mod outcome;
 mod refused;
 mod run;
+mod values;
 
 pub(crate) use answer::columns;
 pub(crate) use detached::{go_on, start};
 pub(crate) use dump::{dump_columns, import_dump};
 pub(crate) use outcome::forget_files;
+pub(crate) use values::OptionsOf;

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 
 use braid_import::{Compression, Format, Header, ReadOptions};
 use braid_parser::Import;
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult};
 
+use super::values::IMPORT;
 use crate::dml::load_ways::Mode;
 use crate::storage::bulk::LOAD_MEMORY;
 
@@ -87,7 +88,9 @@ impl For {
 
 /// Whether a statement asks for a dry run, as far as can be told before its options are checked.
 pub(super) fn is_dry_run(i: &Import) -> bool {
-    i.options.iter().any(|(name, value)| name == "dry_run" && flag(name, value).unwrap_or(false))
+    i.options
+        .iter()
+        .any(|(name, value)| name == "dry_run" && IMPORT.flag(name, value).unwrap_or(false))
 }
 
 impl Options {
@@ -119,7 +122,7 @@ impl Options {
             let name = if name == "null" { "nullif" } else { name.as_str() };
             check_known(name, format)?;
             if !seen.insert(name) {
-                return Err(bad(name, "is given twice"));
+                return Err(IMPORT.bad(name, "is given twice"));
             }
             out.take(name, value)?;
         }
@@ -130,45 +133,46 @@ impl Options {
     fn take(&mut self, name: &str, value: &Option<String>) -> SqlResult<()> {
         let csv = &mut self.read.csv;
         match name {
-            "delimiter" => csv.delimiter = byte(name, value)?,
+            "delimiter" => csv.delimiter = IMPORT.byte(name, value)?,
             "quote" => {
                 let same = csv.escape == csv.quote;
-                csv.quote = byte(name, value)?;
+                csv.quote = IMPORT.byte(name, value)?;
                 if same {
                     csv.escape = csv.quote;
                 }
             }
-            "escape" => csv.escape = byte(name, value)?,
-            "comment" => csv.comment = Some(byte(name, value)?),
-            "nullif" => csv.null = text(name, value)?.into_bytes(),
+            "escape" => csv.escape = IMPORT.byte(name, value)?,
+            "comment" => csv.comment = Some(IMPORT.byte(name, value)?),
+            "nullif" => csv.null = IMPORT.text(name, value)?.into_bytes(),
             "header" => {
                 csv.header = match value.as_deref() {
                     Some("match") => Header::Match,
-                    _ if flag(name, value)? => Header::Skipped,
+                    _ if IMPORT.flag(name, value)? => Header::Skipped,
                     _ => Header::None,
                 }
             }
-            "skip" => csv.skip = number(name, value)?,
-            "strict_quotes" => csv.strict_quotes = flag(name, value)?,
+            "skip" => csv.skip = IMPORT.number(name, value)?,
+            "strict_quotes" => csv.strict_quotes = IMPORT.flag(name, value)?,
             "decompress" => {
-                let named = Compression::named(&text(name, value)?.to_lowercase());
+                let named = Compression::named(&IMPORT.text(name, value)?.to_lowercase());
                 self.read.compression =
-                    named.ok_or_else(|| bad(name, "is auto, none, gzip, zstd or bzip2"))?;
+                    named.ok_or_else(|| IMPORT.bad(name, "is auto, none, gzip, zstd or bzip2"))?;
             }
-            "max_row_size" => self.read.row_bytes_max = size(name, value)?,
-            "ignore_unknown_fields" => self.ignore_unknown = flag(name, value)?,
-            "row_limit" => self.row_limit = Some(number(name, value)?),
-            "max_bad_rows" => self.max_bad_rows = number(name, value)?,
-            "reject_file" => self.reject_file = Some(text(name, value)?),
-            "dry_run" => self.dry_run = flag(name, value)?,
-            "detached" => self.detached = flag(name, value)?,
+            "max_row_size" => self.read.row_bytes_max = IMPORT.size(name, value)?,
+            "ignore_unknown_fields" => self.ignore_unknown = IMPORT.flag(name, value)?,
+            "row_limit" => self.row_limit = Some(IMPORT.number(name, value)?),
+            "max_bad_rows" => self.max_bad_rows = IMPORT.number(name, value)?,
+            "reject_file" => self.reject_file = Some(IMPORT.text(name, value)?),
+            "dry_run" => self.dry_run = IMPORT.flag(name, value)?,
+            "detached" => self.detached = IMPORT.flag(name, value)?,
             "mode" => {
-                let named = Mode::named(&text(name, value)?.to_lowercase());
-                self.mode = named.ok_or_else(|| bad(name, "is one_pass, two_pass or auto"))?;
+                let named = Mode::named(&IMPORT.text(name, value)?.to_lowercase());
+                self.mode =
+                    named.ok_or_else(|| IMPORT.bad(name, "is one_pass, two_pass or auto"))?;
             }
-            "online" => self.online = flag(name, value)?,
-            "memory" => self.memory = size(name, value)?,
-            "checkpoint_size" => self.checkpoint_bytes = size(name, value)? as u64,
+            "online" => self.online = IMPORT.flag(name, value)?,
+            "memory" => self.memory = IMPORT.size(name, value)?,
+            "checkpoint_size" => self.checkpoint_bytes = IMPORT.size(name, value)? as u64,
             other => return Err(SqlError::internal(format!("nobody reads option {other}"))),
         }
         Ok(())
@@ -178,36 +182,36 @@ impl Options {
     fn check(&self, given: &BTreeSet<&str>) -> SqlResult<()> {
         let csv = &self.read.csv;
         if csv.delimiter == csv.quote {
-            return Err(bad("delimiter", "must not be the quote"));
+            return Err(IMPORT.bad("delimiter", "must not be the quote"));
         }
         if csv.delimiter == csv.escape {
-            return Err(bad("delimiter", "must not be the escape"));
+            return Err(IMPORT.bad("delimiter", "must not be the escape"));
         }
         if csv.comment.is_some_and(|c| c == csv.quote || c == csv.delimiter) {
-            return Err(bad("comment", "must be neither the quote nor the delimiter"));
+            return Err(IMPORT.bad("comment", "must be neither the quote nor the delimiter"));
         }
         if csv.null.contains(&csv.delimiter) || csv.null.contains(&b'\n') {
-            return Err(bad("nullif", "must hold neither the delimiter nor a line break"));
+            return Err(IMPORT.bad("nullif", "must hold neither the delimiter nor a line break"));
         }
         if self.row_limit == Some(0) {
-            return Err(bad("row_limit", "must be more than 0"));
+            return Err(IMPORT.bad("row_limit", "must be more than 0"));
         }
         if given.contains("reject_file") && self.max_bad_rows == 0 {
-            let e = bad("reject_file", "needs max_bad_rows");
+            let e = IMPORT.bad("reject_file", "needs max_bad_rows");
             return Err(e.with_hint("WITH max_bad_rows = '100' lets so many rows be no good."));
         }
         if self.memory < MEMORY_MIN {
-            return Err(bad("memory", "must be at least 1MB"));
+            return Err(IMPORT.bad("memory", "must be at least 1MB"));
         }
         if self.online && (given.contains("mode") || given.contains("memory")) {
-            let e = bad("online", "goes with neither mode nor memory");
+            let e = IMPORT.bad("online", "goes with neither mode nor memory");
             return Err(e.with_hint("Rows go through transactions, and nothing is sorted."));
         }
         if self.dry_run && self.online {
-            return Err(bad("dry_run", "does not go with online: those rows stay"));
+            return Err(IMPORT.bad("dry_run", "does not go with online: those rows stay"));
         }
         if self.dry_run && (self.detached || given.contains("reject_file")) {
-            return Err(bad("dry_run", "writes nothing and answers with a report"));
+            return Err(IMPORT.bad("dry_run", "writes nothing and answers with a report"));
         }
         Ok(())
     }
@@ -216,8 +220,8 @@ impl Options {
 fn check_known(name: &str, format: Format) -> SqlResult<()> {
     match KNOWN.iter().find(|(known, _)| *known == name) {
         Some((_, formats)) if formats.holds(format) => Ok(()),
-        Some(_) => Err(bad(name, "is not for this format").with_hint(known(format))),
-        None => Err(bad(name, "is not known").with_hint(known(format))),
+        Some(_) => Err(IMPORT.bad(name, "is not for this format").with_hint(known(format))),
+        None => Err(IMPORT.bad(name, "is not known").with_hint(known(format))),
     }
 }
 
@@ -225,52 +229,6 @@ fn known(format: Format) -> String {
     let names: Vec<&str> =
         KNOWN.iter().filter(|(_, f)| f.holds(format)).map(|(name, _)| *name).collect();
     format!("Options are {}.", names.join(", "))
-}
-
-pub(super) fn text(name: &str, value: &Option<String>) -> SqlResult<String> {
-    value.clone().ok_or_else(|| bad(name, "needs a value"))
-}
-
-fn byte(name: &str, value: &Option<String>) -> SqlResult<u8> {
-    let text = text(name, value)?;
-    // As shells and CockroachDB's users write it.
-    let text = if text == "\\t" { "\t" } else { &text };
-    match text.as_bytes() {
-        [b] if b.is_ascii() && !matches!(b, b'\n' | b'\r' | 0) => Ok(*b),
-        _ => Err(bad(name, "must be a single one-byte character")),
-    }
-}
-
-pub(super) fn flag(name: &str, value: &Option<String>) -> SqlResult<bool> {
-    match value.as_deref().map(str::to_lowercase).as_deref() {
-        None | Some("true" | "on" | "yes" | "1") => Ok(true),
-        Some("false" | "off" | "no" | "0") => Ok(false),
-        Some(_) => Err(bad(name, "is true or false")),
-    }
-}
-
-pub(super) fn number(name: &str, value: &Option<String>) -> SqlResult<u64> {
-    text(name, value)?.trim().parse().map_err(|_| bad(name, "needs a whole number"))
-}
-
-/// Bytes, with a unit if there is one: `512`, `10MB`, `1 GiB`.
-pub(super) fn size(name: &str, value: &Option<String>) -> SqlResult<usize> {
-    let text = text(name, value)?;
-    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
-    let (digits, unit) = text.trim().split_at(digits);
-    let factor: usize = match unit.trim().to_lowercase().as_str() {
-        "" | "b" => 1,
-        "kb" | "kib" => 1 << 10,
-        "mb" | "mib" => 1 << 20,
-        "gb" | "gib" => 1 << 30,
-        _ => return Err(bad(name, "is a size, such as 10MB")),
-    };
-    let bytes = digits.parse().ok().and_then(|n: usize| n.checked_mul(factor));
-    bytes.filter(|n| *n > 0).ok_or_else(|| bad(name, "is a size, such as 10MB"))
-}
-
-pub(super) fn bad(name: &str, what: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("IMPORT option \"{name}\" {what}"))
 }
 
 #[cfg(test)]

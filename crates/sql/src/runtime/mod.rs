@@ -11,6 +11,7 @@
 //! - [`tally`]: what is counted of one of them. `measure`: from an execution's begin to its end.
 //! - `node`: all of it, for one node. `log`: slow statements in the node's log.
 //! - `advisory`: locks on numbers. [`channels`]: LISTEN and NOTIFY.
+//! - [`copies`]: how far each COPY is.
 //! - [`sessions`]: who is connected, what each does now, and sums by database.
 //!
 //! Costs on the way of a point read: four looks at the clock, and four locks that nobody else
@@ -18,6 +19,7 @@
 
 pub(crate) mod advisory;
 pub mod channels;
+pub mod copies;
 pub(crate) mod log;
 pub(crate) mod measure;
 pub(crate) mod node;
@@ -26,6 +28,7 @@ pub mod statements;
 pub mod tally;
 
 pub use channels::Notification;
+pub use copies::{Copies, CopyProgress};
 pub use sessions::{Activity, Done, Now, Progress, Sessions, State};
 pub use statements::{StatementStatistics, Statements};
 pub use tally::{Tally, Times};

@@ -18,6 +18,7 @@ use braid_env::memory::Account;
 use braid_kv::{Txn, TxnStats, Work};
 use parking_lot::Mutex;
 
+use super::copies::Copies;
 use crate::session::SessionState;
 
 /// Bytes of a text that are shown: PostgreSQL's default of `track_activity_query_size`, less the
@@ -31,6 +32,7 @@ pub struct Sessions {
     /// What sessions that have ended did, by database.
     ended: Mutex<HashMap<String, Done>>,
     last: AtomicU64,
+    copies: Copies,
 }
 
 /// What a session is about.
@@ -275,6 +277,11 @@ impl Activity {
 }
 
 impl Sessions {
+    /// What they copy.
+    pub fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
     /// A session begins.
     pub(crate) fn open(
         &self,

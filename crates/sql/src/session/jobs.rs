@@ -68,7 +68,7 @@ impl Session {
             ..SessionOptions::default()
         };
         let own = Session::new(self.db.clone(), options)?;
-        crate::import::import_dump(own, &self.db, d, statement)
+        crate::import::import_dump(own, (&self.db, &self.state.database), d, statement)
     }
 
     /// The flag that stops what runs.

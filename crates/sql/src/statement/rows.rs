@@ -1,4 +1,4 @@
-//! Statements over rows: queries, INSERT, UPDATE, DELETE, COPY, IMPORT.
+//! Statements over rows: queries, INSERT, UPDATE, DELETE, COPY, IMPORT, EXPORT.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use sqlparser::ast::Statement as Sql;
 use super::entry::{Effect, Entry, work};
 use crate::copy::{self, CopyIn, CopyOut};
 use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan, with};
+use crate::export;
 use crate::import;
 use crate::session::Outcome;
 use crate::session::prepare::plan_query;
@@ -120,6 +121,17 @@ pub(super) static ENTRIES: &[Entry] = &[
     )
     .with_columns(|_, s| match &*s.kind {
         Kind::Import(i) => Ok(Some(import::columns(i))),
+        _ => Ok(None),
+    }),
+    Entry::utility(
+        "EXPORT",
+        "export into csv 'exports' from table t",
+        "rows of a table or a query into CSV or Parquet files of the node",
+        Effect::Reads,
+        work!(Kind::Export(e) => |_, ctx| Ok(export::export(ctx, e)?.into())),
+    )
+    .with_columns(|_, s| match &*s.kind {
+        Kind::Export(_) => Ok(Some(export::columns())),
         _ => Ok(None),
     }),
 ];

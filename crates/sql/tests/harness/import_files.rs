@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use braid_env::fs::{DiskFs, FileSystem, MemFs};
+use braid_env::random::Random;
 use braid_sql::{Database, Session};
 
 use super::{database, database_on, run, session};
@@ -80,4 +81,28 @@ pub fn ended(s: &mut Session, job: &str) -> (String, String) {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     panic!("job {job} does not end");
+}
+
+/// Damages a file in one place.
+pub fn mutate(content: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(content.len().max(1) as u64) as usize;
+    match random.below(6) {
+        0 => content.truncate(at),
+        1 if at < content.len() => content[at] = random.next_u64() as u8,
+        2 if at < content.len() => content[at] ^= 1 << random.below(8),
+        3 => {
+            let end = (at + random.below(16) as usize).min(content.len());
+            content.drain(at..end);
+        }
+        4 => {
+            let end = (at + random.below(64) as usize).min(content.len());
+            let again = content[at..end].to_vec();
+            content.splice(at..at, again);
+        }
+        _ => {
+            let special = b"\"\n,\\{}[]\0\xff:-";
+            let special = special[random.below(special.len() as u64) as usize];
+            content.insert(at.min(content.len()), special);
+        }
+    }
 }

@@ -34,6 +34,7 @@ pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
         Show::Jobs => &["id", "kind", "statement", "state", "step", "fraction", "error"],
         Show::Ranges(_) => super::ranges::COLUMNS,
         Show::Policies => &["table_name", "policy", "deleted_rows", "undeletable_rows", "last_run"],
+        Show::InterleaveProposals(_) => super::proposals::COLUMNS,
         Show::InterleaveTree(_) => &["tree", "kind", "key", "on_delete", "rows"],
         Show::Create(_) => &["table_name", "create_statement"],
     };
@@ -83,6 +84,10 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             super::ranges::rows(ctx, of.as_ref())?
         }
         Show::Policies => policies(ctx),
+        Show::InterleaveProposals(n) => {
+            let only = n.as_ref().map(|n| ctx.table(n)).transpose()?;
+            super::proposals::rows(ctx, only.as_ref())
+        }
         Show::InterleaveTree(n) => {
             let only = n.as_ref().map(|n| ctx.table(n)).transpose()?;
             super::tree::rows(ctx, only.as_ref())

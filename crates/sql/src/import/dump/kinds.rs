@@ -1,0 +1,145 @@
+//! What a statement of a dump is, by the words that it begins with.
+
+use braid_types::{SqlError, SqlState};
+
+/// Statements that say nothing about rows, with what is said of them.
+const IGNORED: &[(&[&str], &str)] = &[
+    (&["create", "extension"], "extensions are not supported"),
+    (&["comment", "on", "extension"], "extensions are not supported"),
+    (&["alter", "extension"], "extensions are not supported"),
+    (&["create", "database"], "the session's database takes the dump"),
+    (&["alter", "database"], "the session's database takes the dump"),
+    (&["create", "function"], "functions are not supported"),
+    (&["create", "or", "replace", "function"], "functions are not supported"),
+    (&["alter", "function"], "functions are not supported"),
+    (&["comment", "on", "function"], "functions are not supported"),
+    (&["create", "procedure"], "procedures are not supported"),
+    (&["create", "or", "replace", "procedure"], "procedures are not supported"),
+    (&["create", "aggregate"], "aggregates are not supported"),
+    (&["create", "trigger"], "triggers are not supported"),
+    (&["create", "constraint", "trigger"], "triggers are not supported"),
+    (&["comment", "on", "trigger"], "triggers are not supported"),
+    (&["create", "event", "trigger"], "triggers are not supported"),
+    (&["create", "rule"], "rules are not supported"),
+    (&["create", "policy"], "row security is not supported"),
+    (&["create", "publication"], "replication is not supported"),
+    (&["create", "subscription"], "replication is not supported"),
+    (&["create", "language"], "languages are not supported"),
+    (&["create", "or", "replace", "language"], "languages are not supported"),
+    (&["create", "statistics"], "statistics over several columns are not supported"),
+    (&["security", "label"], "labels are not supported"),
+];
+
+/// Statements about roles and what they may do. One that fails, mostly because a role is not here,
+/// says nothing about rows: it is left out.
+const RIGHTS: &[&[&str]] = &[
+    &["grant"],
+    &["revoke"],
+    &["alter", "default", "privileges"],
+    &["create", "role"],
+    &["alter", "role"],
+    &["create", "user"],
+    &["alter", "user"],
+];
+
+/// Statements that take something away that may be in use.
+const DESTRUCTIVE: &[&[&str]] = &[&["drop"], &["truncate"], &["delete"]];
+
+/// What a statement begins with, in lower case: enough to tell what it is.
+pub(super) fn words(text: &str) -> Vec<String> {
+    let lower = text.chars().take(2000).collect::<String>().to_lowercase();
+    lower
+        .split(|c: char| c.is_whitespace() || "(),".contains(c))
+        .filter(|w| !w.is_empty())
+        .map(str::to_string)
+        .collect()
+}
+
+pub(super) fn starts(words: &[String], with: &[&str]) -> bool {
+    words.len() >= with.len() && words.iter().zip(with).all(|(a, b)| a == b)
+}
+
+pub(super) fn ignored(words: &[String]) -> Option<&'static str> {
+    if let Some((_, why)) = IGNORED.iter().find(|(with, _)| starts(words, with)) {
+        return Some(why);
+    }
+    if !starts(words, &["alter"]) {
+        return None;
+    }
+    let has = |pair: &[&str]| words.windows(pair.len()).any(|w| starts(w, pair));
+    if has(&["row", "level", "security"]) {
+        return Some("row security is not supported");
+    }
+    let physical = has(&["cluster", "on"]) || has(&["replica", "identity"]);
+    (physical || has(&["set", "storage"]) || has(&["set", "compression"]))
+        .then_some("says how PostgreSQL stores rows")
+}
+
+/// Whether a statement is about roles, owners or rights.
+pub(super) fn is_of_rights(words: &[String]) -> bool {
+    let owner = || words.windows(2).any(|w| starts(w, &["owner", "to"]));
+    RIGHTS.iter().any(|with| starts(words, with)) || starts(words, &["alter"]) && owner()
+}
+
+/// An error that has nothing to do with the statement: of the disk, of memory, or a cancel.
+pub(super) fn is_of_node(e: &SqlError) -> bool {
+    ["53", "57", "58", "XX"].iter().any(|class| e.state().0.starts_with(class))
+}
+
+pub(super) fn destroys(words: &[String]) -> bool {
+    let drops = |w: &String| w == "drop";
+    let column = words.windows(2).any(|w| drops(&w[0]) && ["not", "default"].contains(&&*w[1]));
+    DESTRUCTIVE.iter().any(|with| starts(words, with))
+        || starts(words, &["alter", "table"]) && words.iter().any(drops) && !column
+}
+
+/// `ADD GENERATED .. AS IDENTITY (..)` as our grammar has it: pg_dump names the sequence, and
+/// writes its options, each in a line, in another order.
+pub(super) fn own_identity(text: &str, words: &[String]) -> Option<String> {
+    const ORDER: [&str; 6] = ["increment", "minvalue", "maxvalue", "start", "cache", "cycle"];
+    if !starts(words, &["alter", "table"]) {
+        return None;
+    }
+    let (head, rest) = text.split_once(" AS IDENTITY (")?;
+    let (body, tail) = rest.rsplit_once(')')?;
+    let mut options: Vec<&str> = body.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    options.retain(|option| !option.starts_with("SEQUENCE NAME "));
+    options.sort_by_key(|option| {
+        let lower = option.to_lowercase();
+        ORDER.iter().position(|word| lower.split_whitespace().any(|w| w == *word))
+    });
+    Some(format!("{head} AS IDENTITY ({}){tail}", options.join(" ")))
+}
+
+/// A statement of PostgreSQL that we cannot read is one that we do not support.
+pub(super) fn is_unsupported(e: &SqlError) -> bool {
+    matches!(e.state(), SqlState::FEATURE_NOT_SUPPORTED | SqlState::SYNTAX_ERROR)
+}
+
+pub(super) fn is_foreign_key(words: &[String]) -> bool {
+    starts(words, &["alter", "table"]) && words.windows(2).any(|w| starts(w, &["foreign", "key"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_told_apart_by_their_words() {
+        let why = |text: &str| ignored(&words(text)).is_some();
+        assert!(why("CREATE OR REPLACE FUNCTION f()\nRETURNS int"));
+        assert!(why("ALTER TABLE t CLUSTER ON i"));
+        let of_rights = |text: &str| is_of_rights(&words(text));
+        assert!(of_rights("ALTER TABLE ONLY public.t OWNER TO me"));
+        assert!(of_rights("GRANT ALL ON t TO me") && !of_rights("CREATE TABLE owner (\"to\" int)"));
+        assert!(
+            !why("CREATE TABLE \"grant\" (a int)") && !why("ALTER TABLE t ADD PRIMARY KEY (a)")
+        );
+        let takes = |text: &str| destroys(&words(text));
+        assert!(takes("DROP TABLE IF EXISTS t") && takes("TRUNCATE t"));
+        assert!(takes("ALTER TABLE IF EXISTS ONLY t DROP CONSTRAINT IF EXISTS k"));
+        assert!(!takes("ALTER TABLE t ALTER COLUMN a DROP DEFAULT"));
+        let key = "ALTER TABLE ONLY a ADD CONSTRAINT c FOREIGN KEY (b) REFERENCES d(e)";
+        assert!(is_foreign_key(&words(key)));
+    }
+}
