@@ -4,13 +4,14 @@
 mod harness;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{CommitTs, Store, StoreOptions};
 use braid_sql::{Database, NoGeneralQueries, Session};
 use harness::actors::Stage;
-use harness::{database, rows, run, session, state, tag};
+use harness::{database, rows, run, session, state, tag, try_run};
 
 /// Parents, and several ways to refer to them. `{n}` stands for the table.
 const SHAPES: [(&str, &str); 9] = [
@@ -77,7 +78,9 @@ fn fill(s: &mut Session, each: usize) {
 /// The rows that are left, by the table and by each index, which must say the same.
 fn left(s: &mut Session) -> Vec<String> {
     let by = |s: &mut Session, filter: &str| {
-        rows(s, &format!("select id, n, u from t where {filter} order by u"))
+        let mut found = rows(s, &format!("select id, n, u from t where {filter}"));
+        found.sort();
+        found
     };
     let all = by(s, "id + 0 > -1");
     assert_eq!(by(s, "id > -1"), all, "by id");
@@ -90,14 +93,14 @@ fn left(s: &mut Session) -> Vec<String> {
 #[test]
 fn few_and_many_rows_go_alike_however_they_are_found() {
     for (what, shape) in SHAPES {
-        for each in [3, 256, 257, 3_000] {
+        for each in [3, 256, 257, 1_200] {
             for delete in [
                 "delete from p where id = 2",
                 "delete from p where id in (2, 3, 5)",
                 "delete from p where k between 2 and 4",
                 "delete from p",
             ] {
-                if each > 257 && delete.contains("in (") {
+                if each != 257 && delete.contains("in (") {
                     continue;
                 }
                 let story = format!("{what}, {each} each: {delete}");
@@ -204,7 +207,7 @@ fn whoever_refers_to_what_goes_along_is_asked() {
     for (t, n) in [("p", 2), ("o", 600), ("l", 6_000), ("f", 600), ("stays", 2)] {
         assert_eq!(rows(s, &format!("select count(*) from {t}")), [n.to_string()], "{t}");
     }
-    assert_eq!(rows(s, "select * from seen order by k"), ["1|||", "2|3|4|44"]);
+    assert_eq!(rows(s, "select * from seen order by k"), ["1|NULL|NULL|NULL", "2|3|4|44"]);
     // Bounds behind the first column leave rows where they are.
     assert_eq!(tag(s, "delete from o where id = 3 and o < 4"), "DELETE 4");
     assert_eq!(rows(s, "select count(*), min(l) from l where id = 3"), ["2960|40"]);
@@ -259,7 +262,7 @@ fn rows_that_refer_to_nothing_or_to_each_other() {
     run(s, "delete from tree where id = 2");
     assert_eq!(rows(s, "select count(*) from tree"), [(2_103 - 1 - 350 - 350).to_string()]);
     run(s, "delete from tree where id = 0");
-    assert_eq!(rows(s, "select * from tree order by id"), ["9000|", "9001|9000"]);
+    assert_eq!(rows(s, "select * from tree order by id"), ["9000|NULL", "9001|9000"]);
 }
 
 /// Parent 1 with many rows in two tables: one whose key begins with it, and one found by an index.
@@ -315,32 +318,61 @@ fn who_inserts_a_row_meanwhile_is_told_and_nobody_is_in_a_circle() {
     }
 }
 
+/// Who inserts has his row's key first and then asks for its parent; who deletes has the parent first.
 #[test]
-fn who_refers_to_it_at_the_end_of_his_block_is_told_then() {
-    // His row is in the span that goes, and he asks for the row that it refers to last.
-    for (table, key) in [("t", "primary key (id, n)"), ("x", "primary key (n)")] {
-        let db = database();
-        let s = &mut session(&db);
-        run(
-            s,
-            &format!(
-                "create table p (id int primary key); insert into p values (1);
-                 create table {table} (id int references p on delete cascade deferrable initially deferred,
-                     n int, {key});
-                 create index on {table} (id)"
-            ),
-        );
-        let values: Vec<String> = (0..1_000).map(|n| format!("(1, {})", n * 2)).collect();
-        run(s, &format!("insert into {table} values {}", values.join(", ")));
-        let mut stage = Stage::new(&db, 2, "set default_transaction_isolation = 'read committed'");
-        stage.run(0, &format!("begin; insert into {table} values (1, 501)")).unwrap();
-        assert_eq!(stage.run(1, "delete from p where id = 1").unwrap().tag, "DELETE 1");
-        assert_eq!(stage.run(0, "commit").unwrap_err().state().0, "23503");
-        for filter in ["id = 1", "n >= 0"] {
-            let sql = format!("select count(*) from {table} where {filter}");
-            assert_eq!(rows(&mut session(&db), &sql), ["0"]);
+fn threads_that_insert_and_delete_are_in_no_circle() {
+    let db = database();
+    let s = &mut session(&db);
+    run(
+        s,
+        "create table p (id int primary key);
+         create table t (id int references p on delete cascade, n int, primary key (id, n));
+         create table x (n int primary key, id int references p on delete cascade);
+         create index on x (id)",
+    );
+    let all = |table: &str, from: usize| {
+        let value = |n: usize| match table {
+            "t" => format!("(1, {})", from + n),
+            _ => format!("({}, 1)", from + n),
+        };
+        let values: Vec<String> = (0..300).map(value).collect();
+        format!("insert into {table} values {}", values.join(", "))
+    };
+    let filled = format!("insert into p values (1); {}; {}", all("t", 0), all("x", 0));
+    run(s, &filled);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for who in 1..4 {
+            let (db, stop) = (&db, &stop);
+            scope.spawn(move || {
+                let s = &mut session(db);
+                let mut n = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    n += 1;
+                    let key = 1_000_000 * who + n;
+                    let sql = match n % 3 {
+                        0 => format!("insert into t values (1, {key}), (1, -{key})"),
+                        1 => format!("insert into x values ({key}, 1), (-{key}, 1)"),
+                        _ => format!("begin; insert into t values (1, {key}); insert into x values ({key}, 1); commit"),
+                    };
+                    if let Err(e) = try_run(s, &sql, &[]) {
+                        assert!(["23503", "40001"].contains(&e.state().0), "{sql}: {e}");
+                        s.fail();
+                        run(s, "rollback");
+                    }
+                }
+            });
         }
-    }
+        for _ in 0..40 {
+            assert_eq!(tag(s, "delete from p"), "DELETE 1");
+            assert_eq!(rows(s, "select count(*) from p"), ["0"]);
+            for table in ["t", "x"] {
+                assert_eq!(rows(s, &format!("select count(*) from {table}")), ["0"], "{table}");
+            }
+            run(s, &filled);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
@@ -407,7 +439,8 @@ fn entries_that_are_left_are_taken_away_also_after_a_restart() {
         (store, db)
     };
     let (store, db) = open();
-    let s = &mut session(&db);
+    let mut first = session(&db);
+    let s = &mut first;
     run(
         s,
         "create table p (id int primary key); insert into p values (1), (2);
@@ -423,7 +456,7 @@ fn entries_that_are_left_are_taken_away_also_after_a_restart() {
     db.reclaim(always, 1_000_000).unwrap();
     assert_eq!(db.reclaimed().dead_entries, 400);
     run(s, "delete from p where id = 2");
-    let _closed = (drop(db), drop(store));
+    let _closed = (drop(first), drop(db), drop(store));
     let (_store, db) = open();
     db.reclaim(always, 1_000_000).unwrap();
     assert_eq!(db.reclaimed().dead_entries, 400);
