@@ -71,6 +71,9 @@ enum Workload {
         /// Most rows of a table before the statements begin.
         #[arg(long, default_value_t = 0)]
         rows: u64,
+        /// Schema changes, transactions with savepoints and reads of the past, too.
+        #[arg(long, conflicts_with_all = ["subqueries", "rows"])]
+        hierarchies: bool,
     },
     /// Random transactions by several clients; what they saw is checked against their level.
     History {
@@ -192,8 +195,15 @@ enum Tpch {
 }
 
 pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
-    if let Workload::Differential { postgres_url, seed, statements, round, subqueries, rows } =
-        arguments.workload
+    if let Workload::Differential {
+        postgres_url,
+        seed,
+        statements,
+        round,
+        subqueries,
+        rows,
+        hierarchies,
+    } = arguments.workload
     {
         let settings = differential::Settings {
             braid_url: arguments.url,
@@ -203,6 +213,7 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
             round,
             subqueries,
             rows,
+            hierarchies,
         };
         let report = differential::run(&settings)?;
         println!("{report}");

@@ -153,6 +153,48 @@ fn upserts_pass_it_on() {
 }
 
 #[test]
+fn rows_of_queries_and_of_merge_get_the_time_too() {
+    let s = &mut Db::new();
+    run(s, TABLE);
+    run(s, "insert into t select n, n, pending_commit_timestamp() from generate_series(1, 3000) n");
+    let first = rows(s, "select distinct at from t");
+    assert_eq!((first.len(), seen_at(s, &first[0], 0).len()), (1, 3000));
+    run(s, "insert into t (at, id) select pending_commit_timestamp() as at, 3001 limit 1");
+    run(
+        s,
+        "create table s (id int64 primary key, v int64); insert into s values (3, 7), (4000, 8)",
+    );
+    run(
+        s,
+        "merge into t using s on t.id = s.id
+         when matched and s.v > 100 then delete
+         when matched then update set v = s.v, at = pending_commit_timestamp()
+         when not matched then insert (id, v, at) values (s.id, s.v, pending_commit_timestamp())",
+    );
+    let merged = rows(s, "select distinct at from t where id in (3, 4000)");
+    assert_eq!(merged.len(), 1);
+    assert_eq!(seen_at(s, &merged[0], -1).len(), 3001);
+    assert_eq!(
+        rows(
+            s,
+            "select id, v, at > (select at from t where id = 1) from t where id in (3, 4000) order by id"
+        ),
+        ["3|7|t", "4000|8|t"]
+    );
+    // In a block it is nobody's before the end, of these rows as of others.
+    run(s, "begin; insert into t select 5000, 1, pending_commit_timestamp()");
+    assert_eq!(state(s, "select at from t where id = 5000"), "55000");
+    run(s, "rollback");
+    assert_eq!(
+        state(s, "insert into t select 1, 1, pending_commit_timestamp() returning at"),
+        "55000"
+    );
+    let wrong = "merge into t using s on t.id = s.id
+         when not matched then insert (id, v) values (s.id, pending_commit_timestamp())";
+    assert_eq!(state(s, wrong), "55000");
+}
+
+#[test]
 fn what_it_can_not_be_is_refused() {
     let s = &mut Db::new();
     run(s, TABLE);
@@ -162,7 +204,11 @@ fn what_it_can_not_be_is_refused() {
         ("update plain set at = pending_commit_timestamp()", "55000"),
         ("select pending_commit_timestamp()", "0A000"),
         ("insert into t values (1, 1, pending_commit_timestamp() + interval '1 day')", "0A000"),
-        ("insert into t select 1, 1, pending_commit_timestamp()", "0A000"),
+        (
+            "insert into t select 1, 1, pending_commit_timestamp() union all select 2, 2, null",
+            "0A000",
+        ),
+        ("insert into plain select 1, pending_commit_timestamp()", "55000"),
         ("insert into t (id, v) values (1, pending_commit_timestamp())", "55000"),
         ("insert into t values (1, 1, now() + interval '1 hour')", "23514"),
         ("insert into t values (1, 1, 'infinity')", "23514"),

@@ -127,8 +127,8 @@ const LINES: &[Line] = &[
         SPANNER,
         "INSERT INTO Stamped (Id, At) VALUES (9, PENDING_COMMIT_TIMESTAMP())",
         "",
-        "also in UPDATE and INSERT OR UPDATE, and as `SPANNER.PENDING_COMMIT_TIMESTAMP()`; the \
-         transaction itself cannot read it",
+        "also in UPDATE, INSERT OR UPDATE, MERGE and the select list of INSERT .. SELECT, and as \
+         `SPANNER.PENDING_COMMIT_TIMESTAMP()`; the transaction itself cannot read it",
     ),
     Line(
         SPANNER,

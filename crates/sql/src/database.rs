@@ -140,7 +140,8 @@ impl Database {
         let catalog = Arc::new(load_catalog(&txn)?);
         crate::jobs::reclaim::adopt(&coordinator, &catalog)?;
         let now = coordinator.wall_clock_us();
-        let reclaim = Reclaim::for_catalog(&catalog, now);
+        let adopted = coordinator.begin(read_only()).map_err(kv_error)?;
+        let reclaim = Reclaim::for_catalog(&adopted, &catalog, now)?;
         let runtime = Runtime::new(now as i64 - EPOCH_MICROS, shared);
         Ok(Arc::new(Database {
             coordinator,

@@ -28,7 +28,9 @@ impl Node {
 
     /// As [`Node::start_with`], with more arguments.
     pub fn start_as(data: &Path, log: Stdio, arguments: &[&str]) -> Node {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_braid"))
+        // A release build is of another kind than this test; `BRAID_BINARY` names it.
+        let built = env!("CARGO_BIN_EXE_braid").to_string();
+        let mut process = Command::new(std::env::var("BRAID_BINARY").unwrap_or(built))
             .args(["start", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .args(arguments)

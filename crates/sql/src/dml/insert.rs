@@ -44,8 +44,8 @@ pub struct InsertPlan {
 enum Rows {
     /// VALUES; `None` is DEFAULT.
     Values(Vec<Vec<Option<Bound>>>),
-    /// A query.
-    Query(Source),
+    /// A query, and which of its columns are the time of the commit.
+    Query(Source, Vec<usize>),
     /// DEFAULT VALUES.
     Defaults,
 }
@@ -102,7 +102,7 @@ impl InsertPlan {
             let c = &table.columns[*at];
             let given = match &source {
                 Rows::Values(rows) => rows.iter().any(|r| r[n].is_some()),
-                Rows::Query(_) => true,
+                Rows::Query(..) => true,
                 Rows::Defaults => false,
             };
             if given && c.generated.is_some() {
@@ -191,15 +191,17 @@ impl InsertPlan {
                 let given = vec![None; self.targets.len()];
                 all(&mut std::iter::once_with(|| self.fill(ctx, given.clone())))?;
             }
-            Rows::Query(source) => {
+            Rows::Query(source, pending) => {
                 let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
                 let mut whole = |values| {
-                    let given = self.convert(ctx, &types, values)?;
+                    let mut given = self.convert(ctx, &types, values)?;
+                    pending.iter().for_each(|n| given[*n] = Some(Datum::PENDING_COMMIT_TIME));
                     self.fill(ctx, given)
                 };
                 // All rows first: parts of the query that start late must not see what the
-                // statement itself writes.
-                let rows = if self.conflict.is_some() || self.returning.is_some() {
+                // statement itself writes. A load may be in the store before the commit.
+                let at_once = self.conflict.is_some() || self.returning.is_some();
+                let rows = if at_once || !pending.is_empty() {
                     source.rows(ctx)?
                 } else {
                     match take_rows(ctx, source, &self.info, &mut whole)? {
@@ -402,7 +404,7 @@ impl InsertPlan {
         match &self.source {
             Rows::Values(rows) => lines.push(format!("  values: {} rows", rows.len()).into()),
             Rows::Defaults => lines.push("  default values".into()),
-            Rows::Query(s) => {
+            Rows::Query(s, _) => {
                 lines.extend(s.explain(ctx)?);
             }
         }
@@ -430,16 +432,21 @@ fn rows(
             other => return other,
         }
     }
+    let (without, pending) = commit_time::taken_out(query).unzip();
+    let (query, pending) = (without.as_ref().unwrap_or(query), pending.unwrap_or_default());
     let typed = untyped::typed(query, table, targets);
     let source = Source::plan(ctx, typed.as_ref().unwrap_or(query), params)?;
     let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
     check_count(source.columns().len(), targets, named)?;
+    for n in &pending {
+        commit_time::pending(table, targets[*n])?;
+    }
     if !from_values {
         for (c, at) in source.columns().iter().zip(targets.iter()) {
             check_assignable(table, *at, &c.ty)?;
         }
     }
-    Ok(Rows::Query(source))
+    Ok(Rows::Query(source, pending))
 }
 
 fn check_count(given: usize, targets: &mut Vec<usize>, named: bool) -> SqlResult<()> {

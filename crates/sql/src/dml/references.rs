@@ -300,8 +300,59 @@ pub(crate) fn lookup_of(
     }
 }
 
-/// Rows with these values in these columns, in the newest state, found by the key or index that
+/// Rows with certain values in certain columns, in the newest state, found by the key or index that
 /// starts with most of the columns.
+pub(crate) struct Referrers {
+    source: RowSource,
+    /// By position in the row.
+    wanted: Vec<(usize, Datum)>,
+}
+
+impl Referrers {
+    pub(crate) fn open(
+        ctx: &Context,
+        layout: &Arc<TableLayout>,
+        columns: &[u32],
+        values: &[Datum],
+    ) -> SqlResult<Referrers> {
+        let (index, p) = lookup_of(layout, columns, values);
+        let keys = index.map_or(&layout.rows, |n| &layout.indexes[n].layout);
+        let spans = vec![keys.prefix_span(&p)?];
+        let (txn, layout) = (ctx.txn.clone(), layout.clone());
+        let at = |c: &u32| layout.table.ordinal(*c);
+        let places: Option<Vec<usize>> = columns.iter().map(at).collect();
+        let places = places.ok_or_else(|| SqlError::internal("a referencing column is gone"))?;
+        let wanted = places.into_iter().zip(values.iter().cloned()).collect();
+        let source = match index {
+            Some(n) => RowSource::Index(
+                IndexScan::new(txn, layout, n, spans, false).reading(ReadMode::Latest),
+            ),
+            None => RowSource::Table(
+                TableScan::new(txn, layout, spans, None, false).reading(ReadMode::Latest),
+            ),
+        };
+        Ok(Referrers { source, wanted })
+    }
+
+    /// Says how many rows will be wanted, as far as that is known.
+    fn expecting(self, rows: usize) -> Referrers {
+        Referrers { source: self.source.expecting(rows), ..self }
+    }
+
+    /// The next row with its key.
+    pub(crate) fn next(&mut self, ctx: &Context) -> SqlResult<Option<(Bytes, Row)>> {
+        while let Some((key, row)) = self.source.next_row(ctx)? {
+            let same =
+                |(at, v): &(usize, Datum)| !row[*at].is_null() && row[*at].cmp_sql(v).is_eq();
+            if self.wanted.iter().all(same) {
+                return Ok(Some((key, row)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// At most so many of the rows that [`Referrers`] finds.
 pub(crate) fn rows_with(
     ctx: &Context,
     layout: &Arc<TableLayout>,
@@ -309,33 +360,15 @@ pub(crate) fn rows_with(
     values: &[Datum],
     limit: usize,
 ) -> SqlResult<Vec<(Bytes, Row)>> {
-    let source = match lookup_of(layout, columns, values) {
-        (Some(n), p) => {
-            let span = layout.indexes[n].layout.prefix_span(&p)?;
-            let scan = IndexScan::new(ctx.txn.clone(), layout.clone(), n, vec![span], false);
-            RowSource::Index(scan.reading(ReadMode::Latest))
-        }
-        (None, p) => {
-            let span = layout.rows.prefix_span(&p)?;
-            let scan = TableScan::new(ctx.txn.clone(), layout.clone(), vec![span], None, false);
-            RowSource::Table(scan.reading(ReadMode::Latest))
-        }
-    };
-    let mut source = match limit {
-        usize::MAX => source,
-        limit => source.expecting(limit),
-    };
+    let mut rows = Referrers::open(ctx, layout, columns, values)?;
+    if limit < usize::MAX {
+        rows = rows.expecting(limit);
+    }
     let mut out = Vec::new();
-    while let Some((key, row)) = source.next_row(ctx)? {
-        let same = columns.iter().zip(values).all(|(c, v)| {
-            layout.table.ordinal(*c).is_some_and(|o| !row[o].is_null() && row[o].cmp_sql(v).is_eq())
-        });
-        if same {
-            out.push((key, row));
-            if out.len() >= limit {
-                break;
-            }
-        }
+    while out.len() < limit
+        && let Some(found) = rows.next(ctx)?
+    {
+        out.push(found);
     }
     Ok(out)
 }

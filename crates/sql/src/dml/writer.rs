@@ -150,12 +150,16 @@ pub struct WriteWork {
     pub entries: u64,
 }
 
-/// A referential action on a row of a table.
+/// A referential action on a row of a table, or on many.
 #[derive(Clone)]
-enum Action {
+pub(super) enum Action {
     Delete(Arc<TableInfo>, Bytes, Row),
     /// New values by ordinal.
     Set(Arc<TableInfo>, Bytes, Vec<(usize, Datum)>),
+    /// All rows with these leading key values go.
+    Erase(Arc<TableInfo>, Vec<Vec<Datum>>),
+    /// All rows go that refer by this key to these values.
+    Follow(Arc<TableInfo>, ForeignKey, Vec<Datum>),
 }
 
 impl Writer {
@@ -448,10 +452,11 @@ impl Writer {
         let keys: Vec<(Arc<TableInfo>, Bytes)> = actions
             .iter()
             .filter(|_| updates)
-            .map(|action| match action {
+            .filter_map(|action| match action {
                 Action::Delete(info, key, _) | Action::Set(info, key, _) => {
-                    (info.clone(), key.clone())
+                    Some((info.clone(), key.clone()))
                 }
+                Action::Erase(..) | Action::Follow(..) => None,
             })
             .collect();
         let mut now = ahead::newest_rows(&self.ctx, &keys)?.into_iter();
@@ -470,6 +475,7 @@ impl Writer {
                     }
                     set.push((info, key, old, new));
                 }
+                Action::Erase(..) | Action::Follow(..) => {}
             }
         }
         if !set.is_empty() {
@@ -532,9 +538,34 @@ impl Writer {
                     self.stale = true;
                     self.update_all(&info, vec![(key, old, new)])?;
                 }
+                Action::Erase(info, heads) => self.erase_under(&info, heads)?,
+                Action::Follow(info, fk, values) => self.delete_following(&info, &fk, &values)?,
             }
         }
         Ok(())
+    }
+
+    /// An action for later.
+    pub(super) fn leave(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+
+    /// Whether a row is or will be deleted in this statement, as far as it was named one by one.
+    pub(super) fn is_deleted(&self, key: &Bytes) -> bool {
+        self.deleted.contains(key)
+    }
+
+    /// Deletes rows in which nothing lies, one by one.
+    pub(super) fn delete_each(
+        &mut self,
+        info: &Arc<TableInfo>,
+        rows: &[(Bytes, Row)],
+    ) -> SqlResult<()> {
+        if rows.len() > 1 {
+            let all: Vec<_> = rows.iter().map(|(key, row)| (info.clone(), key, row)).collect();
+            self.ask_deletes(&all)?;
+        }
+        rows.iter().try_for_each(|(key, row)| self.delete_one(info, key, row))
     }
 
     /// The row of the next action, if it deletes one of this table too.
@@ -659,9 +690,12 @@ impl Writer {
             return Ok(());
         }
         let child = self.info(child.id)?;
+        if action == RefAction::Cascade && new.is_none() {
+            return self.follow_later(&child, fk, values);
+        }
         let limit = if action == RefAction::Restrict { 1 } else { usize::MAX };
         let found = rows_with(&self.ctx, &child.layout, &fk.columns, &values, limit)?;
-        for (key, row) in found {
+        for (key, _) in found {
             if self.deleted.contains(&key) {
                 continue;
             }
@@ -669,7 +703,6 @@ impl Writer {
                 RefAction::Restrict => {
                     return Err(still_referenced(&self.ctx, parent, old, child.table(), fk));
                 }
-                RefAction::Cascade if new.is_none() => self.delete_later(&child, key, row),
                 _ => self.set_later(parent, new, (&child, key), fk, action)?,
             }
         }

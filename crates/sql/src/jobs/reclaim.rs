@@ -66,15 +66,26 @@ pub(crate) struct Reclaim {
 }
 
 impl Reclaim {
-    /// After the start: marks all tables that range deletes may reach.
-    pub(crate) fn for_catalog(catalog: &Catalog, now_us: u64) -> Reclaim {
+    /// After the start: marks all tables that range deletes have reached, or may have.
+    ///
+    /// # Errors
+    /// Of the store.
+    pub(crate) fn for_catalog(
+        txn: &Arc<Txn>,
+        catalog: &Catalog,
+        now_us: u64,
+    ) -> SqlResult<Reclaim> {
         let reclaim = Reclaim::default();
+        // Of a table that lies in no other one, as a foreign key has taken them along.
+        let noted = erased::tables(txn)?;
         for t in catalog.tables() {
-            if t.interleave.is_some() || catalog.interleaved_children(t.id).next().is_some() {
+            let in_families =
+                t.interleave.is_some() || catalog.interleaved_children(t.id).next().is_some();
+            if in_families || noted.contains(&t.id) {
                 reclaim.mark(t, |i| i.interleave_in != Some(t.id), now_us);
             }
         }
-        reclaim
+        Ok(reclaim)
     }
 
     /// Rows of a table were erased; entries of some of its indexes may be left.

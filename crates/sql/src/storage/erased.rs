@@ -16,6 +16,7 @@
 //! A record is read as of the reader's time, like the entries; own erasures are among them. A
 //! serializable reader's commit depends on that there are no others.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use braid_catalog::{Catalog, kv_error};
@@ -170,6 +171,18 @@ pub(crate) fn records(txn: &Arc<Txn>, root: Option<u32>, table: u32) -> SqlResul
         keys.extend(record.tables.contains(&table).then_some(key));
     }
     Ok(keys)
+}
+
+/// The tables that records are about.
+pub(crate) fn tables(txn: &Arc<Txn>) -> SqlResult<BTreeSet<u32>> {
+    let (start, end) = system::all_erasures();
+    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
+    let mut tables = BTreeSet::new();
+    while let Some((key, value)) = scan.next().map_err(kv_error)? {
+        tables.extend(Record::decode(&value).ok_or_else(|| damaged(&key))?.tables);
+    }
+    Ok(tables)
 }
 
 /// A record is no longer about a table, nor about any that is gone.

@@ -7,14 +7,17 @@
 //! ```
 //!
 //! [`corpus`] compares expressions instead of statements: every function, operator and cast.
+//! [`hierarchies`] lets the tables live: schema changes, transactions, reads of the past.
 //!
 //! Compared are rows (as a multiset, or in order where ORDER BY is total), row counts, and for
 //! errors the SQLSTATE. What may differ is listed in [`known`], each with its reason; everything
 //! else is a failure, printed with the seed and all statements of its round.
 
 mod corpus;
+mod evolution;
 mod expressions;
 mod fill;
+mod hierarchies;
 mod joins;
 mod known;
 mod queries;

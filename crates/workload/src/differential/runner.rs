@@ -8,7 +8,7 @@ use postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::known::{self, Answers};
 use super::schema::Schema;
-use super::{fill, queries, writes};
+use super::{fill, hierarchies, queries, writes};
 use crate::WorkloadResult;
 
 /// What to run against whom.
@@ -29,6 +29,8 @@ pub struct Settings {
     /// Most rows of a table before its round begins. A statement that takes longer than
     /// [`PATIENCE`] on one side is left out then: a join of such tables may have no end.
     pub rows: u64,
+    /// Hierarchies that live: with schema changes, transactions and reads of the past.
+    pub hierarchies: bool,
 }
 
 /// Longest time of a statement over tables that were filled.
@@ -49,6 +51,14 @@ pub struct Report {
     pub slow_there: u64,
     /// Statements that took too long here only.
     pub slow_here: Vec<String>,
+    /// Reads of the past that were compared.
+    pub past: u64,
+    /// Hierarchies that lived, with schema changes.
+    pub hierarchies: u64,
+    /// Of these, those that ended before their time, and why.
+    pub cut_short: Vec<String>,
+    /// Statements that are not supported here.
+    pub refused: Vec<String>,
     /// Differences that nothing allows.
     pub differences: Vec<String>,
 }
@@ -71,6 +81,17 @@ impl fmt::Display for Report {
         for slow in &self.slow_here {
             writeln!(f, "too long here only: {slow}")?;
         }
+        if self.hierarchies > 0 {
+            let short = self.cut_short.len();
+            writeln!(f, "{} hierarchies, {short} of them cut short", self.hierarchies)?;
+            writeln!(f, "{} tables compared with what they were", self.past)?;
+        }
+        for short in &self.cut_short {
+            writeln!(f, "cut short: {short}")?;
+        }
+        for refused in &self.refused {
+            writeln!(f, "not supported here: {refused}")?;
+        }
         for difference in &self.differences {
             writeln!(f, "{difference}")?;
         }
@@ -79,7 +100,7 @@ impl fmt::Display for Report {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
+pub(super) enum Answer {
     Rows(Vec<Vec<Option<String>>>),
     Count(u64),
     Error(String),
@@ -87,6 +108,9 @@ enum Answer {
 
 /// Runs until the number of statements is reached, or 20 differences are found.
 pub fn run(settings: &Settings) -> WorkloadResult<Report> {
+    if settings.hierarchies {
+        return hierarchies::run(settings);
+    }
     let mut braid = Client::connect(&settings.braid_url, NoTls)?;
     let mut postgres = Client::connect(&settings.postgres_url, NoTls)?;
     let mut report = Report::default();
@@ -98,7 +122,7 @@ pub fn run(settings: &Settings) -> WorkloadResult<Report> {
     Ok(report)
 }
 
-fn prepare(client: &mut Client, schema: &str, ddl: &[String]) -> WorkloadResult<()> {
+pub(super) fn prepare(client: &mut Client, schema: &str, ddl: &[String]) -> WorkloadResult<()> {
     client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"))?;
     client.batch_execute(&format!("CREATE SCHEMA {schema}"))?;
     client.batch_execute(&format!("SET search_path = {schema}"))?;
@@ -205,11 +229,11 @@ fn fill_all(
     postgres.batch_execute("ANALYZE")
 }
 
-fn changes_data(sql: &str) -> bool {
+pub(super) fn changes_data(sql: &str) -> bool {
     !sql.starts_with("SELECT") && !sql.starts_with("WITH")
 }
 
-fn allowed(sql: &str, ours: &Answer, theirs: &Answer, report: &mut Report) -> bool {
+pub(super) fn allowed(sql: &str, ours: &Answer, theirs: &Answer, report: &mut Report) -> bool {
     fn state(answer: &Answer) -> Result<(), &str> {
         match answer {
             Answer::Error(state) => Err(state),
@@ -228,6 +252,10 @@ fn allowed(sql: &str, ours: &Answer, theirs: &Answer, report: &mut Report) -> bo
 
 fn answer(client: &mut Client, schema: &str, sql: &str, ordered: bool) -> WorkloadResult<Answer> {
     client.batch_execute(&format!("SET search_path = {schema}"))?;
+    ask(client, sql, ordered)
+}
+
+pub(super) fn ask(client: &mut Client, sql: &str, ordered: bool) -> WorkloadResult<Answer> {
     match client.simple_query(sql) {
         Ok(messages) => Ok(rows(&messages, ordered)),
         Err(e) => match e.code() {
@@ -260,7 +288,7 @@ fn rows(messages: &[SimpleQueryMessage], ordered: bool) -> Answer {
     Answer::Rows(rows)
 }
 
-fn shorten(answer: &Answer) -> String {
+pub(super) fn shorten(answer: &Answer) -> String {
     let text = format!("{answer:?}");
     match text.char_indices().nth(1500) {
         Some((end, _)) => format!("{} ...", &text[..end]),

@@ -69,24 +69,78 @@ pub(super) struct Column {
     pub(super) default: Option<String>,
 }
 
+/// How a table hangs on its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// Each row needs its parent row: interleaved, or by a foreign key.
+    Enforced,
+    /// Interleaved, or not at all.
+    Locality,
+    /// Not at all.
+    Apart,
+}
+
+/// What restricts the values of a column.
+#[derive(Clone, Debug)]
+pub(super) enum Rule {
+    /// Below 8.
+    Small(String),
+    Unique(String),
+}
+
+impl Rule {
+    pub(super) fn column(&mut self) -> &mut String {
+        match self {
+            Rule::Small(column) | Rule::Unique(column) => column,
+        }
+    }
+
+    fn sql(&self) -> String {
+        match self {
+            Rule::Small(column) => format!("CHECK ({column} < 8)"),
+            Rule::Unique(column) => format!("UNIQUE ({column})"),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    pub(super) name: String,
+    pub(super) columns: Vec<String>,
+    pub(super) unique: bool,
+}
+
+impl Index {
+    pub(super) fn sql(&self, table: &str) -> String {
+        let unique = if self.unique { "UNIQUE " } else { "" };
+        format!("CREATE {unique}INDEX {} ON {table} ({})", self.name, self.columns.join(", "))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) name: String,
     pub(super) parent: Option<usize>,
+    pub(super) link: Link,
     pub(super) cascade: bool,
     /// Key columns first: the parent's, then own ones.
     pub(super) columns: Vec<Column>,
     pub(super) key_len: usize,
-    extras: Vec<String>,
-    indexes: Vec<String>,
+    pub(super) rules: Vec<Rule>,
+    pub(super) indexes: Vec<Index>,
 }
 
 impl Table {
     pub(super) fn key(&self) -> &[Column] {
         &self.columns[..self.key_len]
     }
+
+    pub(super) fn on_delete(&self) -> &'static str {
+        if self.cascade { "CASCADE" } else { "NO ACTION" }
+    }
 }
 
+#[derive(Clone, Debug)]
 pub(super) struct Schema {
     pub(super) tables: Vec<Table>,
 }
@@ -112,7 +166,7 @@ impl Schema {
             let parent = (i > 0 && random.chance(5, 6)).then(|| random.below(i as u64) as usize);
             let mut table = random_table(random, i, parent, &tables);
             if free {
-                table.extras.clear();
+                table.rules.clear();
             }
             tables.push(table);
         }
@@ -121,36 +175,58 @@ impl Schema {
 
     /// Statements that create the tables; `interleaved` chooses the twin.
     pub(super) fn ddl(&self, interleaved: bool) -> Vec<String> {
-        let mut out = Vec::new();
-        for table in &self.tables {
-            let mut parts: Vec<String> = table.columns.iter().map(column_sql).collect();
-            let names =
-                |key: &[Column]| key.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
-            let mut clause = String::new();
-            parts.push(format!("PRIMARY KEY ({})", names(table.key())));
-            parts.extend(table.extras.iter().cloned());
-            if let Some(parent) = table.parent {
-                let parent = &self.tables[parent];
-                let action = if table.cascade { "CASCADE" } else { "NO ACTION" };
-                if interleaved {
-                    clause = format!(" INTERLEAVE IN PARENT {} ON DELETE {action}", parent.name);
-                } else {
-                    let shared = names(&table.columns[..parent.key_len]);
-                    parts.push(format!(
-                        "FOREIGN KEY ({shared}) REFERENCES {} ({}) ON DELETE {action}",
-                        parent.name,
-                        names(parent.key())
-                    ));
-                }
-            }
-            out.push(format!("CREATE TABLE {} ({}){clause}", table.name, parts.join(", ")));
-            out.extend(table.indexes.iter().cloned());
+        (0..self.tables.len()).flat_map(|at| self.table_ddl(at, interleaved)).collect()
+    }
+
+    /// As [`Schema::ddl`], of one table.
+    pub(super) fn table_ddl(&self, at: usize, interleaved: bool) -> Vec<String> {
+        let table = &self.tables[at];
+        let mut parts: Vec<String> = table.columns.iter().map(column_sql).collect();
+        parts.push(format!("PRIMARY KEY ({})", names(table.key())));
+        parts.extend(table.rules.iter().map(Rule::sql));
+        let mut clause = String::new();
+        if interleaved {
+            clause = self.clause(at).map(|clause| format!(" {clause}")).unwrap_or_default();
+        } else if table.link == Link::Enforced {
+            parts.extend(self.foreign_key(at));
         }
-        out
+        let create = format!("CREATE TABLE {} ({}){clause}", table.name, parts.join(", "));
+        std::iter::once(create).chain(table.indexes.iter().map(|i| i.sql(&table.name))).collect()
+    }
+
+    /// How a table lies in its parent.
+    pub(super) fn clause(&self, at: usize) -> Option<String> {
+        let table = &self.tables[at];
+        let parent = &self.tables[table.parent?].name;
+        match table.link {
+            Link::Enforced => {
+                Some(format!("INTERLEAVE IN PARENT {parent} ON DELETE {}", table.on_delete()))
+            }
+            Link::Locality => Some(format!("INTERLEAVE IN {parent}")),
+            Link::Apart => None,
+        }
+    }
+
+    /// The constraint that says the same as an enforcing clause.
+    pub(super) fn foreign_key(&self, at: usize) -> Option<String> {
+        let table = &self.tables[at];
+        let parent = &self.tables[table.parent?];
+        let shared = names(&table.columns[..parent.key_len]);
+        Some(format!(
+            "CONSTRAINT {}_parent FOREIGN KEY ({shared}) REFERENCES {} ({}) ON UPDATE CASCADE ON DELETE {}",
+            table.name,
+            parent.name,
+            names(parent.key()),
+            table.on_delete()
+        ))
     }
 }
 
-fn column_sql(column: &Column) -> String {
+pub(super) fn names(columns: &[Column]) -> String {
+    columns.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn column_sql(column: &Column) -> String {
     let mut out = format!("{} {}", column.name, column.ty.sql());
     if column.not_null {
         out.push_str(" NOT NULL");
@@ -188,29 +264,29 @@ fn random_table(random: &mut Random, i: usize, parent: Option<usize>, tables: &[
         });
     }
     let values = &columns[key_len..];
-    let mut extras = Vec::new();
+    let mut rules = Vec::new();
     if let Some(number) = values.iter().find(|c| c.ty == Type::Int4)
         && random.chance(1, 3)
     {
-        extras.push(format!("CHECK ({} < 8)", number.name));
+        rules.push(Rule::Small(number.name.clone()));
     }
     if random.chance(1, 4) {
-        extras.push(format!("UNIQUE ({})", random.pick(values).name));
+        rules.push(Rule::Unique(random.pick(values).name.clone()));
     }
     let mut indexes = Vec::new();
     for n in 0..random.below(3) {
-        let columns: Vec<&str> =
-            (0..random.between(1, 2)).map(|_| random.pick(&columns).name.as_str()).collect();
-        let mut columns = columns;
-        columns.dedup();
-        indexes.push(format!("CREATE INDEX t{i}_i{n} ON t{i} ({})", columns.join(", ")));
+        let mut of: Vec<String> =
+            (0..random.between(1, 2)).map(|_| random.pick(&columns).name.clone()).collect();
+        of.dedup();
+        indexes.push(Index { name: format!("t{i}_i{n}"), columns: of, unique: false });
     }
     Table {
         name: format!("t{i}"),
         parent,
+        link: if parent.is_some() { Link::Enforced } else { Link::Apart },
         cascade: random.chance(2, 3),
         key_len,
-        extras,
+        rules,
         indexes,
         columns,
     }

@@ -16,6 +16,22 @@ pub(super) fn random(random: &mut Random, schema: &Schema) -> String {
     }
 }
 
+/// As [`random`], with changes of keys, which children follow.
+pub(super) fn of_living(random: &mut Random, schema: &Schema) -> String {
+    if !random.chance(1, 8) {
+        return self::random(random, schema);
+    }
+    let table = random.pick(&schema.tables).clone();
+    let column = random.pick(table.key()).clone();
+    format!(
+        "UPDATE {} SET {} = {} WHERE {}",
+        table.name,
+        column.name,
+        column.ty.key_literal(random),
+        key_condition(random, &table)
+    )
+}
+
 fn value(random: &mut Random, column: &Column) -> String {
     if random.chance(1, 8) {
         if column.default.is_some() { "DEFAULT".to_string() } else { "NULL".to_string() }

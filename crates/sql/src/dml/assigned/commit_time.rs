@@ -37,6 +37,30 @@ pub(in crate::dml) fn pending(table: &Table, at: usize) -> SqlResult<Bound> {
     }
 }
 
+/// A query for INSERT without the values of its select list that are `PENDING_COMMIT_TIMESTAMP()`,
+/// which are NULL in it, and their places; `None`: there is none whose place is known.
+pub(in crate::dml) fn taken_out(query: &ast::Query) -> Option<(ast::Query, Vec<usize>)> {
+    let ast::SetExpr::Select(select) = &*query.body else { return None };
+    let mut select = select.clone();
+    let mut places = Vec::new();
+    for (n, item) in select.projection.iter_mut().enumerate() {
+        let (ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. }) =
+            item
+        else {
+            // Nobody knows here how many columns a star is.
+            break;
+        };
+        if is_pending(e) {
+            *e = ast::Expr::value(ast::Value::Null);
+            places.push(n);
+        }
+    }
+    if places.is_empty() {
+        return None;
+    }
+    Some((ast::Query { body: Box::new(ast::SetExpr::Select(select)), ..query.clone() }, places))
+}
+
 /// What SET assigns to a column from the row that was to be inserted, if that waits for the commit:
 /// it may be passed on as it is.
 pub(in crate::dml) fn passed_on<'a>(

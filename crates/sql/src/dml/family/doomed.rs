@@ -97,6 +97,12 @@ pub(super) fn holds(spans: &[KeySpan], key: &[u8]) -> bool {
     n > 0 && spans[n - 1].contains(key)
 }
 
+/// Whether a span lies in one of these sorted spans.
+pub(super) fn covers(spans: &[KeySpan], span: &KeySpan) -> bool {
+    let n = spans.partition_point(|s| s.start <= span.start);
+    n > 0 && span.end <= spans[n - 1].end
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +120,8 @@ mod tests {
         assert_eq!(without(&all, &[span("b", "f"), span("h", "k")]), []);
         assert!(holds(&parts, b"c") && holds(&parts, b"hz"));
         assert!(!holds(&parts, b"b") && !holds(&parts, b"d") && !holds(&parts, b"f"));
+        assert!(covers(&all, &span("b", "f")) && covers(&all, &span("i", "k")));
+        assert!(!covers(&all, &span("a", "c")) && !covers(&all, &span("e", "i")));
     }
 
     #[test]

@@ -118,6 +118,9 @@ impl Writer {
         let ctx = self.ctx.clone();
         let Incoming { from, fk, to, settled, .. } = incoming;
         ctx.lock_shape(&from.table)?;
+        if self.follow_spans_later(incoming, doomed)? {
+            return Ok(());
+        }
         let refuses = match fk.on_delete {
             RefAction::Restrict => true,
             RefAction::NoAction => *settled,
@@ -158,17 +161,18 @@ impl Writer {
 
 /// Takes the locks of families, many at once.
 pub(super) fn lock_families(ctx: &Context, spans: &[KeySpan]) -> SqlResult<()> {
-    let lock = |span: &KeySpan| {
-        let target = Target::Span(span.clone());
-        LockItem { target, mode: LockMode::Exclusive, check: true }
-    };
     if spans.len() > 1 {
-        ctx.txn.lock_ahead(spans.iter().map(lock).collect()).map_err(kv_error)?;
+        ctx.txn.lock_ahead(spans.iter().map(family_lock).collect()).map_err(kv_error)?;
     }
     for span in spans {
         ctx.txn.lock_span(span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
     }
     Ok(())
+}
+
+/// The lock of a family that goes.
+pub(super) fn family_lock(span: &KeySpan) -> LockItem {
+    LockItem { target: Target::Span(span.clone()), mode: LockMode::Exclusive, check: true }
 }
 
 /// Tells statistics how many rows are gone; those below the table by what a family holds on

@@ -43,6 +43,8 @@ pub(super) struct Incoming {
     pub(super) settled: bool,
     /// Its rows count although they go along.
     pub(super) strict: bool,
+    /// Its rows go too, and their keys begin with the key that they refer to.
+    pub(super) follows: bool,
 }
 
 impl Fate {
@@ -63,7 +65,8 @@ impl Fate {
             for from in c.referencing_tables(to.id) {
                 for fk in from.kept_foreign_keys().filter(|fk| fk.parent == to.id) {
                     let inside = fate.dying.iter().any(|t| t.id == from.id);
-                    let along = inside && along_the_path(from, fk, to);
+                    let alike = along_the_path(from, fk, to);
+                    let along = inside && alike;
                     if along && fk.on_delete != RefAction::Restrict {
                         continue;
                     }
@@ -73,6 +76,7 @@ impl Fate {
                         to: Arc::new(TableLayout::new(c, to)?),
                         settled: !inside && settled(from),
                         strict: along,
+                        follows: !inside && alike && fk.on_delete == RefAction::Cascade,
                     });
                 }
             }
@@ -119,7 +123,11 @@ impl Fate {
                     format!("check: foreign key {key} of {table}")
                 }
                 action => {
-                    format!("cascade: foreign key {key} of {table} (ON DELETE {})", action.sql())
+                    let many = if i.follows { ", many rows by range deletes" } else { "" };
+                    format!(
+                        "cascade: foreign key {key} of {table} (ON DELETE {}{many})",
+                        action.sql()
+                    )
                 }
             });
         }

@@ -10,6 +10,7 @@
 //! - [`doomed`]: the spans that are to go. [`kept`]: what lies in them and stays.
 //! - [`probe`]: rows elsewhere that refer to something in the spans.
 //! - [`erase`]: how all of it is done. [`moves`]: a family gets another key.
+//! - [`follow`]: rows that lie elsewhere and go along by a foreign key, when they are many.
 //! - [`span_delete`]: rows that are named by spans are not looked for.
 //!
 //! Secondary indexes are in nobody's way. Entries inside the spans go along; entries elsewhere
@@ -19,6 +20,7 @@
 pub(super) mod doomed;
 mod erase;
 pub(super) mod fate;
+mod follow;
 mod kept;
 pub(super) mod moves;
 mod probe;
