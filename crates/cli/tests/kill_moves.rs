@@ -31,11 +31,11 @@ const EACH: u64 = 20;
 /// Where the table may lie, and what brings it there.
 const PLACES: [(&str, &str); 3] = [
     (
-        "INTERLEAVE IN PARENT c ON DELETE CASCADE",
+        "INTERLEAVE IN PARENT public.c (id) ON DELETE CASCADE",
         "ALTER TABLE o SET INTERLEAVE IN PARENT c ON DELETE CASCADE",
     ),
     (
-        "INTERLEAVE IN PARENT d ON DELETE CASCADE",
+        "INTERLEAVE IN PARENT public.d (id) ON DELETE CASCADE",
         "ALTER TABLE o SET INTERLEAVE IN PARENT d ON DELETE CASCADE",
     ),
     ("", "ALTER TABLE o DROP INTERLEAVE"),

@@ -12,7 +12,8 @@
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
-//!   `distinct_groups`: `count(DISTINCT x)` in memory that is short. `sorted_joins`: when a hash join does not fit. `admission`: who runs when memory is short.
+//!   `distinct_groups`: `count(DISTINCT x)` in short memory. `sorted_joins`: when a hash join does
+//!   not fit. `admission`: who runs when memory is short.
 //!
 //! DataFusion is named in this crate only.
 

@@ -85,7 +85,7 @@ struct Writing {
 
 /// The part that takes rows.
 enum Open {
-    Csv(CsvPart),
+    Csv(Box<CsvPart>),
     Parquet(Box<RowGroups>),
 }
 
@@ -102,7 +102,9 @@ impl Writing {
         let sink = self.parts.begin()?;
         self.rows = 0;
         self.open = Some(match &self.options.format {
-            Format::Csv(csv, _) => Open::Csv(CsvPart::new(sink, csv, self.columns.clone())?),
+            Format::Csv(csv, _) => {
+                Open::Csv(Box::new(CsvPart::new(sink, csv, self.columns.clone())?))
+            }
             Format::Parquet(codec) => {
                 let name = self.parts.open_name();
                 let groups = RowGroups::new(sink, &name, &self.columns, codec, &self.memory)?;
