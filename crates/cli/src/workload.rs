@@ -215,12 +215,7 @@ pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
             rows,
             hierarchies,
         };
-        let report = differential::run(&settings)?;
-        println!("{report}");
-        return match report.differences.len() {
-            0 => Ok(()),
-            n => Err(format!("{n} differences").into()),
-        };
+        return compare_statements(&settings);
     }
     if let Workload::Corpus { postgres_url, seed, expressions, only } = arguments.workload {
         let braid_url = arguments.url;
@@ -295,6 +290,15 @@ fn run_tpcc(client: &mut Client, url: String, command: Tpcc) -> CliResult {
         Tpcc::Fixtures { .. } => unreachable!("handled above, it connects to nothing"),
     }
     Ok(())
+}
+
+fn compare_statements(settings: &differential::Settings) -> CliResult {
+    let report = differential::run(settings)?;
+    println!("{report}");
+    match report.differences.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} differences").into()),
+    }
 }
 
 fn compare_corpus(settings: &differential::CorpusSettings) -> CliResult {

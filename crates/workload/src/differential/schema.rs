@@ -213,7 +213,8 @@ impl Schema {
         let parent = &self.tables[table.parent?];
         let shared = names(&table.columns[..parent.key_len]);
         Some(format!(
-            "CONSTRAINT {}_parent FOREIGN KEY ({shared}) REFERENCES {} ({}) ON UPDATE CASCADE ON DELETE {}",
+            "CONSTRAINT {}_parent FOREIGN KEY ({shared}) REFERENCES {} ({}) \
+             ON UPDATE CASCADE ON DELETE {}",
             table.name,
             parent.name,
             names(parent.key()),

@@ -1,10 +1,10 @@
 //! Rows that refer to a row that goes by a foreign key with ON DELETE CASCADE, and lie elsewhere.
 //!
 //! ```text
-//!   lines, key (order, n), refer by (order)      many: one tombstone [/lines/7, ..), as in a family
-//!   notes, key (id), index (order)               many: a part at a time; rows whose keys follow
-//!                                                each other are one tombstone, others go one by one
-//!   few, of either                               one by one
+//!   lines, key (order, n), refer by (order)   many: one tombstone [/lines/7, ..)
+//!   notes, key (id), index (order)            many: a part at a time; rows whose keys follow
+//!                                             each other are one tombstone, others go one by one
+//!   few, of either                            one by one
 //! ```
 //! A few rows are less work one by one, for the engine too; and what is a few is not kept in memory
 //! for long. Many are not kept in memory at all.
