@@ -108,7 +108,7 @@ fn an_import_that_is_killed_again_and_again_is_there_once() {
                 "running" => {}
                 other => panic!("job {job} is {other}: {found:?}"),
             }
-            if pauses && here % 2 == 0 {
+            if pauses && here.is_multiple_of(2) {
                 rows(client, &format!("PAUSE JOB {job}"));
             }
             // Only what a checkpoint has counts after a kill.

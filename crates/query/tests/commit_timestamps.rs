@@ -186,7 +186,7 @@ fn rows_of_queries_and_of_merge_get_the_time_too() {
     assert_eq!(state(s, "select at from t where id = 5000"), "55000");
     run(s, "rollback");
     assert_eq!(
-        state(s, "insert into t select 1, 1, pending_commit_timestamp() returning at"),
+        state(s, "insert into t select 5001, 1, pending_commit_timestamp() returning at"),
         "55000"
     );
     let wrong = "merge into t using s on t.id = s.id

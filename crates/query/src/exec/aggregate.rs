@@ -141,7 +141,7 @@ pub(crate) fn parts(function: &AggregateUDF) -> Option<Parts> {
     let ty = spec.args.first()?;
     match spec.name.as_str() {
         _ if spec.distinct => (spec.args.len() == 1).then(|| Parts::Distinct {
-            all: like(&spec.name, spec.code.clone(), &spec.ret),
+            all: like(&spec.name, spec.code, &spec.ret),
             first: like(FIRST, first_of_group(), ty),
             ty: ty.clone(),
         }),

@@ -135,7 +135,7 @@ impl Round {
             return Step { sql: [sql.clone(), sql.clone(), sql], ordered: false, does };
         }
         let random = &mut self.random;
-        // Outside of blocks: one thread drives both twins, and one may hold what the other waits for.
+        // Outside of blocks: one thread drives both twins, and one may hold what the other wants.
         if self.n > 20 && self.before.is_none() && random.chance(1, 6) {
             let change = evolution::random(random, &self.schema, self.n);
             return Step { sql: change.sql, ordered: false, does: Does::Change(change.after) };
