@@ -213,7 +213,16 @@ fn a_checkpoint_counts_only_if_nothing_else_has_changed() {
         let (state, error) = ended(s, &job);
         assert_eq!(state, wanted, "{change}: {error}");
         assert_eq!(rows(s, "select count(*) from t"), [count.to_string()], "{change}");
-        assert_eq!(bulk_files(&crashed), Vec::<String>::new(), "{change}");
+        // They go after the job's state is written, on its own thread.
+        let mut left = bulk_files(&crashed);
+        for _ in 0..500 {
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            left = bulk_files(&crashed);
+        }
+        assert_eq!(left, Vec::<String>::new(), "{change}");
     }
 }
 
