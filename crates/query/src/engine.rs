@@ -349,7 +349,7 @@ impl Plan {
             true => side_by_side::threads(run.side_by_side),
             false => 1,
         };
-        Way { sorted_joins: false, helpers: threads - 1 }
+        Way { short_memory: false, helpers: threads - 1 }
     }
 
     /// Starts an execution.
@@ -362,7 +362,7 @@ impl Plan {
         let (logical, place, cancel) =
             (copy.logical.clone(), copy.place.clone(), run.cancel.clone());
         Ok(rows.or_else(Box::new(move || {
-            let way = Way { sorted_joins: true, helpers: 0 };
+            let way = Way { short_memory: true, helpers: 0 };
             run::physical_at(run::optimized(&logical, &cancel)?, &place, way, &cancel)
         })))
     }

@@ -12,8 +12,8 @@
 //! - [`arrow_form`]: how SQL values travel in Arrow columns.
 //! - [`system`]: `pg_catalog` and `information_schema`.
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
-//!   `distinct_groups`: `count(DISTINCT x)` in short memory. `sorted_joins`: when a hash join does
-//!   not fit. `admission`: who runs when memory is short.
+//!   `distinct_groups`: `count(DISTINCT x)` in short memory. `short_memory`: when a hash join or
+//!   the first rows of a sort do not fit. `admission`: who runs when memory is short.
 //!
 //! DataFusion is named in this crate only.
 
@@ -32,8 +32,8 @@ pub mod memory;
 mod planning;
 pub mod run;
 mod shared_parts;
+mod short_memory;
 mod side_by_side;
-mod sorted_joins;
 pub mod system;
 
 pub use engine::Engine;

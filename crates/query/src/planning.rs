@@ -33,7 +33,7 @@ use crate::exec::in_order::UnionsInOrder;
 use crate::exec::project_set::ProjectSets;
 use crate::exec::stoppable::check;
 use crate::exec::windows::CountedWindows;
-use crate::sorted_joins::SortedJoins;
+use crate::short_memory::{SortedJoins, WholeSorts};
 
 /// Inner joins among which the optimizer looks for a good order.
 const ORDERED_JOINS: usize = 32;
@@ -82,8 +82,9 @@ pub(crate) fn rules_after_ordering() -> Optimizer {
 
 /// As [`rules`], for physical plans.
 ///
-/// `sorted_joins`: joins hold no whole input, see [`SortedJoins`]. `threads`: how many read.
-pub(crate) fn physical_rules(sorted_joins: bool, threads: usize) -> Vec<PhysicalRule> {
+/// `short_memory`: nothing holds a whole input that cannot spill it, see [`SortedJoins`] and
+/// [`WholeSorts`]. `threads`: how many read.
+pub(crate) fn physical_rules(short_memory: bool, threads: usize) -> Vec<PhysicalRule> {
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(ProjectSets)];
     if threads == 1 {
         rules.push(Arc::new(UnionsInOrder));
@@ -98,9 +99,12 @@ pub(crate) fn physical_rules(sorted_joins: bool, threads: usize) -> Vec<Physical
         let selects = rule.name() == "join_selection";
         rules.push(Arc::new(WatchedPhysical { rule }));
         // Before the rule that adds the sorts.
-        if sorted_joins && selects {
+        if short_memory && selects {
             rules.push(Arc::new(SortedJoins));
         }
+    }
+    if short_memory {
+        rules.push(Arc::new(WholeSorts));
     }
     rules.push(Arc::new(CountedWindows));
     rules

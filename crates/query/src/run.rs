@@ -45,7 +45,7 @@ use crate::join_order;
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::shared_parts::{PartPlanner, linked, shared};
-use crate::sorted_joins::refused;
+use crate::short_memory::refused;
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -74,8 +74,8 @@ pub(crate) fn drive<F: Future>(future: F) -> F::Output {
 /// How a plan is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Way {
-    /// Joins hold no whole input.
-    pub(crate) sorted_joins: bool,
+    /// Nothing holds a whole input that cannot spill it.
+    pub(crate) short_memory: bool,
     /// Threads that read besides the first.
     pub(crate) helpers: usize,
 }
@@ -117,7 +117,7 @@ fn new_planner(way: Way) -> Arc<SessionState> {
         .with_config(config)
         .with_query_planner(Arc::new(PartPlanner))
         .with_optimizer_rules(rules())
-        .with_physical_optimizer_rules(physical_rules(way.sorted_joins, threads))
+        .with_physical_optimizer_rules(physical_rules(way.short_memory, threads))
         .build();
     Arc::new(state)
 }
@@ -334,7 +334,7 @@ impl PlanRows {
         Ok(PlanRows { stream, types, cancel, task, again: None, readers, held, handle })
     }
 
-    /// What to run instead when a hash join is refused its memory before the first row.
+    /// What to run instead when an operator that cannot spill is refused its memory before the first row.
     #[must_use]
     pub fn or_else(mut self, again: Again) -> PlanRows {
         self.again = Some(again);

@@ -33,6 +33,7 @@ mod limits;
 mod named_arguments;
 mod operators;
 mod pattern;
+mod pieces;
 mod refinement;
 mod registry;
 mod resolve;
@@ -106,17 +107,4 @@ pub(crate) fn regexp_captures(
             array_operators::array(SqlType::Text, items)
         })
         .collect())
-}
-
-/// Calls a function of the table by its name with text arguments: for functions that are built on
-/// others.
-///
-/// # Errors
-/// 42883 if there is no such function, and the function's own.
-pub(crate) fn call_text_function(
-    name: &str,
-    args: &[braid_types::Datum],
-) -> SqlResult<braid_types::Datum> {
-    let choice = resolve::resolve(name, &vec![SqlType::Text; args.len()], false)?;
-    choice.function.eval(args, &EvalContext::constant())
 }

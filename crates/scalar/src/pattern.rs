@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use regex::Regex;
 
 /// A LIKE pattern taken apart: `%` any run, `_` one character, the escape character (usually
@@ -382,6 +382,17 @@ fn plain_braces(pattern: &str) -> String {
         }
     }
     out
+}
+
+/// 22023 if the third argument asks for all matches.
+pub(crate) fn no_global(a: &[Datum], function: &str) -> SqlResult<()> {
+    if a.get(2).is_some_and(|f| crate::functions::text_of(f).contains('g')) {
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("{function}() does not support the \"global\" option"),
+        ));
+    }
+    Ok(())
 }
 
 /// All matches from left to right; behind one that is not empty an empty one may stand.

@@ -100,6 +100,29 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
     talk.query("SELECT count(*) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a) ORDER BY a.v, b.a OFFSET 5) s");
     let said = talk.answer();
     assert!(said.contains("Row(79995)"), "sorting 40 MB in 8 MB spills: {said}");
+    // So do rows of WITH that are read twice, and rows that come before the ones wanted.
+    for (sql, want) in [
+        (
+            "WITH c AS MATERIALIZED (W) SELECT count(*), right(max(w), 5) FROM c, k WHERE a = 4000",
+            "Row(80000,999/9)",
+        ),
+        (
+            "WITH c AS (W) SELECT (SELECT count(*) FROM c), (SELECT count(DISTINCT w) FROM c)",
+            "Row(80000,80000)",
+        ),
+        ("WITH c AS MATERIALIZED (W) SELECT x FROM c LIMIT 1", "Complete(SELECT 1)"),
+        ("WITH c AS (W) SELECT right(w, 5) FROM c ORDER BY w LIMIT 1 OFFSET 79999", "Row(999/9)"),
+        (
+            "WITH c AS (W) SELECT count(*) FROM (SELECT * FROM c ORDER BY w LIMIT 70000) s",
+            "Row(70000)",
+        ),
+    ] {
+        let rows = "SELECT a.v || '/' || g.x AS w, g.x FROM k a, generate_series(1, 20) g(x)";
+        talk.query(&sql.replace("W)", &format!("{rows})")));
+        let said = talk.answer();
+        assert!(said.contains(want), "{sql}: {said}");
+        wait_for_nothing_held(&server);
+    }
     // Sets of values are groups, which spill; sets in states are counted with what they point to.
     for (sql, want) in [
         ("SELECT count(DISTINCT w) FROM", "Row(80000)"),
@@ -140,6 +163,12 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
     }
     talk.query("SET statement_mem = '16MB'");
     talk.answer();
+    talk.query(
+        "WITH c AS (SELECT a.v || '/' || g.x AS w FROM k a, generate_series(1, 20) g(x)) \
+         SELECT count(*) FROM c x JOIN c y USING (w)",
+    );
+    let said = talk.answer();
+    assert!(said.contains("Row(80000)"), "a join of rows that lie on disk twice: {said}");
     talk.query("SELECT count(*), max(y.a) FROM (SELECT a.v, b.a FROM k a, generate_series(1, 20) b(a)) x JOIN k y ON x.v = y.v");
     let said = talk.answer();
     assert!(

@@ -3,29 +3,26 @@
 use std::sync::Arc;
 
 use braid_types::SqlResult;
-use datafusion::arrow::array::RecordBatch;
 use datafusion::common::Result;
 use datafusion::execution::SessionState;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use futures::StreamExt;
 use parking_lot::Mutex;
 
+use super::kept::{Kept, Whole};
 use crate::error::{from_df, to_df};
 use crate::run::{drive, physical};
 
-/// Batches and the memory that they are accounted with.
-struct Kept {
-    batches: Arc<Vec<RecordBatch>>,
-    _memory: MemoryReservation,
-}
+/// This part of the statement's memory is for rows that are kept: other operators need the rest.
+const PART: usize = 4;
 
 /// See the [module documentation](self).
 pub struct Materialized {
     plan: LogicalPlan,
     state: Arc<SessionState>,
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<Arc<Whole>>>,
 }
 
 impl Materialized {
@@ -45,27 +42,24 @@ impl Materialized {
         Ok(Materialized { plan, state, kept: Mutex::new(None) })
     }
 
-    /// The rows; the first call computes them.
+    /// The rows; the first call computes them. What does not fit into memory goes to disk.
     ///
     /// # Errors
-    /// Of planning and running; 53200 when they do not fit into the budget.
-    pub fn batches(&self) -> Result<Arc<Vec<RecordBatch>>> {
+    /// Of planning, running and of the disk.
+    pub(super) fn rows(&self) -> Result<Arc<Whole>> {
         let mut kept = self.kept.lock();
         if let Some(kept) = &*kept {
-            return Ok(kept.batches.clone());
+            return Ok(kept.clone());
         }
-        let pool = &self.state.runtime_env().memory_pool;
-        let memory = MemoryConsumer::new("common table expression").register(pool);
         let plan = physical(&self.state, &self.plan).map_err(to_df)?;
-        let mut stream = execute_stream(plan, self.state.task_ctx())?;
-        let mut batches = Vec::new();
+        let task = self.state.task_ctx();
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let names = ("common table expression", "rows of a common table expression");
+        let mut rows = Kept::new(names, plan.schema(), &task, metrics).within_part(PART, &task);
+        let mut stream = execute_stream(plan, task)?;
         while let Some(batch) = drive(stream.next()) {
-            let batch = batch?;
-            memory.try_grow(batch.get_array_memory_size())?;
-            batches.push(batch);
+            rows.push(batch?)?;
         }
-        let batches = Arc::new(batches);
-        *kept = Some(Kept { batches: batches.clone(), _memory: memory });
-        Ok(batches)
+        Ok(kept.insert(rows.finish()).clone())
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod constant;
 pub mod execution;
 mod folds;
 pub(crate) mod in_order;
+mod kept;
 pub(crate) mod key_conditions;
 pub mod materialized;
 pub(crate) mod pieces;

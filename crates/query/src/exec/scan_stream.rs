@@ -11,8 +11,8 @@ use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::execution::RecordBatchStream;
-use futures::Stream;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
+use futures::{Stream, StreamExt};
 
 use super::columns::{ColumnScan, Stored, canceled};
 use super::execution::Execution;
@@ -29,8 +29,8 @@ const BATCH_ROWS: usize = 1024;
 /// The batches of a common table expression.
 pub(super) struct SharedStream {
     rows: Arc<Materialized>,
-    batches: Option<Arc<Vec<RecordBatch>>>,
-    at: usize,
+    /// Once they are computed.
+    batches: Option<SendableRecordBatchStream>,
     projection: Vec<usize>,
     schema: SchemaRef,
     left: usize,
@@ -41,33 +41,37 @@ impl SharedStream {
         SharedStream {
             rows,
             batches: None,
-            at: 0,
             projection: spec.projection.clone(),
             schema: spec.schema.clone(),
             left: spec.limit.unwrap_or(usize::MAX),
         }
     }
 
-    fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let batches = match &self.batches {
-            Some(batches) => batches.clone(),
-            None => self.batches.insert(self.rows.batches()?).clone(),
-        };
-        let Some(batch) = batches.get(self.at).filter(|_| self.left > 0) else { return Ok(None) };
-        self.at += 1;
+    fn projected(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let batch = batch.slice(0, batch.num_rows().min(self.left));
         self.left -= batch.num_rows();
         let columns = self.projection.iter().map(|at| batch.column(*at).clone()).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
 }
 
 impl Stream for SharedStream {
     type Item = Result<RecordBatch>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(self.batch().transpose())
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        if self.batches.is_none() {
+            match self.rows.rows() {
+                Ok(rows) => self.batches = Some(rows.read()),
+                Err(e) => return Poll::Ready(Some(Err(e))),
+            }
+        }
+        let next = self.batches.as_mut().map(|batches| batches.poll_next_unpin(cx));
+        next.unwrap_or(Poll::Ready(None))
+            .map(|next| next.map(|batch| batch.and_then(|batch| self.projected(&batch))))
     }
 }
 

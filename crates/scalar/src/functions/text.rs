@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{i64_of, text_of};
 use crate::array_operators::array;
-use crate::limits::{MAX_BYTES, MAX_ITEMS, check_bytes, items, too_many_items};
+use crate::limits::{MAX_BYTES, check_bytes, items};
+use crate::pieces::Pieces;
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::quote_ident;
@@ -418,32 +419,12 @@ fn assembling(t: &mut Table) {
         .lax()
         .stable();
     t.add("format(text, ...any) text", format_text).lax().stable();
-    t.add("string_to_array(text, text) text[] -- the pieces between delimiters", |a, _| {
-        let Datum::Text(s) = &a[0] else { return Ok(Datum::Null) };
-        let items: Vec<Datum> = match &a[1] {
-            _ if s.is_empty() => Vec::new(),
-            Datum::Text(d) if d.is_empty() => vec![a[0].clone()],
-            Datum::Text(d) => items(s.split(&**d).map(Datum::text))?,
-            _ => items(s.chars().map(|c| Datum::text(c.to_string())))?,
-        };
-        Ok(array(SqlType::Text, items))
-    })
-    .lax();
-    t.add("string_to_array(text, text, text) text[]", |a, _| {
-        let Datum::Text(s) = &a[0] else { return Ok(Datum::Null) };
-        let or_null = |piece: &str| match &a[2] {
-            Datum::Text(null) if **null == *piece => Datum::Null,
-            _ => Datum::text(piece),
-        };
-        let items = match &a[1] {
-            _ if s.is_empty() => Vec::new(),
-            Datum::Text(d) if d.is_empty() => vec![or_null(s)],
-            Datum::Text(d) => items(s.split(&**d).map(or_null))?,
-            _ => items(s.chars().map(|c| or_null(c.encode_utf8(&mut [0; 4]))))?,
-        };
-        Ok(array(SqlType::Text, items))
-    })
-    .lax();
+    let pieces: Eval = |a, _| match Pieces::delimited(a) {
+        Some(pieces) => Ok(array(SqlType::Text, items(pieces)?)),
+        None => Ok(Datum::Null),
+    };
+    t.add("string_to_array(text, text) text[] -- the pieces between delimiters", pieces).lax();
+    t.add("string_to_array(text, text, text) text[]", pieces).lax();
     t.add(
         "array_to_string(anyarray, text) text \
          -- texts of the elements with a delimiter between them",
@@ -504,26 +485,6 @@ fn replacement(s: &str) -> String {
     out
 }
 
-/// The pieces between matches; an empty match at the start, at the end or right behind a match does
-/// not count.
-fn split_by(s: &str, regex: &regex::Regex) -> SqlResult<Vec<Datum>> {
-    let mut out = Vec::new();
-    let mut from = 0;
-    for found in regex.find_iter(s) {
-        if out.len() == MAX_ITEMS {
-            return Err(too_many_items());
-        }
-        let nothing = found.start() == found.end();
-        if nothing && (found.start() == from || found.start() == s.len()) {
-            continue;
-        }
-        out.push(Datum::text(&s[from..found.start()]));
-        from = found.end();
-    }
-    out.push(Datum::text(&s[from..]));
-    Ok(out)
-}
-
 fn regexes(t: &mut Table) {
     let replace: Eval = |a, _| {
         let flags = a.get(3).map_or("", text_of);
@@ -547,17 +508,8 @@ fn regexes(t: &mut Table) {
     };
     t.add("regexp_replace(text, text, text) text -- matches replaced", replace);
     t.add("regexp_replace(text, text, text, text) text", replace);
-    fn no_global(a: &[Datum], function: &str) -> SqlResult<()> {
-        if a.get(2).is_some_and(|f| text_of(f).contains('g')) {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("{function}() does not support the \"global\" option"),
-            ));
-        }
-        Ok(())
-    }
     let found: Eval = |a, _| {
-        no_global(a, "regexp_match")?;
+        pattern::no_global(a, "regexp_match")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
         let Some(captures) = regex.captures(text_of(&a[0])) else { return Ok(Datum::Null) };
         let first = if regex.captures_len() > 1 { 1 } else { 0 };
@@ -569,7 +521,7 @@ fn regexes(t: &mut Table) {
     t.add("regexp_match(text, text) text[] -- captures of the first match", found);
     t.add("regexp_match(text, text, text) text[]", found);
     let like: Eval = |a, _| {
-        no_global(a, "regexp_like")?;
+        pattern::no_global(a, "regexp_like")?;
         let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
         Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
     };
@@ -580,9 +532,8 @@ fn regexes(t: &mut Table) {
         Ok(Datum::Int4(pattern::all_matches(&regex, text_of(&a[0])).count() as i32))
     });
     let split: Eval = |a, _| {
-        no_global(a, "regexp_split_to_array")?;
-        let regex = pattern::regex(text_of(&a[1]), a.get(2).map_or("", text_of))?;
-        Ok(array(SqlType::Text, split_by(text_of(&a[0]), &regex)?))
+        pattern::no_global(a, "regexp_split_to_array")?;
+        Ok(array(SqlType::Text, items(Pieces::between_matches(a)?)?))
     };
     t.add("regexp_split_to_array(text, text) text[] -- the pieces between matches", split);
     t.add("regexp_split_to_array(text, text, text) text[]", split);

@@ -21,11 +21,6 @@ fn unnest(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
     }))
 }
 
-/// One row for each element of an array.
-pub(super) fn elements(array: Datum) -> Rows {
-    Rows::numbered(items(&array).len(), move |at| vec![items(&array)[at].clone()])
-}
-
 /// The subscripts of a dimension.
 fn subscripts(a: &[Datum], reverse: bool) -> Rows {
     let Datum::Array(array) = &a[0] else { return Rows::none() };

@@ -6,10 +6,11 @@ use braid_types::json::{self, Shape};
 use braid_types::jsonb::serde_json::Value;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
-use super::arrays::elements;
 use crate::EvalContext;
 use crate::functions::{json_of, plain_text, text_of};
-use crate::registry::{Rows, Table};
+use crate::pattern::no_global;
+use crate::pieces::Pieces;
+use crate::registry::{Rows, RowsEval, Table};
 
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -137,27 +138,24 @@ fn matches(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
     Ok(found.into_iter().take(limit).map(|row| vec![row]).collect())
 }
 
-/// The elements of what a function of the registry gives as an array.
-fn elements_of(function: &str, a: &[Datum]) -> SqlResult<Rows> {
-    Ok(elements(crate::call_text_function(function, a)?))
+/// Pieces of texts may be many more than an array holds.
+fn each(pieces: Pieces) -> Rows {
+    Rows::each(pieces.map(|piece| Ok(vec![piece])))
 }
 
 fn texts(t: &mut Table) {
     t.rows("regexp_matches(text, text) text[] -- captures of the matches", matches);
     t.rows("regexp_matches(text, text, text) text[]", matches);
-    t.rows("regexp_split_to_table(text, text) text -- the pieces between matches", |a, _| {
-        elements_of("regexp_split_to_array", a)
-    });
-    t.rows("regexp_split_to_table(text, text, text) text", |a, _| {
-        elements_of("regexp_split_to_array", a)
-    });
+    let between_matches: RowsEval = |a, _| {
+        no_global(a, "regexp_split_to_table")?;
+        Ok(each(Pieces::between_matches(a)?))
+    };
+    t.rows("regexp_split_to_table(text, text) text -- the pieces between matches", between_matches);
+    t.rows("regexp_split_to_table(text, text, text) text", between_matches);
     // Without a delimiter the text is split into characters.
-    t.rows("string_to_table(text, text) text -- the pieces between delimiters", |a, _| {
-        elements_of("string_to_array", a)
-    })
-    .lax();
-    t.rows("string_to_table(text, text, text) text", |a, _| elements_of("string_to_array", a))
-        .lax();
+    let delimited: RowsEval = |a, _| Ok(Pieces::delimited(a).map_or_else(Rows::none, each));
+    t.rows("string_to_table(text, text) text -- the pieces between delimiters", delimited).lax();
+    t.rows("string_to_table(text, text, text) text", delimited).lax();
 }
 
 /// Adds the functions of this file.

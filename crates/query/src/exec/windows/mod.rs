@@ -12,7 +12,6 @@
 
 mod bounded;
 mod functions;
-mod kept;
 mod part;
 mod rule;
 mod whole;

@@ -13,7 +13,7 @@ use datafusion::logical_expr::Accumulator;
 use datafusion::physical_plan::metrics::SpillMetrics;
 
 use super::functions::{Function, Functions, copy};
-use super::kept::Kept;
+use crate::exec::kept::Kept;
 
 /// Batches are cut so that their constant results take about so much: one large value may stand
 /// beside each of very many rows.
@@ -30,7 +30,12 @@ impl Start {
     pub(super) fn part(&self, functions: &Functions) -> Result<Part> {
         let (name, task) = ("WindowAggExec", &self.task);
         Ok(Part {
-            rows: Kept::new(name, self.schema.clone(), task, self.metrics.clone()),
+            rows: Kept::new(
+                (name, "rows of a window"),
+                self.schema.clone(),
+                task,
+                self.metrics.clone(),
+            ),
             seen: Vec::new(),
             memory: MemoryConsumer::new(name).register(task.memory_pool()),
             last: Vec::new(),

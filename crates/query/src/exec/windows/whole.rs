@@ -12,7 +12,7 @@
 //! memory; 53200 when there is no room for a partition's. Small partitions are computed together,
 //! about a batch at a time.
 //!
-//! [`Kept`]: super::kept::Kept
+//! [`Kept`]: crate::exec::kept::Kept
 
 use std::fmt;
 use std::sync::Arc;

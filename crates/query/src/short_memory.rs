@@ -1,13 +1,16 @@
-//! Joins that need no memory for their whole input.
+//! Plans for when memory is short: what cannot spill is done by what can.
 //!
-//! A hash join is the fast way, but it must hold one side, and cannot spill it. When it is refused
-//! the memory before any row has left the plan, the statement is planned once more with its joins
-//! on sorted inputs: sorts spill.
+//! A hash join and a sort that keeps the first rows only are the fast ways, but the one must hold one
+//! side, and the other as many rows as are asked for, and neither can spill them. When one of them is
+//! refused the memory before any row has left the plan, the statement is planned once more:
 //!
 //! ```text
 //!   HashJoin (refused)           SortMergeJoin
 //!     a                   ──►      Sort (spills)  a
 //!     b                            Sort (spills)  b
+//!
+//!   Sort, first n rows    ──►    Limit n
+//!     a                            Sort (spills)  a
 //! ```
 //! Not every join can be turned: NOT IN over NULLs, joins without an equality, and keys whose order
 //! among equals is not that of bytes stay as they are.
@@ -24,11 +27,14 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// Whether a hash join was refused its memory.
+/// Whether an operator was refused memory that another one can do without.
 pub(crate) fn refused(e: &DataFusionError) -> bool {
-    matches!(e.find_root(), DataFusionError::ResourcesExhausted(m) if m.contains("HashJoinInput"))
+    let DataFusionError::ResourcesExhausted(m) = e.find_root() else { return false };
+    m.contains("HashJoinInput") || m.contains("TopK")
 }
 
 /// Turns hash joins into joins of sorted inputs. Runs before the rule that adds sorts.
@@ -50,6 +56,40 @@ impl PhysicalOptimizerRule for SortedJoins {
 
     fn name(&self) -> &str {
         "sorted_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Sorts everything where only the first rows are asked for. Runs after the rules that tell sorts how
+/// many rows these are.
+#[derive(Debug)]
+pub(crate) struct WholeSorts;
+
+impl PhysicalOptimizerRule for WholeSorts {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let Some(sort) = node.downcast_ref::<SortExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let Some(rows) = sort.fetch() else { return Ok(Transformed::no(node)) };
+            let whole: Arc<dyn ExecutionPlan> = Arc::new(sort.with_fetch(None));
+            Ok(Transformed::yes(match sort.preserve_partitioning() {
+                true => Arc::new(LocalLimitExec::new(whole, rows)),
+                false => Arc::new(GlobalLimitExec::new(whole, 0, Some(rows))),
+            }))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "whole_sorts"
     }
 
     fn schema_check(&self) -> bool {
