@@ -15,8 +15,9 @@
 //! scan brings in start cold. The ring's lock is taken when a block is loaded from the device,
 //! never on a hit.
 //!
-//! Index partitions and filters are not evicted: they live as long as their sst is open, and count
-//! towards the budget, so that row blocks make room for them.
+//! Index partitions and filters lie on the [shelf](super::shelf), and count towards the budget, so
+//! that row blocks make room for them. What leads to partitions (a part in ten thousand) lives as
+//! long as its sst is open.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -24,6 +25,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::{ArcSwapAny, Guard};
 use parking_lot::Mutex;
 
+use super::shelf::Shelf;
 use crate::sstable::RowBlock;
 
 const HOTTEST: u8 = 3;
@@ -66,6 +68,11 @@ impl Drop for Pinned {
 }
 
 impl Frames {
+    /// Bytes of so many slots without their blocks.
+    pub(crate) fn memory(slots: usize) -> usize {
+        slots * size_of::<Slot>()
+    }
+
     /// The block in a slot, if it is there. Lock-free.
     #[inline]
     pub(crate) fn get(&self, at: usize) -> Guard<Option<RowBlock>> {
@@ -185,8 +192,9 @@ thread_local! {
 
 /// Blocks of all ssts of a store.
 pub(crate) struct BlockCache {
-    capacity: u64,
+    pub(super) capacity: u64,
     ring: Mutex<Ring>,
+    pub(super) shelf: Mutex<Shelf>,
     hits: [Stripe; STRIPES],
     misses: AtomicU64,
 }
@@ -197,6 +205,7 @@ impl BlockCache {
         BlockCache {
             capacity: bytes as u64,
             ring: Mutex::default(),
+            shelf: Mutex::default(),
             hits: std::array::from_fn(|_| Stripe::default()),
             misses: AtomicU64::new(0),
         }
@@ -208,12 +217,13 @@ impl BlockCache {
         Frames { slots, _pinned: self.pin(pinned), cache: self.clone() }
     }
 
-    /// Counts bytes that stay in memory until the result is dropped.
+    /// Counts bytes that stay in memory until the result is dropped; blocks make room for them.
     pub(crate) fn pin(self: &Arc<BlockCache>, bytes: usize) -> Pinned {
         let bytes = bytes as u64;
         let mut ring = self.ring.lock();
         ring.used += bytes;
         ring.pinned += bytes;
+        ring.evict(self.capacity);
         Pinned { bytes, cache: self.clone() }
     }
 

@@ -5,6 +5,7 @@ mod frame;
 mod frame_pool;
 mod owners;
 mod prefetch;
+mod shelf;
 
 /// The atomics of the parts that loom runs as well (`tests/interleavings.rs`).
 mod atomics {
@@ -15,3 +16,4 @@ pub(crate) use block_cache::{BlockCache, COLD, Frames, Pinned, WARM};
 pub(crate) use frame::{Frame, Header};
 pub(crate) use frame_pool::{Life, region_bytes, release_free};
 pub(crate) use prefetch::prefetch;
+pub(crate) use shelf::OnShelf;

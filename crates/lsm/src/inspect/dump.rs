@@ -74,7 +74,7 @@ pub fn dump_sst(fs: &dyn FileSystem, path: &Path, rows: bool, out: &mut dyn Writ
         line(out, &format!("  tombstone [{start}, {end}) @{}", tombstone.ts))?;
     }
     for part in 0..reader.top().len() {
-        let index = &reader.partition(part, &mut ReadWork::default())?.index;
+        let index = &reader.partition(part, false, &mut ReadWork::default())?.index;
         for i in 0..index.len() {
             let handle = index.handle(i);
             line(

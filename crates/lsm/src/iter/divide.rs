@@ -62,7 +62,7 @@ impl View {
                 bytes += per_part;
                 continue;
             }
-            let index = &reader.partition(n, &mut work)?.index;
+            let index = &reader.partition(n, true, &mut work)?.index;
             let inside = (0..index.len()).map(|n| index.separator(n));
             let inside = inside.filter(|key| *key >= &span.start[..] && *key < &span.end[..]);
             bytes += per_part * inside.count() as u64 / (index.len() as u64).max(1);
@@ -121,7 +121,7 @@ impl View {
                 if before || top.separator(n) < start {
                     continue;
                 }
-                push(&reader.partition(n, &mut work)?.index, size / top.len() as u64);
+                push(&reader.partition(n, true, &mut work)?.index, size / top.len() as u64);
             }
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! A position in the two-level index of an sst.
 //!
-//! A walker does not hold its sst; every call is given it. So a cursor over many ssts costs no
-//! reference count per sst, and cursors of several threads share no cache line that they write.
+//! A walker does not hold its sst; every call is given it. It holds the partition of the index that
+//! it stands in, which the cache may have let go meanwhile.
+
+use std::sync::Arc;
 
 use super::format::BlockHandle;
 use super::index_block::IndexBlock;
-use super::reader::SstReader;
+use super::reader::{Partition, SstReader};
 use super::row_block::RowBlock;
 use crate::cache::{COLD, WARM};
 use crate::error::Result;
@@ -18,6 +20,8 @@ const LONG_WALK: u64 = 64;
 /// Walks the blocks of one sst.
 pub(crate) struct BlockWalker {
     part_no: usize,
+    /// The partition, if the walker stands on an entry.
+    part: Option<Arc<Partition>>,
     at: usize,
     /// Whether the walker stands on an entry.
     on_entry: bool,
@@ -67,7 +71,14 @@ pub(crate) fn is_above(index: &IndexBlock, at: usize, key: &[u8]) -> bool {
 impl BlockWalker {
     /// `fill`: whether blocks that are read stay in the cache.
     pub(crate) fn new(fill: bool) -> BlockWalker {
-        BlockWalker { part_no: 0, at: 0, on_entry: false, fill, work: ReadWork::default() }
+        BlockWalker {
+            part_no: 0,
+            part: None,
+            at: 0,
+            on_entry: false,
+            fill,
+            work: ReadWork::default(),
+        }
     }
 
     /// Whether there is a current entry.
@@ -76,26 +87,31 @@ impl BlockWalker {
     }
 
     /// The current entry; `None` at the end (or before the first seek).
-    pub(crate) fn entry<'a>(&self, reader: &'a SstReader) -> Option<EntryRef<'a>> {
-        self.on_entry
-            .then(|| EntryRef { index: &reader.loaded_partition(self.part_no).index, at: self.at })
+    pub(crate) fn entry(&self) -> Option<EntryRef<'_>> {
+        self.on_entry.then(|| EntryRef { index: &self.part().index, at: self.at })
+    }
+
+    /// The partition that the walker stands in.
+    fn part(&self) -> &Arc<Partition> {
+        self.part.as_ref().expect("a walker on an entry stands in a partition")
     }
 
     /// Enters a partition; its number of entries, or `None` behind the last one.
     fn enter(&mut self, reader: &SstReader, part_no: usize) -> Result<Option<usize>> {
-        self.part_no = part_no;
-        self.on_entry = part_no < reader.top().len();
-        if !self.on_entry {
+        (self.part_no, self.part, self.on_entry) = (part_no, None, false);
+        if part_no >= reader.top().len() {
             return Ok(None);
         }
-        Ok(Some(reader.partition(part_no, &mut self.work)?.index.len()))
+        let part = reader.partition(part_no, self.fill, &mut self.work)?;
+        self.on_entry = true;
+        Ok(Some(self.part.insert(part).index.len()))
     }
 
     /// To the first block that may hold a key at or after `key`.
     #[inline]
     pub(crate) fn seek(&mut self, reader: &SstReader, key: &[u8]) -> Result<()> {
         if self.enter(reader, reader.top().lower_bound(key))?.is_some() {
-            self.at = reader.loaded_partition(self.part_no).index.lower_bound(key);
+            self.at = self.part().index.lower_bound(key);
         }
         self.normalise(reader)
     }
@@ -120,7 +136,7 @@ impl BlockWalker {
     }
 
     fn normalise(&mut self, reader: &SstReader) -> Result<()> {
-        while self.on_entry && self.at >= reader.loaded_partition(self.part_no).index.len() {
+        while self.on_entry && self.at >= self.part().index.len() {
             self.enter(reader, self.part_no + 1)?;
             self.at = 0;
         }
@@ -136,8 +152,8 @@ impl BlockWalker {
     ) -> Result<bool> {
         let mut skipped = false;
         while self.on_entry {
-            let index = &reader.loaded_partition(self.part_no).index;
             self.at += 1;
+            let index = &self.part().index;
             if self.at < index.len() {
                 if wanted(index, self.at) {
                     return Ok(skipped);
@@ -154,7 +170,7 @@ impl BlockWalker {
             let entries = self.enter(reader, next)?;
             self.at = 0;
             if entries.is_some_and(|n| n > 0) {
-                if wanted(&reader.loaded_partition(next).index, 0) {
+                if wanted(&self.part().index, 0) {
                     return Ok(skipped);
                 }
                 skipped = true;
@@ -172,7 +188,7 @@ impl BlockWalker {
         while self.on_entry {
             if self.at > 0 {
                 self.at -= 1;
-                if wanted(&reader.loaded_partition(self.part_no).index, self.at) {
+                if wanted(&self.part().index, self.at) {
                     return Ok(());
                 }
                 continue;
@@ -190,25 +206,25 @@ impl BlockWalker {
     /// Reads the current block.
     pub(crate) fn load(&mut self, reader: &SstReader) -> Result<RowBlock> {
         let heat = if self.work.blocks > LONG_WALK { COLD } else { WARM };
-        let partition = reader.loaded_partition(self.part_no);
-        reader.block(partition, self.at, self.fill.then_some(heat), &mut self.work)
+        let part = self.part.as_ref().expect("a walker on an entry stands in a partition");
+        reader.block(part, self.at, self.fill.then_some(heat), &mut self.work)
     }
 
     /// Brings the next block of the partition closer, if it is in memory: where a search begins, or
     /// with `columns` where a scan begins, which the former says.
     pub(crate) fn prefetch_next(&self, reader: &SstReader, columns: bool) {
-        let partition = reader.loaded_partition(self.part_no);
+        let Some(part) = &self.part else { return };
         if columns {
-            reader.prefetch_columns(partition, self.at + 1);
+            reader.prefetch_columns(part, self.at + 1);
         } else {
-            reader.prefetch_block(partition, self.at + 1);
+            reader.prefetch_block(part, self.at + 1);
         }
     }
 
     /// Brings the current block closer, if it is in memory.
     pub(crate) fn prefetch(&self, reader: &SstReader) {
         if self.on_entry {
-            reader.prefetch_block(reader.loaded_partition(self.part_no), self.at);
+            reader.prefetch_block(self.part(), self.at);
         }
     }
 }

@@ -143,7 +143,7 @@ impl SstCursor {
         if all && self.wanted.read_ts >= reader.properties().max_point_ts {
             return true;
         }
-        self.walker.entry(reader).is_none_or(|entry| {
+        self.walker.entry().is_none_or(|entry| {
             entry.min_ts() <= self.wanted.read_ts && entry.classes() & self.wanted.classes != 0
         })
     }
@@ -437,7 +437,7 @@ impl SstCursor {
         let hidden = |entry: &EntryRef<'_>| {
             entry.max_ts() < cover.ts && until.is_none_or(|until| entry.separator() < until)
         };
-        if !self.walker.entry(reader).is_some_and(|entry| hidden(&entry)) {
+        if !self.walker.entry().is_some_and(|entry| hidden(&entry)) {
             return Ok(());
         }
         let ts = cover.ts;
@@ -456,7 +456,7 @@ impl SstCursor {
         let hidden = |entry: &EntryRef<'_>| {
             entry.max_ts() < cover.ts && until.is_none_or(|until| entry.is_above(until))
         };
-        if !self.walker.entry(reader).is_some_and(|entry| hidden(&entry)) {
+        if !self.walker.entry().is_some_and(|entry| hidden(&entry)) {
             return Ok(());
         }
         self.walker.prev_where(reader, |index, i| {

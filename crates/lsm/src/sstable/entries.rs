@@ -111,12 +111,12 @@ impl SstEntries {
 
     /// Where the current block lies in the file.
     pub(crate) fn block_offset(&self) -> u64 {
-        self.walker.entry(&self.reader).map_or(0, |entry| entry.handle().offset)
+        self.walker.entry().map_or(0, |entry| entry.handle().offset)
     }
 
     /// Whether what the index says of the current block holds for the current row.
     pub(crate) fn check_facts(&self) -> std::result::Result<(), &'static str> {
-        let (Some(entry), Some(block)) = (self.walker.entry(&self.reader), &self.block) else {
+        let (Some(entry), Some(block)) = (self.walker.entry(), &self.block) else {
             return Ok(());
         };
         let ts = block.ts(self.row);

@@ -39,7 +39,7 @@ impl SstReader {
         let place = |key: &[u8]| -> Result<(u64, u64)> {
             let mut walker = BlockWalker::new(true);
             walker.seek(self, key)?;
-            let handle = walker.entry(self).map(|entry| entry.handle());
+            let handle = walker.entry().map(|entry| entry.handle());
             Ok(handle.map_or((0, 0), |h| (h.offset, h.offset + u64::from(h.len))))
         };
         let (from, _) = place(&first)?;

@@ -1,4 +1,4 @@
-//! An open sst: top index, filter and skyline in memory; partitions of the index are loaded when
+//! An open sst: top index and skyline in memory; filter and partitions of the index are loaded when
 //! a read first needs them and stay; row blocks come and go through the slots of the cache.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use braid_env::fs::{File, FileSystem};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use super::index_block::IndexBlock;
 use super::properties::Properties;
 use super::row_block::RowBlock;
 use super::tombstone_block::StoredSkyline;
-use crate::cache::{BlockCache, Frames, Pinned, WARM};
+use crate::cache::{BlockCache, Frames, OnShelf, Pinned, WARM};
 use crate::error::{Error, Result};
 use crate::iter::ReadWork;
 use crate::key::{Between, KeySpan, Kind};
@@ -52,11 +52,12 @@ pub(crate) struct SstReader {
     path: PathBuf,
     identity: SstIdentity,
     top: IndexBlock,
-    parts: Box<[OnceLock<Partition>]>,
-    filter: Option<Filter>,
+    parts: OnShelf<Partition>,
+    /// One, unless the sst has none.
+    filter: OnShelf<HeldFilter>,
     skyline: StoredSkyline,
     properties: Properties,
-    /// What the top of the index and the filter take.
+    /// What the top of the index takes.
     _pinned: Pinned,
     cache: Arc<BlockCache>,
 }
@@ -65,6 +66,20 @@ pub(crate) struct SstReader {
 pub(crate) struct Partition {
     pub(crate) index: IndexBlock,
     frames: Frames,
+}
+
+/// A filter, and what it takes of the cache's budget.
+struct HeldFilter {
+    filter: Filter,
+    _pinned: Pinned,
+}
+
+impl HeldFilter {
+    fn of(image: &[u8], cache: &Arc<BlockCache>) -> HeldFilter {
+        let filter = Filter::of(image);
+        let _pinned = cache.pin(filter.memory());
+        HeldFilter { filter, _pinned }
+    }
 }
 
 /// One point entry found in an sst.
@@ -140,7 +155,7 @@ impl SstReader {
             .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
         let filter = match properties.filter_block {
             BlockHandle { len: 0, .. } => None,
-            handle => Some(Filter::of(&load(handle, BlockKind::Filter)?)),
+            handle => Some(HeldFilter::of(&load(handle, BlockKind::Filter)?, &cache)),
         };
         let mut skyline = match properties.tombstone_block {
             BlockHandle { len: 0, .. } => StoredSkyline::default(),
@@ -153,16 +168,20 @@ impl SstReader {
             skyline.override_ts(identity.ts_override);
         }
         let path = path.to_path_buf();
-        let parts = (0..top.len()).map(|_| OnceLock::new()).collect();
-        let filter_bytes = filter.as_ref().map_or(0, Filter::memory);
-        let _pinned = cache.pin(top.memory() + filter_bytes);
+        let parts = OnShelf::new(top.len(), &cache);
+        let cells = OnShelf::new(usize::from(filter.is_some()), &cache);
+        if let Some(filter) = filter {
+            let bytes = filter.filter.memory();
+            cells.put(0, filter, bytes);
+        }
+        let _pinned = cache.pin(top.memory());
         Ok(SstReader {
             file,
             path,
             identity,
             top,
             parts,
-            filter,
+            filter: cells,
             skyline,
             properties,
             _pinned,
@@ -198,34 +217,58 @@ impl SstReader {
 
     /// Whether the key with this hash may be here.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+        if self.properties.filter_block.len == 0 {
+            return true;
+        }
+        match &*self.filter.get(0) {
+            Some(held) => held.filter.may_contain(hash),
+            None => self.load_filter().is_none_or(|held| held.filter.may_contain(hash)),
+        }
+    }
+
+    /// The filter; without it everything may be there. What cannot be read now is reported by
+    /// whoever reads the blocks.
+    #[cold]
+    fn load_filter(&self) -> Option<Arc<HeldFilter>> {
+        self.cache.count_miss();
+        let (sealed_no, handle) = (self.identity.seal(), self.properties.filter_block);
+        let image = load(&*self.file, &self.path, sealed_no, handle, BlockKind::Filter).ok()?;
+        let held = HeldFilter::of(&image, &self.cache);
+        let bytes = held.filter.memory();
+        Some(self.filter.put(0, held, bytes))
     }
 
     /// Brings what [`SstReader::may_contain`] will look at closer.
     pub(crate) fn prefetch_filter(&self, hash: u64) {
-        if let Some(filter) = &self.filter {
-            filter.prefetch(hash);
+        if self.properties.filter_block.len > 0
+            && let Some(held) = &*self.filter.get(0)
+        {
+            held.filter.prefetch(hash);
         }
     }
 
-    /// A partition of the index.
+    /// A partition of the index. `keep`: for others as well.
     #[inline]
-    pub(crate) fn partition(&self, number: usize, work: &mut ReadWork) -> Result<&Partition> {
+    pub(crate) fn partition(
+        &self,
+        number: usize,
+        keep: bool,
+        work: &mut ReadWork,
+    ) -> Result<Arc<Partition>> {
         work.blocks += 1;
-        match self.parts[number].get() {
-            Some(partition) => Ok(partition),
-            None => self.load_partition(number, work),
+        match &*self.parts.get(number) {
+            Some(partition) => Ok(partition.clone()),
+            None => self.load_partition(number, keep, work),
         }
-    }
-
-    /// A partition that somebody asked for before.
-    #[inline]
-    pub(crate) fn loaded_partition(&self, number: usize) -> &Partition {
-        self.parts[number].get().expect("cursors stand in partitions that they loaded")
     }
 
     #[cold]
-    fn load_partition(&self, number: usize, work: &mut ReadWork) -> Result<&Partition> {
+    fn load_partition(
+        &self,
+        number: usize,
+        keep: bool,
+        work: &mut ReadWork,
+    ) -> Result<Arc<Partition>> {
         work.from_disk += 1;
         self.cache.count_miss();
         let handle = self.top.handle(number);
@@ -235,8 +278,13 @@ impl SstReader {
         if self.identity.ts_override > 0 {
             index.override_ts(self.identity.ts_override);
         }
-        let frames = self.cache.frames(index.len(), index.memory());
-        Ok(self.parts[number].get_or_init(|| Partition { index, frames }))
+        let bytes = index.memory() + Frames::memory(index.len());
+        let frames = self.cache.frames(index.len(), bytes);
+        let partition = Partition { index, frames };
+        Ok(match keep {
+            true => self.parts.put(number, partition, bytes),
+            false => Arc::new(partition),
+        })
     }
 
     /// The block of entry `at` of a partition, for as long as the caller wants it.
@@ -301,9 +349,9 @@ impl SstReader {
     pub(crate) fn warm(&self) -> Result<()> {
         let mut work = ReadWork::default();
         for number in 0..self.top.len() {
-            let partition = self.partition(number, &mut work)?;
+            let partition = self.partition(number, true, &mut work)?;
             for at in 0..partition.index.len() {
-                self.block(partition, at, Some(WARM), &mut work)?;
+                self.block(&partition, at, Some(WARM), &mut work)?;
             }
         }
         Ok(())
@@ -322,7 +370,15 @@ impl SstReader {
         // A read of now need not look at timestamps in the index.
         let all_seen = read_ts >= self.properties.max_point_ts;
         while part_no < self.top.len() {
-            let partition = self.partition(part_no, work)?;
+            work.blocks += 1;
+            let kept = self.parts.get(part_no);
+            let read;
+            let partition: &Partition = if let Some(partition) = &*kept {
+                partition
+            } else {
+                read = self.load_partition(part_no, true, work)?;
+                &read
+            };
             let index = &partition.index;
             let mut at = if first { index.lower_bound(key) } else { 0 };
             first = false;
@@ -400,7 +456,7 @@ impl SstReader {
         // The first block may begin before the span.
         let mut inside = false;
         let mut key = Vec::new();
-        while let Some(entry) = walker.entry(self) {
+        while let Some(entry) = walker.entry() {
             let separator = entry.separator();
             let ends_inside = separator < span.end.as_ref();
             if times.meets(entry.min_ts(), entry.max_ts()) {
