@@ -67,8 +67,8 @@ pub struct Metrics {
     pub wal_bytes_synced: u64,
     /// Bytes of blocks in the cache.
     pub cache_block_bytes: u64,
-    /// Bytes of indexes and filters of open ssts, which count towards the cache's size: at most about
-    /// half of it.
+    /// Bytes of indexes and filters of open ssts, which count towards the cache's size: at most
+    /// about half of it.
     pub cache_pinned_bytes: u64,
     /// Bytes of the regions that blocks, indexes and filters of all stores of the process lie in.
     pub frame_region_bytes: u64,

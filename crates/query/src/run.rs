@@ -334,7 +334,8 @@ impl PlanRows {
         Ok(PlanRows { stream, types, cancel, task, again: None, readers, held, handle })
     }
 
-    /// What to run instead when an operator that cannot spill is refused its memory before the first row.
+    /// What to run instead when an operator that cannot spill is refused its memory before the
+    /// first row.
     #[must_use]
     pub fn or_else(mut self, again: Again) -> PlanRows {
         self.again = Some(again);

@@ -1,8 +1,8 @@
 //! Plans for when memory is short: what cannot spill is done by what can.
 //!
-//! A hash join and a sort that keeps the first rows only are the fast ways, but the one must hold one
-//! side, and the other as many rows as are asked for, and neither can spill them. When one of them is
-//! refused the memory before any row has left the plan, the statement is planned once more:
+//! A hash join and a sort that keeps the first rows only are the fast ways, but the one must hold
+//! one side, and the other as many rows as are asked for, and neither can spill them. When one of
+//! them is refused the memory before any row has left the plan, the statement is planned once more:
 //!
 //! ```text
 //!   HashJoin (refused)           SortMergeJoin
@@ -63,8 +63,8 @@ impl PhysicalOptimizerRule for SortedJoins {
     }
 }
 
-/// Sorts everything where only the first rows are asked for. Runs after the rules that tell sorts how
-/// many rows these are.
+/// Sorts everything where only the first rows are asked for. Runs after the rules that tell sorts
+/// how many rows these are.
 #[derive(Debug)]
 pub(crate) struct WholeSorts;
 

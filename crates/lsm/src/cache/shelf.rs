@@ -1,8 +1,8 @@
 //! What an open sst needs again and again, and can read again: partitions of its index, its filter.
 //!
-//! They are small next to the blocks they lead to (about a hundredth), but a store may be a thousand
-//! times as large as the memory. So they stay as long as they fit into half of the cache's budget;
-//! beyond that those go which nobody has asked for since the hand came by last:
+//! They are small next to the blocks they lead to (about a hundredth), but a store may be a
+//! thousand times as large as the memory. So they stay as long as they fit into half of the
+//! cache's budget; beyond that those go that nobody has asked for since the hand came by last:
 //!
 //! ```text
 //!   sst 7    [ part 0 | part 1 | part 2 ]  [ filter ]       cells: empty, or an Arc
