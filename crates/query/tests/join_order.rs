@@ -153,3 +153,26 @@ fn orders_make_no_difference() {
         }
     }
 }
+
+/// Joins inside of what is computed once, and of subqueries that run by themselves, are in order.
+#[test]
+fn parts_that_run_by_themselves_are_in_order() {
+    let mut db = shop();
+    let lines = "SELECT line.n, part.kind, customer.name FROM region, customer, orders, line, part
+        WHERE line.o = orders.o AND line.p = part.p AND orders.c = customer.c
+        AND customer.r = region.r AND part.p = 7";
+    let twice =
+        format!("WITH l AS MATERIALIZED ({lines}) SELECT count(*), (SELECT max(n) FROM l) FROM l");
+    let once = format!("SELECT count(*), max(n) FROM ({lines}) AS l");
+    assert_eq!(db.run(&twice), db.run(&once));
+    let before = requests(&mut db, &once);
+    let after = requests(&mut db, &twice);
+    assert!(after <= before + 2, "{after} requests, {before} as a plain query");
+}
+
+/// How often a statement asks the store.
+fn requests(db: &mut Db, sql: &str) -> u64 {
+    let plan = db.run(&format!("EXPLAIN ANALYZE {sql}"));
+    let head = plan.iter().find_map(|line| line.split("requests=").nth(1)).expect("is counted");
+    head.split([')', ',', ' ']).next().unwrap().parse().expect("a number")
+}
