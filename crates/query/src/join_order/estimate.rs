@@ -1,6 +1,6 @@
 //! How many rows a plan gives, and how many different values its columns have.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::{Column, JoinType};
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 };
 
 use super::share;
-use crate::exec::facts::{Facts, LIKE, SOME};
+use crate::exec::facts::{Facts, SOME};
 use crate::exec::table::{facts_of, place_of};
 
 /// Rows of something that nobody can tell anything about.
@@ -32,8 +32,10 @@ pub(super) struct Estimate {
     /// Rows before any condition.
     pub(super) before: f64,
     distinct: HashMap<Column, Values>,
-    /// Rows of the table before any condition, when it is one.
+    /// The table, when it is one.
     pub(super) table: Option<Arc<Facts>>,
+    /// By ordinal, which columns of the table are wanted.
+    pub(super) wanted: Vec<bool>,
 }
 
 impl Estimate {
@@ -187,7 +189,11 @@ fn of_scan(scan: &TableScan) -> Estimate {
     });
     let share = share::of_table(&facts, &place, &scan.filters);
     let distinct = named.collect();
-    let all = Estimate { rows, before: rows, distinct, table: None };
+    let filtered = scan.filters.iter().flat_map(Expr::column_refs).map(|c| c.name.clone());
+    let given = scan.projected_schema.columns().into_iter().map(|c| c.name);
+    let used: HashSet<String> = filtered.chain(given).collect();
+    let wanted = columns.iter().map(|c| used.contains(&c.name)).collect();
+    let all = Estimate { distinct, wanted, ..Estimate::of_rows(rows) };
     Estimate { table: Some(facts), ..all.part(share) }
 }
 
@@ -203,17 +209,8 @@ pub(super) fn share(input: &Estimate, predicate: &Expr) -> f64 {
             Operator::Eq => 1.0 / input.distinct(left).min(input.distinct(right)).max(1.0),
             _ => SOME,
         },
-        Expr::ScalarFunction(call) => share_of_call(call.name()),
+        Expr::ScalarFunction(call) => share::of_call(call.name()),
         Expr::Not(inner) => 1.0 - share(input, inner),
-        _ => SOME,
-    }
-}
-
-/// The share that passes one of our functions, by what it is called.
-fn share_of_call(name: &str) -> f64 {
-    match (name.contains("!~~"), name.contains("~~")) {
-        (true, _) => 1.0 - LIKE,
-        (false, true) => LIKE,
         _ => SOME,
     }
 }
@@ -236,7 +233,7 @@ fn of_aggregate(aggregate: &Aggregate, plan: &LogicalPlan) -> Estimate {
         Values { now: now.min(rows), all }
     };
     let distinct = named.map(|(name, group)| (name, grouped(group))).collect();
-    Estimate { rows, before: rows, distinct, table: None }
+    Estimate { distinct, ..Estimate::of_rows(rows) }
 }
 
 fn of_join(join: &Join) -> Estimate {
@@ -272,7 +269,8 @@ fn of_join(join: &Join) -> Estimate {
         JoinType::Full => inner.max(left.rows + right.rows),
         _ => inner,
     };
-    Estimate { rows, before: left.before.max(right.before).max(rows), distinct, table: None }
+    let before = left.before.max(right.before).max(rows);
+    Estimate { before, distinct, ..Estimate::of_rows(rows) }
 }
 
 /// The share of rows that go on behind a semi or anti join, if such a share has a match.

@@ -10,6 +10,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::check::Check;
+use super::estimate::Estimate;
 use super::graph::{Graph, Set};
 
 use crate::exec::facts::{LOOKUPS_MAX, SOME};
@@ -231,10 +232,10 @@ fn joined(
         let mut cost = read.cost;
         if let Tree::Relation(number) = read.tree
             && held.rows <= LOOKUPS_MAX as f64
-            && let Some(facts) = &graph.relations[number].estimate.table
+            && let Estimate { table: Some(facts), wanted, .. } = &graph.relations[number].estimate
         {
             let keys = keys_of(number);
-            let by_key = facts.cost_by_columns(keys.iter().map(String::as_str), held.rows);
+            let by_key = facts.cost_by_columns(keys.iter().map(String::as_str), held.rows, wanted);
             cost = by_key.map_or(cost, |by_key| cost.min(by_key));
         }
         held.cost + cost + held.rows * HELD + rows * GIVEN

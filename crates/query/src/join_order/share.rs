@@ -15,11 +15,20 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use crate::arrow_form;
 use crate::exec::constant;
 use crate::exec::execution::Place;
-use crate::exec::facts::{Facts, Range, SOME};
+use crate::exec::facts::{Facts, LIKE, Range, SOME};
 use crate::exec::key_conditions::value_of;
 
 /// Never less than this: an estimate of nothing hides all that follows.
 const LEAST: f64 = 1e-7;
+
+/// The share that passes one of our functions, by what it is called.
+pub(super) fn of_call(name: &str) -> f64 {
+    match (name.contains("!~~"), name.contains("~~")) {
+        (true, _) => 1.0 - LIKE,
+        (false, true) => LIKE,
+        _ => SOME,
+    }
+}
 
 /// A table whose filters have values.
 #[derive(Clone, Copy)]
@@ -82,6 +91,7 @@ impl Filtered<'_> {
             Expr::Not(inner) => 1.0 - self.whole(inner),
             Expr::IsNull(inner) => self.nulls(inner),
             Expr::IsNotNull(inner) => 1.0 - self.nulls(inner),
+            Expr::ScalarFunction(call) => of_call(call.name()),
             _ => SOME,
         }
     }
