@@ -100,73 +100,75 @@ fn twenty_tables_are_joined() {
     assert_eq!(db.run(&sql), ["6|name 6"]);
 }
 
+/// Tables, what is asked of them, and on which conditions.
+const CASES: &[(&[&str], &str, &str)] = &[
+    (
+        &["line", "orders", "customer"],
+        "count(*), sum(n), min(customer.name)",
+        "line.o = orders.o AND orders.c = customer.c AND customer.r = 3",
+    ),
+    (
+        &["line", "part", "orders"],
+        "count(*), sum(part.kind), sum(day)",
+        "line.p = part.p AND orders.o = line.o AND part.kind + day > 200 AND line.n < 4",
+    ),
+    (
+        &["region", "customer", "part"],
+        "count(*), sum(customer.c), sum(part.p)",
+        "region.r = customer.r AND part.kind = 4 AND (customer.c < 9 OR part.p < 20)",
+    ),
+    (
+        &["customer", "orders", "region"],
+        "count(*), sum(orders.o)",
+        "orders.c = customer.c AND customer.c = region.r AND orders.c = region.r",
+    ),
+    // Two columns of a table equal the same of another.
+    (
+        &["line", "orders", "customer"],
+        "count(*), sum(line.o)",
+        "line.o = orders.o AND line.n = orders.o AND orders.c = customer.c",
+    ),
+    (
+        &["part", "customer", "orders"],
+        "count(*), sum(part.p)",
+        "part.p = customer.c AND part.kind = customer.c AND customer.r = orders.o AND 1 = 1",
+    ),
+    (
+        &["(SELECT o, count(*) AS k FROM line GROUP BY o) AS g", "orders", "customer"],
+        "count(*), sum(k)",
+        "g.o = orders.o AND orders.c = customer.c AND k = 4 AND customer.r IS NOT NULL",
+    ),
+    // Semi and anti joins among them: of one table, of two, of all.
+    (
+        &["line", "orders", "customer"],
+        "count(*), sum(n), sum(orders.o)",
+        "line.o = orders.o AND orders.c = customer.c AND customer.r < 4
+         AND EXISTS (SELECT 1 FROM line AS x WHERE x.o = line.o AND x.n <> line.n)
+         AND NOT EXISTS (SELECT 1 FROM line AS y WHERE y.o = line.o AND y.p <> line.p AND y.p > 110)",
+    ),
+    (
+        &["line", "orders", "customer"],
+        "count(*), sum(n), sum(orders.o)",
+        "line.o = orders.o AND orders.c = customer.c AND line.n > 3
+         AND NOT EXISTS (SELECT 1 FROM part WHERE part.p = line.p AND part.kind = customer.r)
+         AND orders.day NOT IN (SELECT kind FROM part WHERE kind IS NOT NULL)
+         AND customer.c IN (SELECT c FROM orders AS z WHERE z.day > 300)",
+    ),
+    (
+        &["region", "customer", "part"],
+        "count(*), sum(customer.c), sum(part.p)",
+        "part.kind = 4 AND customer.c < 50
+         AND EXISTS (SELECT 1 FROM line WHERE line.p = part.p AND line.o = customer.c)
+         AND EXISTS (SELECT 1 FROM orders WHERE orders.c = customer.c AND orders.day > region.r)",
+    ),
+];
+
 /// Each query with its tables in every order, against a join that no order is looked for: its
 /// equalities are hidden.
 #[test]
 fn orders_make_no_difference() {
     let mut db = shop();
-    let cases: &[(&[&str], &str, &str)] = &[
-        (
-            &["line", "orders", "customer"],
-            "count(*), sum(n), min(customer.name)",
-            "line.o = orders.o AND orders.c = customer.c AND customer.r = 3",
-        ),
-        (
-            &["line", "part", "orders"],
-            "count(*), sum(part.kind), sum(day)",
-            "line.p = part.p AND orders.o = line.o AND part.kind + day > 200 AND line.n < 4",
-        ),
-        (
-            &["region", "customer", "part"],
-            "count(*), sum(customer.c), sum(part.p)",
-            "region.r = customer.r AND part.kind = 4 AND (customer.c < 9 OR part.p < 20)",
-        ),
-        (
-            &["customer", "orders", "region"],
-            "count(*), sum(orders.o)",
-            "orders.c = customer.c AND customer.c = region.r AND orders.c = region.r",
-        ),
-        // Two columns of a table equal the same of another.
-        (
-            &["line", "orders", "customer"],
-            "count(*), sum(line.o)",
-            "line.o = orders.o AND line.n = orders.o AND orders.c = customer.c",
-        ),
-        (
-            &["part", "customer", "orders"],
-            "count(*), sum(part.p)",
-            "part.p = customer.c AND part.kind = customer.c AND customer.r = orders.o AND 1 = 1",
-        ),
-        (
-            &["(SELECT o, count(*) AS k FROM line GROUP BY o) AS g", "orders", "customer"],
-            "count(*), sum(k)",
-            "g.o = orders.o AND orders.c = customer.c AND k = 4 AND customer.r IS NOT NULL",
-        ),
-        // Semi and anti joins among them: of one table, of two, of all.
-        (
-            &["line", "orders", "customer"],
-            "count(*), sum(n), sum(orders.o)",
-            "line.o = orders.o AND orders.c = customer.c AND customer.r < 4
-             AND EXISTS (SELECT 1 FROM line AS x WHERE x.o = line.o AND x.n <> line.n)
-             AND NOT EXISTS (SELECT 1 FROM line AS y WHERE y.o = line.o AND y.p <> line.p AND y.p > 110)",
-        ),
-        (
-            &["line", "orders", "customer"],
-            "count(*), sum(n), sum(orders.o)",
-            "line.o = orders.o AND orders.c = customer.c AND line.n > 3
-             AND NOT EXISTS (SELECT 1 FROM part WHERE part.p = line.p AND part.kind = customer.r)
-             AND orders.day NOT IN (SELECT kind FROM part WHERE kind IS NOT NULL)
-             AND customer.c IN (SELECT c FROM orders AS z WHERE z.day > 300)",
-        ),
-        (
-            &["region", "customer", "part"],
-            "count(*), sum(customer.c), sum(part.p)",
-            "part.kind = 4 AND customer.c < 50
-             AND EXISTS (SELECT 1 FROM line WHERE line.p = part.p AND line.o = customer.c)
-             AND EXISTS (SELECT 1 FROM orders WHERE orders.c = customer.c AND orders.day > region.r)",
-        ),
-    ];
-    for (tables, what, conditions) in cases {
+    for (tables, what, conditions) in CASES {
         let hidden = conditions.replace(" = ", " + 0 = ").replace("name + 0", "name");
         let plain = db.run(&format!("SELECT {what} FROM {} WHERE {hidden}", tables.join(", ")));
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
