@@ -81,6 +81,8 @@ const KERNELS: &[&str] = &[
     "0.5 * u",
     "u * u",
     "n * u * m",
+    "a4 > 0 AND u > 1",
+    "extract(year from d) = 2020",
     "s < t",
     "s = 'ab'",
     "v >= s",
@@ -295,8 +297,6 @@ const KERNELS: &[&str] = &[
 /// Expressions of which a part is computed row by row.
 const MIXED: &[&str] = &[
     "n / m > 1",
-    "extract(year from d) = 2020",
-    "a4 > 0 AND u > 1",
     "p AND md5(s) < 'c'",
     "n + u",
     "round(n, 1)",
