@@ -62,6 +62,16 @@ impl Shape {
         Reader::new(sql).read()
     }
 
+    /// As [`Shape::of`], but quoted literals that are the same share a parameter: a plan knows that
+    /// they are equal. Texts share such a shape only if the same ones of their literals are equal.
+    pub fn sharing(sql: &str) -> Option<Shape> {
+        let sql = sql.trim_end().trim_end_matches(';').trim_end();
+        let mut shape = Reader { shares: true, ..Reader::new(sql) }.read()?;
+        // Also where no two are equal it is another one.
+        shape.key.push('=');
+        Some(shape)
+    }
+
     /// What statements that can share a plan have in common.
     pub fn key(&self) -> &str {
         &self.key
@@ -146,6 +156,8 @@ struct Reader<'a> {
     opens_array: bool,
     /// A BETWEEN waits for its AND.
     between: bool,
+    /// Quoted literals that are the same become one parameter.
+    shares: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -162,6 +174,7 @@ impl<'a> Reader<'a> {
             opens_list: false,
             opens_array: false,
             between: false,
+            shares: false,
         }
     }
 
@@ -392,15 +405,28 @@ impl<'a> Reader<'a> {
                 from = from.trim_end().strip_suffix('-').unwrap_or(from);
             }
             self.key.push_str(from);
-            self.literals.push(Literal { kind, text });
+            let number = self.number_of(Literal { kind, text });
             // A space, so that no sign and no letter touches it.
-            self.key.push_str(&format!(" ${}", self.literals.len()));
+            self.key.push_str(&format!(" ${number}"));
             self.taken = end;
         }
         self.at = end;
         let computed = self.before == Before::Arithmetic;
         self.before = if computed { Before::Value } else { Before::Literal };
         self.opens_list = false;
+    }
+
+    /// The parameter of a literal.
+    fn number_of(&mut self, literal: Literal) -> usize {
+        let shares = self.shares && literal.kind == LiteralKind::Quoted;
+        let known = self.literals.iter().position(|known| shares && *known == literal);
+        known.map_or_else(
+            || {
+                self.literals.push(literal);
+                self.literals.len()
+            },
+            |at| at + 1,
+        )
     }
 }
 
@@ -560,6 +586,26 @@ mod tests {
         ] {
             assert_eq!(Shape::of(sql).expect("has a shape").literals, [], "{sql}");
         }
+    }
+
+    #[test]
+    fn equal_texts_share_a_parameter_if_that_is_wanted() {
+        let shared = |sql: &str| Shape::sharing(sql).expect("has a shape");
+        let sql =
+            "select a from t where b = 'x' and c = 'y' or b = 'z' and c = 'y' or d = 7 and e = 7";
+        let shape = shared(sql);
+        let text = shape.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            text,
+            "select a from t where b = $1 and c = $2 or b = $3 and c = $2 or d = $4 and e = $5"
+        );
+        let literals: Vec<&str> = shape.literals.iter().map(|l| l.text.as_str()).collect();
+        assert_eq!(literals, ["x", "y", "z", "7", "7"]);
+        // Not for others that are equal, and never for those without any.
+        assert_eq!(shape.key(), shared(&sql.replace("'y'", "'w'")).key());
+        assert_ne!(shape.key(), shared(&sql.replace("'z'", "'x'")).key());
+        let apart = "select a from t where b = 'x' or b = 'y'";
+        assert_ne!(shared(apart).key(), Shape::of(apart).expect("has a shape").key());
     }
 
     #[test]

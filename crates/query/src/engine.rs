@@ -30,7 +30,7 @@ use sqlparser::ast;
 use crate::admission::{Admitted, Gate};
 use crate::bind::{Binder, Binding, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
-use crate::exec::execution::{Execution, Place};
+use crate::exec::execution::{Execution, Place, rows_expected};
 use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
 use crate::explain;
@@ -98,11 +98,36 @@ struct Plan {
 struct PlanCopy {
     place: Arc<Place>,
     logical: LogicalPlan,
-    /// For one thread, and for several. Never executed itself: each execution gets its operators
-    /// anew.
-    physical: [Option<(Way, Arc<dyn ExecutionPlan>)>; 2],
+    /// For one thread, and for several.
+    physical: [Option<Made>; 2],
     /// Entries that its last execution has looked at in one scan.
     entries: Option<u64>,
+}
+
+/// Operators of a plan. Never executed themselves: each execution gets its own.
+struct Made {
+    way: Way,
+    operators: Arc<dyn ExecutionPlan>,
+    /// How many rows its scans were expected to give when it was made.
+    expected: Vec<f64>,
+}
+
+/// A scan that gives so many times more or fewer rows than the plan was made for asks for another
+/// plan.
+const OTHER_ROWS: f64 = 10.0;
+/// Not, if it gives no more than this.
+const FEW_ROWS: f64 = 50_000.0;
+
+impl Made {
+    /// Whether a plan for the values of the execution that has begun might be another one.
+    fn is_for_others(&self) -> bool {
+        let now = rows_expected(&self.operators);
+        let differ = |(then, now): (&f64, &f64)| {
+            let (less, more) = (then.min(*now), then.max(*now));
+            more > FEW_ROWS && more > less * OTHER_ROWS
+        };
+        self.expected.iter().zip(&now).any(differ)
+    }
 }
 
 impl PlanCopy {
@@ -324,22 +349,24 @@ impl Plan {
         let _entered = self.handle.enter();
         let known = copy.entries.map(|entries| self.way(run, side_by_side::after(run, entries)));
         if let Some(way) = known
-            && let Some((made_for, made)) = &copy.physical[usize::from(way.helpers > 0)]
-            && *made_for == way
+            && let Some(made) = &copy.physical[usize::from(way.helpers > 0)]
+            && made.way == way
+            && !made.is_for_others()
         {
-            return run::fresh_operators(made);
+            return run::fresh_operators(&made.operators);
         }
         let optimized = run::optimized(&copy.logical, &run.cancel)?;
         let way = match known {
             Some(way) => way,
             None => self.way(run, side_by_side::at_first(run, &optimized)?),
         };
-        let made = run::physical_at(optimized, &copy.place, way, &run.cancel)?;
+        let operators = run::physical_at(optimized, &copy.place, way, &run.cancel)?;
         if !self.kept {
-            return Ok(made);
+            return Ok(operators);
         }
-        let fresh = run::fresh_operators(&made)?;
-        copy.physical[usize::from(way.helpers > 0)] = Some((way, made));
+        let fresh = run::fresh_operators(&operators)?;
+        let expected = rows_expected(&operators);
+        copy.physical[usize::from(way.helpers > 0)] = Some(Made { way, operators, expected });
         Ok(fresh)
     }
 

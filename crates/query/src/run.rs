@@ -159,13 +159,17 @@ pub fn session(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<SessionStat
     Ok(Arc::new(state))
 }
 
-/// The physical plan of a logical one.
+/// The physical plan of a logical one, for one execution.
 ///
 /// # Errors
 /// What the optimizer and planner report; 54001 for a plan beyond the limits.
 pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn ExecutionPlan>> {
     check_size(plan)?;
-    stopping_at(&bounds(state).cancel, || drive(state.create_physical_plan(plan))).map_err(from_df)
+    stopping_at(&bounds(state).cancel, || {
+        let ordered = ordered(state.optimize(plan)?, state)?;
+        linked(drive(state.query_planner().create_physical_plan(&ordered, state))?)
+    })
+    .map_err(from_df)
 }
 
 /// An optimized logical plan, which may hold constants of an execution.

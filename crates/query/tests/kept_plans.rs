@@ -212,3 +212,47 @@ fn integers_beside_declared_numerics_are_numerics_of_that_scale() {
         }
     }
 }
+
+/// Parameters beside `char(n)` are padded once: the column stays one that a scan knows.
+#[test]
+fn untyped_parameters_of_padded_columns_are_filters() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE n (k int PRIMARY KEY, name char(25) NOT NULL);
+         CREATE TABLE s (k int PRIMARY KEY, n int NOT NULL, v int);
+         INSERT INTO n SELECT i, 'name ' || i FROM generate_series(1, 25) AS g(i);
+         INSERT INTO s SELECT i, i % 25 + 1, i FROM generate_series(1, 1000) AS g(i); ANALYZE;
+         PREPARE q AS SELECT count(*), sum(v) FROM n, s WHERE s.n = n.k AND n.name = $1",
+    );
+    for (name, sum) in [("name 7", "40|19740"), ("name 7   ", "40|19740"), ("name 70", "0|")] {
+        assert_eq!(db.run(&format!("EXECUTE q ('{name}')")), [sum], "{name}");
+    }
+    let plan = db.run("EXPLAIN (COSTS) EXECUTE q ('name 7')").join("\n");
+    assert!(plan.contains("filter=name@0 = #0()"), "{plan}");
+    assert!(plan.contains("Scan: n all rows") && plan.contains("rows=1"), "{plan}");
+}
+
+/// A plan is made for the values of its first execution; values of which very many other rows are
+/// expected get one of their own.
+#[test]
+fn other_values_get_another_plan_if_they_find_many_more_rows() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE a (k int PRIMARY KEY, x int NOT NULL, y int NOT NULL);
+         CREATE TABLE b (k int PRIMARY KEY, x int NOT NULL, y int NOT NULL);
+         INSERT INTO a SELECT i, i, i FROM generate_series(1, 120000) AS g(i);
+         INSERT INTO b SELECT i, i, i FROM generate_series(1, 120000) AS g(i); ANALYZE;
+         PREPARE q AS SELECT count(*), sum(b.y) FROM a, b WHERE a.x = b.x AND a.y < $1 AND b.y < $2",
+    );
+    let first = |db: &mut Db, values: &str| {
+        let plan = db.run(&format!("EXPLAIN EXECUTE q ({values})"));
+        let scan = plan.iter().find_map(|line| line.split("Scan: ").nth(1)).expect("scans");
+        scan.split(' ').next().unwrap().to_string()
+    };
+    for _ in 0..2 {
+        assert_eq!(first(&mut db, "10, 110000"), "a");
+        assert_eq!(db.run("EXECUTE q (10, 110000)"), ["9|45"]);
+        assert_eq!(first(&mut db, "110000, 10"), "b");
+        assert_eq!(db.run("EXECUTE q (110000, 10)"), ["9|45"]);
+    }
+}

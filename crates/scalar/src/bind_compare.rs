@@ -8,6 +8,7 @@ use sqlparser::ast::{
 use crate::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
 };
+use crate::blank_padded::{match_blank_padded, padded_list, without_padding};
 use crate::conversion::{coerce, comparison_type, fold, settle};
 use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, object_name_parts, resolve};
 
@@ -67,7 +68,10 @@ pub(crate) fn match_sides(
         return Ok((left, right));
     }
     if matches!(left.ty(), SqlType::Char(_)) || matches!(right.ty(), SqlType::Char(_)) {
-        return match_blank_padded(left, right, ctx, &no_operator);
+        if !left.ty().is_text_like() || !right.ty().is_text_like() {
+            return Err(no_operator(left.ty(), right.ty()));
+        }
+        return match_blank_padded(left, right, ctx);
     }
     let Some(target) = comparison_type(left.ty(), right.ty()) else {
         return Err(no_operator(left.ty(), right.ty()));
@@ -101,7 +105,7 @@ pub(crate) fn without_symmetric(low: &Expr) -> Option<Expr> {
 /// The type an unknown literal takes beside a value of this type.
 fn literal_type(other: &SqlType) -> SqlType {
     match other {
-        SqlType::Varchar(_) | SqlType::Name | SqlType::CharByte | SqlType::Char(_) => SqlType::Text,
+        SqlType::Varchar(_) | SqlType::Name | SqlType::CharByte => SqlType::Text,
         other => other.base(),
     }
 }
@@ -126,43 +130,6 @@ fn narrow_constant(constant: Bound, to: &SqlType) -> SqlResult<Bound> {
         Some(value) => Bound::constant(value, to.clone()),
         None => constant,
     })
-}
-
-/// `char(n)` compares without its padding: a constant is padded to the column's length if it fits,
-/// otherwise both sides lose their padding.
-fn match_blank_padded(
-    left: Bound,
-    right: Bound,
-    ctx: &mut dyn BindContext,
-    no_operator: &dyn Fn(&SqlType, &SqlType) -> SqlError,
-) -> SqlResult<(Bound, Bound)> {
-    if !left.ty().is_text_like() || !right.ty().is_text_like() {
-        return Err(no_operator(left.ty(), right.ty()));
-    }
-    if let Some(padded) = pad(&right, left.ty()) {
-        return Ok((left, padded));
-    }
-    if let Some(padded) = pad(&left, right.ty()) {
-        return Ok((padded, right));
-    }
-    let strip = |e: Bound, ctx: &mut dyn BindContext| -> SqlResult<Bound> {
-        let e = coerce(e, &SqlType::Text, CastContext::Implicit, ctx)?;
-        let blank = Bound::constant(Datum::text(" "), SqlType::Text);
-        crate::bind_call::bind_named("rtrim", vec![e, blank], false, ctx)
-    };
-    Ok((strip(left, ctx)?, strip(right, ctx)?))
-}
-
-fn pad(constant: &Bound, to: &SqlType) -> Option<Bound> {
-    let SqlType::Char(n @ 1..) = to else { return None };
-    let Datum::Text(text) = constant.as_const()? else { return None };
-    let trimmed = text.trim_end_matches(' ');
-    let length = trimmed.chars().count();
-    if length > *n as usize {
-        return None;
-    }
-    let padded = format!("{trimmed}{}", " ".repeat(*n as usize - length));
-    Some(Bound::constant(Datum::text(padded), to.clone()))
 }
 
 fn compare_rows(
@@ -350,6 +317,10 @@ pub(crate) fn bind_any_all(
             "op ANY/ALL (array) requires array on right side",
         ));
     };
+    if let (Some(CmpOp::Eq), false, Some(list)) = (comparison(op), all, padded_list(&left, &array))
+    {
+        return Ok(list);
+    }
     let (quantified, left, array) = match comparison(op) {
         Some(cmp) => {
             let left = settle(left, &literal_type(&element), CastContext::Implicit, ctx)?;
@@ -357,6 +328,8 @@ pub(crate) fn bind_any_all(
             let target = comparison_type(left.ty(), &element).ok_or_else(|| {
                 resolve::no_match(cmp.symbol(), &[left.ty().clone(), element.clone()], true)
             })?;
+            let (left, array) = without_padding(left, array, ctx)?;
+            let element = array.ty().element().unwrap_or(&element);
             let keep = |ty: &SqlType| {
                 both_integers
                     || ty.same_base(&target)
@@ -367,7 +340,7 @@ pub(crate) fn bind_any_all(
             } else {
                 coerce(left, &target, CastContext::Assignment, ctx)?
             };
-            let array = if keep(&element) {
+            let array = if keep(element) {
                 array
             } else {
                 let wanted = SqlType::Array(Box::new(target.clone()));

@@ -21,6 +21,7 @@ mod array_operators;
 mod bind;
 mod bind_call;
 mod bind_compare;
+mod blank_padded;
 mod bound;
 mod context;
 mod conversion;

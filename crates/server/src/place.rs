@@ -195,8 +195,8 @@ fn holds_store(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StartError> {
 fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
     let max = config.memory_max.unwrap_or_else(|| memory::available() / 2);
     let engine = &mut options.engine;
-    engine.block_cache_size =
-        config.cache_bytes.unwrap_or_else(|| engine.block_cache_size.min(max / 4));
+    // Blocks are compressed in files: reading one that is not there takes several times as long.
+    engine.block_cache_size = config.cache_bytes.unwrap_or(max / 4);
     let tables = 2 + engine.max_immutable_memtables;
     engine.memtable_size = engine.memtable_size.min(max / 8 / tables).max(1 << 20);
     let fixed = engine.block_cache_size + tables * engine.memtable_size + max / UNCOUNTED_PART;

@@ -70,6 +70,7 @@ const TOTAL: &[&str] = &[
     "round",
     "trunc",
     "array_to_string",
+    "blank_padded",
     "string_to_array",
     "pg_table_is_visible",
     "pg_get_expr",

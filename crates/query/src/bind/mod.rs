@@ -520,7 +520,10 @@ impl<'a> Binder<'a> {
     /// The whole expression as one row function over the slots it uses.
     fn opaque(&mut self, bound: &Bound) -> SqlResult<Expr> {
         let (moved, args) = self.row_function(bound)?;
-        Ok(scalar::bound_expr(moved, &self.place, args))
+        Ok(match *bound.ty() == SqlType::Bool && !self.can_fail(bound) {
+            true => scalar::total_expr(moved, &self.place, args),
+            false => scalar::bound_expr(moved, &self.place, args),
+        })
     }
 
     /// A condition as one row function that the optimizer leaves where it stands: it can fail, so

@@ -160,6 +160,20 @@ pub(crate) struct AboutScan {
     pub(crate) work: Work,
 }
 
+/// How many rows the scans of a plan are expected to give in the execution that has begun, in the
+/// order in which they stand.
+pub(crate) fn rows_expected(plan: &Arc<dyn ExecutionPlan>) -> Vec<f64> {
+    let mut rows = Vec::new();
+    let mut waiting = vec![plan];
+    while let Some(node) = waiting.pop() {
+        if let Some(scan) = node.downcast_ref::<SqlScan>() {
+            rows.extend(scan.spec().rows_expected());
+        }
+        waiting.extend(node.children());
+    }
+    rows
+}
+
 /// About an operator that is a scan, in the execution that runs.
 pub(crate) fn about_scan(plan: &dyn ExecutionPlan) -> Option<AboutScan> {
     let spec = plan.downcast_ref::<SqlScan>()?.spec();

@@ -68,6 +68,8 @@ pub(crate) struct RowUdf {
     code: Box<dyn RowFunction>,
     /// Where the execution is that it looks at; `None` if it looks at its arguments alone.
     place: Option<Arc<Place>>,
+    /// It is a condition that never fails and goes over columns: scans may ask it for any row.
+    for_scans: bool,
 }
 
 impl fmt::Debug for RowUdf {
@@ -133,6 +135,7 @@ impl RowUdf {
             ret,
             code,
             place,
+            for_scans: false,
         };
         ScalarUDF::new_from_impl(udf).call(exprs)
     }
@@ -301,6 +304,8 @@ impl RowFunction for BoundCode {
 struct Call {
     label: String,
     code: Box<dyn RowFunction>,
+    /// It has no kernel.
+    by_row: bool,
 }
 
 impl Call {
@@ -309,12 +314,10 @@ impl Call {
         let types: Vec<SqlType> = args.iter().map(|(_, ty)| ty.clone()).collect();
         let program = Program::compile(&bound, &types, carrier);
         let sql = bound.to_sql(&|at| format!("#{at}"));
-        let label = match program.as_ref().is_some_and(|p| !p.by_row()) {
-            true => sql,
-            false => format!("by row: {sql}"),
-        };
+        let by_row = program.as_ref().is_none_or(Program::by_row);
+        let label = if by_row { format!("by row: {sql}") } else { sql };
         let unfit = AtomicI64::new(0);
-        Call { label, code: Box::new(BoundCode { bound, program, unfit }) }
+        Call { label, code: Box::new(BoundCode { bound, program, unfit }), by_row }
     }
 }
 
@@ -323,6 +326,32 @@ pub(crate) fn bound_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, SqlT
     let (ret, volatility) = (bound.ty().clone(), bound.volatility());
     let call = Call::new(bound, &args, &arrow_form::data_type(&ret));
     RowUdf::call_expr(call.label, call.code, args, ret, volatility, Some(place.clone()))
+}
+
+/// As [`bound_expr`] for a condition that never fails.
+pub(crate) fn total_expr(bound: Bound, place: &Arc<Place>, args: Vec<(Expr, SqlType)>) -> Expr {
+    let volatility = bound.volatility();
+    let call = Call::new(bound, &args, &DataType::Boolean);
+    let for_scans = !call.by_row && volatility != Volatility::Volatile;
+    let (exprs, arg_types): (Vec<Expr>, Vec<SqlType>) = args.into_iter().unzip();
+    let udf = RowUdf {
+        id: next_id(),
+        label: call.label,
+        signature: signature(arg_types.len(), volatility),
+        arg_types,
+        carrier: DataType::Boolean,
+        ret: SqlType::Bool,
+        code: call.code,
+        place: Some(place.clone()),
+        for_scans,
+    };
+    ScalarUDF::new_from_impl(udf).call(exprs)
+}
+
+/// Whether an expression is a condition that scans may ask of any row.
+pub(crate) fn is_for_scans(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else { return false };
+    call.func.inner().downcast_ref::<RowUdf>().is_some_and(|udf| udf.for_scans)
 }
 
 /// As [`bound_expr`] for a numeric whose values travel as decimals of 128 or 256 bits.
@@ -475,6 +504,7 @@ fn shared(what: Shared, from: &SqlType, to: &SqlType) -> ScalarUDF {
             ret: to.clone(),
             code,
             place: None,
+            for_scans: false,
         })
     });
     function.clone()

@@ -95,10 +95,11 @@ pub(super) struct SqlScan {
 }
 
 impl Spec {
-    /// How many rows are expected, without what operators above are going to tell.
+    /// How many rows are expected with the values of the execution that has begun, without what
+    /// operators above are going to tell.
     pub(super) fn rows_expected(&self) -> Option<f64> {
         let facts = self.facts.as_ref()?;
-        let rows = facts.rows() * share_of_table(facts, &self.filters);
+        let rows = facts.rows() * share_of_table(facts, &self.place, &self.filters);
         Some(self.limit.map_or(rows, |limit| rows.min(limit as f64)))
     }
 }

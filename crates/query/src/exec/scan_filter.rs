@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_sql::storage::Column;
 use braid_types::{SqlError, SqlResult};
-use datafusion::arrow::array::{Array, BooleanArray, RecordBatch};
+use datafusion::arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use datafusion::arrow::compute::{and, filter_record_batch, prep_null_mask_filter};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -26,6 +27,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::columns::record_batch;
 use super::constant::is_constant;
+use super::scalar::is_for_scans;
 use crate::error::from_df;
 
 /// Whether a condition over columns of this schema can be checked by the scan.
@@ -54,8 +56,17 @@ pub(super) fn is_for_scan(expr: &Expr, schema: &Schema) -> bool {
         Expr::Column(c) => {
             schema.field_with_name(&c.name).is_ok_and(|f| *f.data_type() == DataType::Boolean)
         }
+        Expr::ScalarFunction(call) => {
+            let own = |e: &Expr| matches!(e, Expr::Column(c) if schema.index_of(&c.name).is_ok());
+            is_for_scans(expr) && call.args.iter().all(own)
+        }
         _ => false,
     }
+}
+
+/// Whether a condition costs much more than comparing two columns.
+fn is_function(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(is_for_scans(e))).unwrap_or(true)
 }
 
 fn is_comparison(op: Operator) -> bool {
@@ -130,8 +141,8 @@ impl Worth {
 /// The conditions of a scan.
 #[derive(Clone)]
 pub(super) struct ScanFilter {
-    /// Over columns of `schema`.
-    conditions: Vec<Arc<dyn PhysicalExpr>>,
+    /// Over columns of `schema`, and whether each costs much.
+    conditions: Vec<(Arc<dyn PhysicalExpr>, bool)>,
     /// What operators above have learned, over the same columns.
     learned: Vec<(Arc<dyn PhysicalExpr>, Arc<Worth>)>,
     /// Which columns of the table they are about.
@@ -141,7 +152,7 @@ pub(super) struct ScanFilter {
 
 impl fmt::Debug for ScanFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let conditions: Vec<String> = self.conditions.iter().map(ToString::to_string).collect();
+        let conditions: Vec<String> = self.conditions.iter().map(|(e, _)| e.to_string()).collect();
         f.write_str(&conditions.join(" AND "))
     }
 }
@@ -158,7 +169,9 @@ impl ScanFilter {
         session: &dyn Session,
     ) -> Result<Option<ScanFilter>> {
         let mut columns = Vec::new();
-        let taken: Vec<&Expr> = filters.iter().filter(|e| is_for_scan(e, schema)).collect();
+        let mut taken: Vec<&Expr> = filters.iter().filter(|e| is_for_scan(e, schema)).collect();
+        // Last, for the rows that are left.
+        taken.sort_by_key(|e| is_function(e));
         for filter in &taken {
             filter.apply(|e| {
                 if let Expr::Column(column) = e {
@@ -174,9 +187,10 @@ impl ScanFilter {
         columns.dedup();
         let schema = Arc::new(schema.project(&columns)?);
         let named = DFSchema::try_from(schema.clone())?;
-        let conditions =
-            taken.into_iter().map(|filter| session.create_physical_expr(filter.clone(), &named));
-        let conditions = conditions.collect::<Result<_>>()?;
+        let condition = |filter: &Expr| {
+            Ok((session.create_physical_expr(filter.clone(), &named)?, is_function(filter)))
+        };
+        let conditions = taken.into_iter().map(condition).collect::<Result<_>>()?;
         Ok(Some(ScanFilter { conditions, learned: Vec::new(), columns, schema }))
     }
 
@@ -200,7 +214,8 @@ impl ScanFilter {
         let schema = Arc::new(table.project(&columns)?);
         let here = |e: &Arc<dyn PhysicalExpr>| reassign_expr_columns(e.clone(), &schema);
         let conditions = planned.iter().flat_map(|filter| &filter.conditions);
-        let conditions = conditions.map(here).collect::<Result<_>>()?;
+        let conditions = conditions.map(|(e, costly)| Ok((here(e)?, *costly)));
+        let conditions = conditions.collect::<Result<_>>()?;
         let learned = learned.iter().map(|e| Ok((here(e)?, Arc::default())));
         let learned = learned.collect::<Result<_>>()?;
         Ok(ScanFilter { conditions, learned, columns, schema })
@@ -239,8 +254,8 @@ impl ScanFilter {
     /// Without NULLs.
     fn mask(&self, probe: &RecordBatch) -> SqlResult<BooleanArray> {
         let mut mask: Option<BooleanArray> = None;
-        for condition in &self.conditions {
-            let both = narrowed(mask.take(), condition, probe)?;
+        for (condition, costly) in &self.conditions {
+            let both = narrowed(mask.take(), condition, *costly, probe)?;
             if !both.has_true() {
                 return Ok(both);
             }
@@ -251,7 +266,7 @@ impl ScanFilter {
                 continue;
             }
             let before = mask.as_ref().map_or(probe.num_rows(), BooleanArray::true_count);
-            let both = narrowed(mask.take(), learned, probe)?;
+            let both = narrowed(mask.take(), learned, true, probe)?;
             worth.note(before, both.true_count());
             mask = Some(both);
         }
@@ -259,25 +274,42 @@ impl ScanFilter {
     }
 }
 
+/// Of one row in so many, a condition that costs much is asked for these alone.
+const FEW: usize = 3;
+
 /// The rows of a mask that pass a condition, too.
 fn narrowed(
     mask: Option<BooleanArray>,
     condition: &Arc<dyn PhysicalExpr>,
+    costly: bool,
     probe: &RecordBatch,
 ) -> SqlResult<BooleanArray> {
-    let value = condition.evaluate(probe).and_then(|v| v.into_array(probe.num_rows()));
+    let internal = |e: ArrowError| SqlError::internal(e.to_string());
+    let Some(mask) = mask else { return passing(condition, probe) };
+    if !costly || mask.true_count() * FEW > mask.len() {
+        return and(&mask, &passing(condition, probe)?).map_err(internal);
+    }
+    let few = filter_record_batch(probe, &mask).map_err(internal)?;
+    let passed = passing(condition, &few)?;
+    let mut all = BooleanBufferBuilder::new(mask.len());
+    all.append_n(mask.len(), false);
+    for (nth, row) in mask.values().set_indices().enumerate() {
+        all.set_bit(row, passed.value(nth));
+    }
+    Ok(BooleanArray::new(all.finish(), None))
+}
+
+/// The rows that pass a condition, without NULLs.
+fn passing(condition: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> SqlResult<BooleanArray> {
+    let value = condition.evaluate(rows).and_then(|v| v.into_array(rows.num_rows()));
     let value = value.map_err(from_df)?;
     if *value.data_type() == DataType::Null {
-        return Ok(BooleanArray::from(vec![false; probe.num_rows()]));
+        return Ok(BooleanArray::from(vec![false; rows.num_rows()]));
     }
     let value = value.as_any().downcast_ref::<BooleanArray>();
     let value = value.ok_or_else(|| SqlError::internal("a condition that is no boolean"))?;
-    let value = match value.null_count() {
+    Ok(match value.null_count() {
         0 => value.clone(),
         _ => prep_null_mask_filter(value),
-    };
-    match mask {
-        None => Ok(value),
-        Some(mask) => and(&mask, &value).map_err(|e| SqlError::internal(e.to_string())),
-    }
+    })
 }

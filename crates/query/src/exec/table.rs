@@ -202,6 +202,12 @@ pub(crate) fn facts_of(source: &Arc<dyn TableSource>) -> Option<Arc<Facts>> {
     provider.downcast_ref::<SqlTable>()?.facts.clone()
 }
 
+/// Where the execution is that reads the table behind a scan.
+pub(crate) fn place_of(source: &Arc<dyn TableSource>) -> Option<Arc<Place>> {
+    let provider = source_as_provider(source).ok()?;
+    Some(provider.downcast_ref::<SqlTable>()?.place.clone())
+}
+
 /// The layout of a stored table.
 pub(crate) fn layout_of(source: &Arc<dyn TableSource>) -> Option<Arc<TableLayout>> {
     let provider = source_as_provider(source).ok()?;

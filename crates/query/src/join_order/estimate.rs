@@ -1,6 +1,6 @@
 //! How many rows a plan gives, and how many different values its columns have.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::common::{Column, JoinType};
@@ -10,38 +10,62 @@ use datafusion::logical_expr::{
 };
 
 use super::share;
-use crate::exec::facts::{Facts, LIKE, SOME};
-use crate::exec::table::facts_of;
+use crate::exec::facts::{Facts, SOME};
+use crate::exec::table::{facts_of, place_of};
 
 /// Rows of something that nobody can tell anything about.
 const UNKNOWN_ROWS: f64 = 1_000.0;
+
+/// How many different values an expression has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values {
+    /// In the rows that there are.
+    now: f64,
+    /// In the table that they come from, before any condition.
+    all: f64,
+}
 
 /// See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Estimate {
     pub(super) rows: f64,
-    distinct: HashMap<Column, f64>,
-    /// Rows of the table before any condition, when it is one.
+    /// Rows before any condition.
+    pub(super) before: f64,
+    distinct: HashMap<Column, Values>,
+    /// The table, when it is one.
     pub(super) table: Option<Arc<Facts>>,
+    /// By ordinal, which columns of the table are wanted.
+    pub(super) wanted: Vec<bool>,
 }
 
 impl Estimate {
+    /// So many rows, of which nothing else is known.
+    fn of_rows(rows: f64) -> Estimate {
+        Estimate { rows, before: rows, ..Estimate::default() }
+    }
+
     /// Different values of an expression.
     pub(super) fn distinct(&self, expr: &Expr) -> f64 {
+        self.values(expr).now
+    }
+
+    pub(super) fn values(&self, expr: &Expr) -> Values {
         let known = match expr {
             Expr::Column(column) => self.distinct.get(column).copied(),
-            Expr::Cast(cast) => return self.distinct(&cast.expr),
-            Expr::Alias(Alias { expr, .. }) => return self.distinct(expr),
+            Expr::Cast(cast) => return self.values(&cast.expr),
+            Expr::Alias(Alias { expr, .. }) => return self.values(expr),
             _ => None,
         };
-        known.unwrap_or(self.rows).clamp(1.0, self.rows.max(1.0))
+        let Values { now, all } = known.unwrap_or(Values { now: self.rows, all: self.before });
+        let now = now.clamp(1.0, self.rows.max(1.0));
+        Values { now, all: all.max(now) }
     }
 
     /// The same after a part of the rows is gone.
     fn part(mut self, share: f64) -> Estimate {
         let rows = self.rows * share;
-        for distinct in self.distinct.values_mut() {
-            *distinct = remaining(*distinct, self.rows, share);
+        for values in self.distinct.values_mut() {
+            values.now = remaining(values.now, self.rows, share);
         }
         self.rows = rows;
         self
@@ -52,6 +76,41 @@ impl Estimate {
         let names = from.schema().columns().into_iter().zip(to.schema().columns());
         let distinct = names.filter_map(|(from, to)| Some((to, *self.distinct.get(&from)?)));
         Estimate { distinct: distinct.collect(), ..self }
+    }
+}
+
+/// The share of rows that have a match among others: those whose key is there at all, and of these
+/// those that pass the rest of the condition with one of the rows that have it.
+///
+/// `keys`: values of each equality, here and there. `others`: the estimate of the others.
+pub(super) fn matched(
+    keys: impl Iterator<Item = (Values, Values)>,
+    before: f64,
+    others: &Estimate,
+    filter: Option<&Expr>,
+) -> f64 {
+    let (mut here, mut there, mut now) = (1.0, 1.0, 1.0);
+    for (own, other) in keys {
+        here *= own.all;
+        there *= other.all;
+        now *= other.now;
+    }
+    let now = now.min(others.rows).max(1.0);
+    let known = f64::max(f64::min(here, before), f64::min(there, others.before)).max(now);
+    let each = others.rows / now;
+    let passing = filter.map_or(1.0, |filter| 1.0 - (1.0 - share_of_pair(filter)).powf(each));
+    now / known * passing
+}
+
+/// The share of pairs with the same key that pass a condition.
+fn share_of_pair(filter: &Expr) -> f64 {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            share_of_pair(left) * share_of_pair(right)
+        }
+        // One of them may be the row itself.
+        Expr::BinaryExpr(BinaryExpr { op: Operator::NotEq, .. }) => 0.5,
+        _ => SOME,
     }
 }
 
@@ -76,7 +135,7 @@ pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
         LogicalPlan::Projection(projection) => {
             let input = estimate(&projection.input);
             let names = plan.schema().columns().into_iter().zip(&projection.expr);
-            let distinct = names.map(|(name, expr)| (name, input.distinct(expr))).collect();
+            let distinct = names.map(|(name, expr)| (name, input.values(expr))).collect();
             Estimate { distinct, ..input }
         }
         LogicalPlan::Filter(filter) => {
@@ -90,7 +149,7 @@ pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
             let input_rows = estimate(input);
             let columns = input.schema().columns().into_iter().map(Expr::Column);
             let groups = groups(&input_rows, columns);
-            Estimate { rows: groups, table: None, ..input_rows }
+            Estimate { rows: groups, before: groups, table: None, ..input_rows }
         }
         LogicalPlan::Limit(limit) => {
             let input = estimate(&limit.input);
@@ -103,35 +162,38 @@ pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
         }
         LogicalPlan::Union(union) => {
             let inputs = union.inputs.iter().map(|input| estimate(input).rows);
-            Estimate { rows: inputs.sum(), ..Estimate::default() }
+            Estimate::of_rows(inputs.sum())
         }
         LogicalPlan::Join(join) => of_join(join),
-        LogicalPlan::Values(values) => {
-            Estimate { rows: values.values.len() as f64, ..Estimate::default() }
-        }
+        LogicalPlan::Values(values) => Estimate::of_rows(values.values.len() as f64),
         LogicalPlan::EmptyRelation(empty) => {
-            Estimate { rows: f64::from(u8::from(empty.produce_one_row)), ..Estimate::default() }
+            Estimate::of_rows(f64::from(u8::from(empty.produce_one_row)))
         }
         other => match other.inputs().as_slice() {
             [input] => Estimate { table: None, ..estimate(input) },
-            _ => Estimate { rows: UNKNOWN_ROWS, ..Estimate::default() },
+            _ => Estimate::of_rows(UNKNOWN_ROWS),
         },
     }
 }
 
 fn of_scan(scan: &TableScan) -> Estimate {
-    let Some(facts) = facts_of(&scan.source) else {
-        return Estimate { rows: UNKNOWN_ROWS, ..Estimate::default() };
+    let (Some(facts), Some(place)) = (facts_of(&scan.source), place_of(&scan.source)) else {
+        return Estimate::of_rows(UNKNOWN_ROWS);
     };
     let rows = facts.rows().max(1.0);
     let columns = &facts.layout().table.columns;
     let named = scan.projected_schema.columns().into_iter().filter_map(|name| {
         let at = columns.iter().position(|c| c.name == name.name)?;
-        Some((name, facts.distinct(at)))
+        let all = facts.distinct(at);
+        Some((name, Values { now: all, all }))
     });
-    let share = share::of_table(&facts, &scan.filters);
+    let share = share::of_table(&facts, &place, &scan.filters);
     let distinct = named.collect();
-    let all = Estimate { rows, distinct, table: None };
+    let filtered = scan.filters.iter().flat_map(Expr::column_refs).map(|c| c.name.clone());
+    let given = scan.projected_schema.columns().into_iter().map(|c| c.name);
+    let used: HashSet<String> = filtered.chain(given).collect();
+    let wanted = columns.iter().map(|c| used.contains(&c.name)).collect();
+    let all = Estimate { distinct, wanted, ..Estimate::of_rows(rows) };
     Estimate { table: Some(facts), ..all.part(share) }
 }
 
@@ -147,17 +209,8 @@ pub(super) fn share(input: &Estimate, predicate: &Expr) -> f64 {
             Operator::Eq => 1.0 / input.distinct(left).min(input.distinct(right)).max(1.0),
             _ => SOME,
         },
-        Expr::ScalarFunction(call) => share_of_call(call.name()),
+        Expr::ScalarFunction(call) => share::of_call(call.name()),
         Expr::Not(inner) => 1.0 - share(input, inner),
-        _ => SOME,
-    }
-}
-
-/// The share that passes one of our functions, by what it is called.
-fn share_of_call(name: &str) -> f64 {
-    match (name.contains("!~~"), name.contains("~~")) {
-        (true, _) => 1.0 - LIKE,
-        (false, true) => LIKE,
         _ => SOME,
     }
 }
@@ -175,12 +228,31 @@ fn of_aggregate(aggregate: &Aggregate, plan: &LogicalPlan) -> Estimate {
         false => groups(&input, aggregate.group_expr.iter().cloned()),
     };
     let named = plan.schema().columns().into_iter().zip(&aggregate.group_expr);
-    let distinct = named.map(|(name, group)| (name, input.distinct(group).min(rows))).collect();
-    Estimate { rows, distinct, table: None }
+    let grouped = |group: &Expr| {
+        let Values { now, all } = input.values(group);
+        Values { now: now.min(rows), all }
+    };
+    let distinct = named.map(|(name, group)| (name, grouped(group))).collect();
+    Estimate { distinct, ..Estimate::of_rows(rows) }
 }
 
 fn of_join(join: &Join) -> Estimate {
     let (left, right) = (estimate(&join.left), estimate(&join.right));
+    match join.join_type {
+        JoinType::LeftSemi | JoinType::LeftAnti => {
+            let keys = join.on.iter().map(|(l, r)| (left.values(l), right.values(r)));
+            let share = matched(keys, left.before, &right, join.filter.as_ref());
+            return left.part(passing(share, join.join_type == JoinType::LeftAnti));
+        }
+        JoinType::RightSemi | JoinType::RightAnti => {
+            let keys = join.on.iter().map(|(l, r)| (right.values(r), left.values(l)));
+            let share = matched(keys, right.before, &left, join.filter.as_ref());
+            return right.part(passing(share, join.join_type == JoinType::RightAnti));
+        }
+        JoinType::LeftMark => return left,
+        JoinType::RightMark => return right,
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {}
+    }
     let pairs: Vec<(f64, f64)> =
         join.on.iter().map(|(l, r)| (left.distinct(l), right.distinct(r))).collect();
     let keys = |side: fn(&(f64, f64)) -> f64, rows: f64| -> f64 {
@@ -189,23 +261,20 @@ fn of_join(join: &Join) -> Estimate {
     let (left_keys, right_keys) = (keys(|p| p.0, left.rows), keys(|p| p.1, right.rows));
     let filtered = if join.filter.is_some() { SOME } else { 1.0 };
     let inner = left.rows * right.rows / left_keys.max(right_keys) * filtered;
-    // Rows of a side that meet one of the other.
-    let met = |own: f64, other: f64| (other / own.max(1.0)).min(1.0) * filtered.max(0.5);
-    let unmet = |own: f64, other: f64| (1.0 - met(own, other)).max(0.1);
-    let mut distinct = left.distinct.clone();
-    distinct.extend(right.distinct.clone());
-    match join.join_type {
-        JoinType::LeftSemi => left.part(met(left_keys, right_keys)),
-        JoinType::LeftAnti => left.part(unmet(left_keys, right_keys)),
-        JoinType::RightSemi => right.part(met(right_keys, left_keys)),
-        JoinType::RightAnti => right.part(unmet(right_keys, left_keys)),
-        JoinType::LeftMark => left,
-        JoinType::RightMark => right,
-        JoinType::Inner => Estimate { rows: inner, distinct, table: None },
-        JoinType::Left => Estimate { rows: inner.max(left.rows), distinct, table: None },
-        JoinType::Right => Estimate { rows: inner.max(right.rows), distinct, table: None },
-        JoinType::Full => {
-            Estimate { rows: inner.max(left.rows + right.rows), distinct, table: None }
-        }
-    }
+    let mut distinct = left.distinct;
+    distinct.extend(right.distinct);
+    let rows = match join.join_type {
+        JoinType::Left => inner.max(left.rows),
+        JoinType::Right => inner.max(right.rows),
+        JoinType::Full => inner.max(left.rows + right.rows),
+        _ => inner,
+    };
+    let before = left.before.max(right.before).max(rows);
+    Estimate { before, distinct, ..Estimate::of_rows(rows) }
+}
+
+/// The share of rows that go on behind a semi or anti join, if such a share has a match.
+pub(super) fn passing(matched: f64, anti: bool) -> f64 {
+    // An estimate of nothing hides all that follows.
+    if anti { (1.0 - matched).max(0.05) } else { matched.min(1.0) }
 }

@@ -1,4 +1,8 @@
 //! A group of inner joins as a graph: relations, and what connects them.
+//!
+//! A semi or anti join over such a group is a *check*: a relation of which no column is given, and
+//! which lets some rows of the others pass, wherever in the tree it stands above those whose columns
+//! it asks for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,6 +10,7 @@ use std::sync::Arc;
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection};
 
+use super::check::Check;
 use super::estimate::{Estimate, estimate};
 
 /// More relations than this are joined as they are.
@@ -18,6 +23,8 @@ pub(super) type Set = u64;
 pub(super) struct Relation {
     pub(super) plan: Arc<LogicalPlan>,
     pub(super) estimate: Estimate,
+    /// What it is if it only lets rows of others pass.
+    pub(super) check: Option<Check>,
 }
 
 /// A column, or a column that is widened, that takes part in an equality.
@@ -46,6 +53,7 @@ pub(super) struct Graph {
 #[derive(Default)]
 struct Collected {
     relations: Vec<Arc<LogicalPlan>>,
+    checks: Vec<Join>,
     equalities: Vec<(Expr, Expr)>,
     conditions: Vec<Expr>,
 }
@@ -59,6 +67,10 @@ impl Collected {
                 self.equalities.extend(join.on.iter().cloned());
                 self.conditions.extend(join.filter.clone());
             }
+            LogicalPlan::Join(join) if is_check(join) => {
+                self.add(&join.left);
+                self.checks.push(join.clone());
+            }
             // Columns that are left out here are left out again later.
             LogicalPlan::Projection(projection)
                 if projection.expr.iter().all(|e| matches!(e, Expr::Column(_)))
@@ -71,14 +83,37 @@ impl Collected {
     }
 }
 
+/// Whether a plan is a group of joins that can be put in order: of a single semi join only the
+/// sides can be exchanged.
 fn is_group(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Join(join) if is_inner(join))
+    fn is_join(plan: &LogicalPlan) -> bool {
+        match plan {
+            LogicalPlan::Join(join) => is_inner(join) || is_check(join),
+            LogicalPlan::Projection(projection) => is_join(&projection.input),
+            _ => false,
+        }
+    }
+    match plan {
+        LogicalPlan::Join(join) => is_inner(join) || is_check(join) && is_join(&join.left),
+        _ => false,
+    }
+}
+
+/// Whether a join is a check that can be done at another place.
+fn is_check(join: &Join) -> bool {
+    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+        && !join.on.is_empty()
+        && !join.null_aware
+        && is_movable(join)
 }
 
 /// Whether a join can be done at another place with the same rows and the same errors.
 fn is_inner(join: &Join) -> bool {
-    join.join_type == JoinType::Inner
-        && join.null_equality == NullEquality::NullEqualsNothing
+    join.join_type == JoinType::Inner && is_movable(join)
+}
+
+fn is_movable(join: &Join) -> bool {
+    join.null_equality == NullEquality::NullEqualsNothing
         && join.on.iter().all(|(l, r)| is_plain(l) && is_plain(r))
         && join.filter.as_ref().is_none_or(|filter| !filter.is_volatile())
 }
@@ -100,7 +135,7 @@ impl Graph {
         }
         let mut collected = Collected::default();
         collected.add(&Arc::new(plan.clone()));
-        if collected.relations.len() > RELATIONS_MAX {
+        if collected.relations.len() + collected.checks.len() > RELATIONS_MAX {
             return Ok(None);
         }
         let mut columns = HashMap::new();
@@ -113,7 +148,7 @@ impl Graph {
                 }
             }
             let estimate = estimate(&plan);
-            relations.push(Relation { plan, estimate });
+            relations.push(Relation { plan, estimate, check: None });
         }
         let (classes, conditions) = (Vec::new(), Vec::new());
         let mut graph = Graph { relations, classes, conditions, columns };
@@ -128,8 +163,36 @@ impl Graph {
                 .for_each(|part| graph.add_condition(part));
         }
         graph.add_equalities_within();
+        for join in collected.checks {
+            if !graph.add_check(join)? {
+                return Ok(None);
+            }
+        }
         // What is about no relation has no place in a tree of them.
         Ok(graph.conditions.iter().all(|c| c.uses != 0).then_some(graph))
+    }
+
+    /// Adds a semi or anti join as a relation; `false` if it is not clear what it asks for.
+    fn add_check(&mut self, join: Join) -> Result<bool> {
+        let plan = Arc::new(super::groups::in_order(join.right.as_ref().clone())?);
+        if plan.schema().columns().iter().any(|column| self.columns.contains_key(column)) {
+            return Ok(false);
+        }
+        let left = join.on.iter().map(|(left, _)| self.uses(left));
+        let filter = join.filter.as_ref().map_or(0, |filter| self.uses(filter));
+        let needs = left.fold(filter, |all, one| all | one);
+        let estimate = estimate(&plan);
+        let check = Check::new(join, needs, &self.relations, &self.columns, &estimate);
+        self.relations.push(Relation { plan, estimate, check: Some(check) });
+        Ok(true)
+    }
+
+    /// The check that a set is, if it is one.
+    pub(super) fn check_of(&self, set: Set) -> Option<&Check> {
+        if set.count_ones() != 1 {
+            return None;
+        }
+        self.relations[set.trailing_zeros() as usize].check.as_ref()
     }
 
     /// Columns of one relation that equal the same elsewhere equal each other: a join compares one
@@ -203,6 +266,12 @@ impl Graph {
         (left, left_set): (LogicalPlan, Set),
         (right, right_set): (LogicalPlan, Set),
     ) -> Result<LogicalPlan> {
+        if let Some(check) = self.check_of(right_set) {
+            return check.join(left, right, true);
+        }
+        if let Some(check) = self.check_of(left_set) {
+            return check.join(right, left, false);
+        }
         let within = |set: Set, class: &[Member]| {
             class.iter().find(|m| set & 1 << m.relation != 0).map(|m| m.expr.clone())
         };

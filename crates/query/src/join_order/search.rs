@@ -9,6 +9,8 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use super::check::Check;
+use super::estimate::Estimate;
 use super::graph::{Graph, Set};
 
 use crate::exec::facts::{LOOKUPS_MAX, SOME};
@@ -125,7 +127,8 @@ fn greedy(graph: &Graph, mut trees: Vec<Joined>, connected: bool) -> Result<Vec<
                 let (left, right) = (&trees[a], &trees[b]);
                 let joined = known.entry((left.set, right.set)).or_insert_with(|| {
                     let joined = join(graph, left, right);
-                    joined.or_else(|| (!connected).then(|| multiplied(graph, left, right)))
+                    let multiplies = !connected && both_give_rows(graph, left, right);
+                    joined.or_else(|| multiplies.then(|| multiplied(graph, left, right)))
                 });
                 let Some(joined) = joined else { continue };
                 if smallest.is_none_or(|(_, _, rows)| joined.rows < rows) {
@@ -140,8 +143,35 @@ fn greedy(graph: &Graph, mut trees: Vec<Joined>, connected: bool) -> Result<Vec<
     }
 }
 
+/// A tree whose rows are checked; `None` if it has not all columns that are asked for.
+fn checked(graph: &Graph, check: &Check, rows: &Joined, others: &Joined) -> Option<Joined> {
+    if check.needs & !rows.set != 0 || rows.set & others.set != 0 {
+        return None;
+    }
+    let left = (rows.rows * check.share).max(1.0);
+    let own = others.set.trailing_zeros() as usize;
+    let keys_of = |number: usize| -> Vec<String> {
+        if number != own && !check.can_be_told() {
+            return Vec::new();
+        }
+        check.keys(number == own).filter_map(column_name).map(str::to_string).collect()
+    };
+    Some(joined(graph, rows, others, left, &keys_of))
+}
+
+/// Whether two trees can be multiplied: what only checks rows cannot.
+fn both_give_rows(graph: &Graph, a: &Joined, b: &Joined) -> bool {
+    graph.check_of(a.set).or(graph.check_of(b.set)).is_none()
+}
+
 /// The join of two trees; `None` if nothing connects them.
 fn join(graph: &Graph, a: &Joined, b: &Joined) -> Option<Joined> {
+    match (graph.check_of(a.set), graph.check_of(b.set)) {
+        (None, None) => {}
+        (None, Some(check)) => return checked(graph, check, a, b),
+        (Some(check), None) => return checked(graph, check, b, a),
+        (Some(_), Some(_)) => return None,
+    }
     let (mut of_a, mut of_b, mut keys) = (1.0, 1.0, Vec::new());
     for class in &graph.classes {
         let least = |set: Set| {
@@ -202,10 +232,10 @@ fn joined(
         let mut cost = read.cost;
         if let Tree::Relation(number) = read.tree
             && held.rows <= LOOKUPS_MAX as f64
-            && let Some(facts) = &graph.relations[number].estimate.table
+            && let Estimate { table: Some(facts), wanted, .. } = &graph.relations[number].estimate
         {
             let keys = keys_of(number);
-            let by_key = facts.cost_by_columns(keys.iter().map(String::as_str), held.rows);
+            let by_key = facts.cost_by_columns(keys.iter().map(String::as_str), held.rows, wanted);
             cost = by_key.map_or(cost, |by_key| cost.min(by_key));
         }
         held.cost + cost + held.rows * HELD + rows * GIVEN

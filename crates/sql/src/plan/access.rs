@@ -175,7 +175,8 @@ enum ConditionKind {
 fn fits(column: &SqlType, value: &SqlType) -> bool {
     let text = |t: &SqlType| matches!(t, SqlType::Text | SqlType::Varchar(_) | SqlType::Name);
     match column {
-        SqlType::Char(_) => false,
+        // Values beside such a column are padded as it is; other lengths are compared as text.
+        SqlType::Char(length) => *length > 0 && column == value,
         c if c.is_integer() => value.is_integer(),
         c if text(c) => text(value),
         c => c.same_base(value),

@@ -187,12 +187,13 @@ impl Facts {
         all(self.layout.rows.columns()) || self.layout.indexes.iter().any(unique)
     }
 
-    /// What it costs to look up so many values of these columns; `None` if no key begins with any
-    /// of them.
+    /// What it costs to look up so many values of these columns for the wanted ones, by ordinal;
+    /// `None` if no key begins with any of them.
     pub fn cost_by_columns<'a>(
         &self,
         columns: impl Iterator<Item = &'a str>,
         values: f64,
+        wanted: &[bool],
     ) -> Option<f64> {
         let given = self.ordinals(columns);
         let leading = |layout: &Layout, most: usize| -> Vec<usize> {
@@ -202,7 +203,11 @@ impl Facts {
         let rows = &self.layout.rows;
         let own = leading(rows, rows.columns().len());
         let indexes = self.layout.indexes.iter().filter(|i| i.predicate.is_none());
-        let indexes = indexes.map(|i| (leading(&i.layout, i.declared), BEHIND_ENTRY));
+        let entry = |i: &IndexLayout| match self.layout.is_covered_by(i, wanted) {
+            true => COVERING_ENTRY,
+            false => BEHIND_ENTRY,
+        };
+        let indexes = indexes.map(|i| (leading(&i.layout, i.declared), entry(i)));
         let costs = std::iter::once((own, 1.0)).chain(indexes);
         let costs = costs.filter(|(bound, _)| !bound.is_empty());
         let costs =

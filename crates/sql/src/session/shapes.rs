@@ -6,8 +6,9 @@
 //!   from then on  SELECT v FROM t WHERE id = 9     $1 = 9
 //! ```
 //! The shape ([`Shape`]) is found without parsing. A shape that cannot be planned, because some
-//! literal was more than a value after all, is remembered as such: its statements are parsed. So is
-//! one whose plan would know less than a plan with its values.
+//! literal was more than a value after all, is remembered as such: its statements are parsed. Where
+//! alternatives have a text in common, a general plan is made for statements in which the same ones
+//! are equal: it can take out what stands in each of them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -31,11 +32,21 @@ const PLANS_MAX: usize = 256;
 /// Shapes that have come once.
 const SEEN_MAX: usize = 1024;
 
+/// What is known of a shape.
+#[derive(Clone)]
+enum Known {
+    Plan(Arc<Prepared>),
+    /// Equal literals share a parameter ([`Shape::sharing`]), if these types of all are equal, too.
+    Sharing(Arc<[SqlType]>),
+    /// There is no plan with parameters.
+    Nothing,
+}
+
 /// Shapes that a session has met.
 #[derive(Default)]
 pub(super) struct Shapes {
-    /// Plans by [`Shape::key`]; `None`: there is none with parameters.
-    plans: HashMap<String, Option<Arc<Prepared>>>,
+    /// By [`Shape::key`].
+    plans: HashMap<String, Known>,
     seen: HashSet<u64>,
     hasher: RandomState,
 }
@@ -66,12 +77,7 @@ impl Session {
         }
         let Some(shape) = Shape::of(text) else { return Ok(None) };
         self.begins(text);
-        let plan = match self.shapes.plans.get(shape.key()).cloned() {
-            Some(plan) => plan,
-            None if self.shapes.comes_again(shape.key()) => self.plan_shape(&shape),
-            None => None,
-        };
-        let Some(plan) = plan else { return Ok(None) };
+        let Some((shape, plan)) = self.plan_of(shape, text) else { return Ok(None) };
         // What is no value of the type is reported for the statement as it was written.
         let Some(params) = self.values(&plan, &shape.literals) else { return Ok(None) };
         match self.execute_inner(&plan, params) {
@@ -87,8 +93,31 @@ impl Session {
         }
     }
 
-    fn plan_shape(&mut self, shape: &Shape) -> Option<Arc<Prepared>> {
-        let planned = self.try_plan_shape(shape).ok().flatten();
+    /// The plan for a text, and the shape that it is for.
+    fn plan_of(&mut self, shape: Shape, text: &str) -> Option<(Shape, Arc<Prepared>)> {
+        let known = match self.shapes.plans.get(shape.key()).cloned() {
+            Some(known) => known,
+            None if self.shapes.comes_again(shape.key()) => self.plan_shape(&shape),
+            None => return None,
+        };
+        let types = match known {
+            Known::Plan(plan) => return Some((shape, plan)),
+            Known::Nothing => return None,
+            Known::Sharing(types) => types,
+        };
+        if !equal_ones_agree(&shape.literals, &types) {
+            return None;
+        }
+        let shape = Shape::sharing(text)?;
+        let known = self.shapes.plans.get(shape.key()).cloned();
+        match known.unwrap_or_else(|| self.plan_shape(&shape)) {
+            Known::Plan(plan) => Some((shape, plan)),
+            Known::Sharing(_) | Known::Nothing => None,
+        }
+    }
+
+    fn plan_shape(&mut self, shape: &Shape) -> Known {
+        let planned = self.try_plan_shape(shape).unwrap_or(Known::Nothing);
         if self.shapes.plans.len() >= PLANS_MAX {
             self.shapes.plans.clear();
         }
@@ -96,23 +125,27 @@ impl Session {
         planned
     }
 
-    fn try_plan_shape(&mut self, shape: &Shape) -> SqlResult<Option<Arc<Prepared>>> {
+    fn try_plan_shape(&mut self, shape: &Shape) -> SqlResult<Known> {
         let declared: Vec<Option<SqlType>> = shape.literals.iter().map(type_of).collect();
         let mut statements = braid_parser::parse_script(shape.text())?;
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
-            return Ok(None);
+            return Ok(Known::Nothing);
         };
         if self.is_told_by_literals(&statement.kind) {
-            return Ok(None);
+            return Ok(Known::Nothing);
         }
         let prepared = self.prepare_inner(statement, &declared)?;
-        let planned = match &prepared.plan {
-            Plan::Utility => false,
-            // Much is read: what the values tell is worth planning each time.
-            Plan::General(_) => !shape.repeats_itself_in_alternatives(),
-            _ => true,
-        };
-        Ok((planned && prepared.params.len() == declared.len()).then_some(prepared))
+        if prepared.params.len() != declared.len() {
+            return Ok(Known::Nothing);
+        }
+        Ok(match &prepared.plan {
+            Plan::Utility => Known::Nothing,
+            // What all alternatives have in common is found among equal parameters.
+            Plan::General(_) if shape.repeats_itself_in_alternatives() => {
+                Known::Sharing(prepared.params.clone().into())
+            }
+            _ => Known::Plan(prepared),
+        })
     }
 
     /// Whether literals may tell which index is read: those in expressions of indexes, and those
@@ -143,6 +176,12 @@ impl Session {
             |(literal, ty): (&Literal, &SqlType)| Datum::parse(&literal.text, ty, style).ok();
         literals.iter().zip(&plan.params).map(value).collect()
     }
+}
+
+/// Whether equal quoted literals stand where values of one type are wanted.
+fn equal_ones_agree(literals: &[Literal], types: &[SqlType]) -> bool {
+    let quoted = || literals.iter().zip(types).filter(|(l, _)| l.kind == LiteralKind::Quoted);
+    quoted().all(|(one, ty)| quoted().all(|(other, of)| one != other || ty == of))
 }
 
 /// The type that a literal has by itself.

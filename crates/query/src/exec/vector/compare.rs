@@ -17,7 +17,7 @@ use datafusion::arrow::error::ArrowError;
 
 use super::compile::{Compiled, Compiler};
 use super::value::{Fit, Unfit, Vector, each};
-use super::{decimals, lazy};
+use super::{decimals, lazy, packed};
 use crate::arrow_form;
 
 /// An integer that is to others as the double is to others: NaN is the greatest, the zeros are one.
@@ -103,7 +103,9 @@ pub(super) fn compare(
     left: &Bound,
     right: &Bound,
 ) -> Option<Compiled> {
-    let (left, right) = comparable(compiler, left, right)?;
+    let Some((left, right)) = comparable(compiler, left, right) else {
+        return packed::compare(compiler, op, left, right);
+    };
     Some(compared(
         left,
         right,

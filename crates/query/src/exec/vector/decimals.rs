@@ -16,6 +16,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, new_null
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, i256};
 
 use super::compile::{Compiled, Compiler};
+use super::packed;
 use super::value::{Fit, Unfit, Vector, each, zip};
 use crate::arrow_form::{self, DECIMAL_NAN, WIDE_NAN};
 
@@ -162,7 +163,8 @@ pub(super) fn call(
     }
     match (name, args) {
         ("+" | "-", [a, b]) => sum(compiler.compile(a)?, compiler.compile(b)?, name == "-"),
-        ("*", [a, b]) => product(compiler.compile(a)?, compiler.compile(b)?),
+        ("*", [a, b]) => product(compiler.compile(a)?, compiler.compile(b)?)
+            .or_else(|| packed::product(compiler, a, b)),
         ("-", [a]) => changed(compiler.compile(a)?, i128::wrapping_neg, i256::wrapping_neg),
         ("abs" | "@", [a]) => changed(compiler.compile(a)?, i128::wrapping_abs, i256::wrapping_abs),
         ("+", [a]) => compiler.compile(a),

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `value` | columns and constants; how kernels of two operands go over them |
 //! | `compile` | from nodes to kernels; nodes whose parts are lazy: `lazy` |
-//! | `compare`, `numbers`, `decimals`, `casts`, `texts`, `dates` | the families |
+//! | `compare`, `numbers`, `decimals`, `packed`, `casts`, `texts`, `dates` | the families |
 
 mod casts;
 mod compare;
@@ -29,6 +29,7 @@ mod dates;
 mod decimals;
 mod lazy;
 mod numbers;
+mod packed;
 mod program;
 mod rows;
 #[cfg(test)]
