@@ -9,7 +9,7 @@ use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_kv::{KvError, KvResult, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, WaitReport};
+use braid_range::{Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, WaitReport};
 use parking_lot::Mutex;
 
 use crate::routes::{Route, Routes};
@@ -166,6 +166,10 @@ impl Router {
         let mut until = wall.now_micros() + self.options.patience.as_micros() as u64;
         let mut node = route.holder.unwrap_or(route.nodes[0]);
         let mut hops = 0;
+        // Its replicas may move meanwhile. It stays the same range: what is asked for may have
+        // happened where they were.
+        let mut route = route.clone();
+        let mut in_vain = 0;
         loop {
             let request = Request { range: route.range, ask: ask(node) };
             self.count_call(node);
@@ -173,10 +177,16 @@ impl Router {
             if reply.is_none() && stop.load(Ordering::Relaxed) {
                 return Err(KvError::Canceled);
             }
+            if reply.as_ref().is_none_or(|reply| reply.answer == Answer::NoReplica) {
+                in_vain += 1;
+                if in_vain % route.nodes.len() == 0 {
+                    self.follow(&mut route);
+                }
+            }
             let Some(reply) = reply else {
-                node = other(route, node);
+                node = other(&route, node);
                 if until < wall.now_micros() {
-                    return Err(unavailable(route, "no node answers"));
+                    return Err(unavailable(&route, "no node answers"));
                 }
                 continue;
             };
@@ -190,7 +200,7 @@ impl Router {
                 Answer::NotHolder { try_node: Some(next) } if next != node && hops < 3 => {
                     (next, false)
                 }
-                Answer::NotHolder { .. } | Answer::NoReplica => (other(route, node), true),
+                Answer::NotHolder { .. } | Answer::NoReplica => (other(&route, node), true),
                 Answer::Again => (node, true),
                 Answer::Waits { waits } => {
                     if let Ask::Lock(lock) = &request.ask {
@@ -200,12 +210,12 @@ impl Router {
                     (node, false)
                 }
                 Answer::Blocked { txn, anchor } => {
-                    self.unblock(route, txn, &anchor)?;
+                    self.unblock(&route, txn, &anchor)?;
                     (node, false)
                 }
                 Answer::WrongRange { known } => {
-                    if !self.learn(known) {
-                        self.learn_all(route, node);
+                    if !self.learn(known) && !self.learn_all(&route, node) {
+                        self.transport.pause(PAUSE);
                     }
                     return Ok(Sent::Moved);
                 }
@@ -215,7 +225,7 @@ impl Router {
                 }
             };
             if until < wall.now_micros() {
-                return Err(unavailable(route, "no node serves it at the moment"));
+                return Err(unavailable(&route, "no node serves it at the moment"));
             }
             hops = if next == node { 0 } else { hops + 1 };
             node = next;
@@ -226,17 +236,48 @@ impl Router {
         }
     }
 
-    /// All ranges, as the node has them that this router is on: it has a replica of each, and
-    /// answers also when nobody serves.
-    pub(crate) fn ranges_of_home(&self) -> KvResult<Vec<ShownRange>> {
-        let any = || self.routes().first().map(|route| route.nodes[0]);
-        let node = self.options.home.or_else(any);
-        let silent = || KvError::Unavailable("this node's replicas do not answer".into());
+    /// All ranges, as the node has them that this router is on, also when nobody serves. Those that
+    /// have no replica there, as another node has them.
+    pub(crate) fn shown_ranges(&self) -> KvResult<Vec<ShownRange>> {
         let request = Request::of_node(Ask::ShowRanges);
-        let ask = |node| self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
-        match node.and_then(ask).ok_or_else(silent)?.answer {
-            Answer::ShownRanges(ranges) => Ok(ranges),
-            other => Err(unexpected(other)),
+        let mut shown: Vec<ShownRange> = Vec::new();
+        let mut any = false;
+        for node in self.all_nodes(self.options.home) {
+            if any && is_whole(&shown) {
+                break;
+            }
+            let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+            match reply.map(|reply| reply.answer) {
+                Some(Answer::ShownRanges(ranges)) => {
+                    any = true;
+                    for range in ranges {
+                        if !shown.iter().any(|known| known.span.overlaps(&range.span)) {
+                            shown.push(range);
+                        }
+                    }
+                    shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));
+                }
+                Some(other) => return Err(unexpected(other)),
+                None => {}
+            }
+        }
+        let silent = || KvError::Unavailable("no node's replicas answer".into());
+        any.then_some(shown).ok_or_else(silent)
+    }
+
+    /// All nodes that are known, that one first.
+    fn all_nodes(&self, first: Option<NodeId>) -> Vec<NodeId> {
+        let of_ranges = self.routes().into_iter().flat_map(|route| route.nodes);
+        let all: BTreeSet<NodeId> = of_ranges.chain(self.transport.nodes()).collect();
+        let others = all.into_iter().filter(|node| Some(*node) != first);
+        first.into_iter().chain(others).collect()
+    }
+
+    /// No replica was found where a range was thought to be: where is it now?
+    fn follow(&self, route: &mut Route) {
+        self.learn_all(route, route.nodes[0]);
+        if let Some(known) = self.routes.lock().by_id(route.range) {
+            route.nodes.clone_from(&known.nodes);
         }
     }
 
@@ -253,6 +294,12 @@ impl Router {
             return false;
         };
         self.hear(reply.clock);
+        if reply.answer == Answer::NoReplica {
+            let mut route = route;
+            self.follow(&mut route);
+            self.routes.lock().set_holder(range, Some(other(&route, node)));
+            return false;
+        }
         if let Answer::NotHolder { try_node } = reply.answer {
             let next = try_node.filter(|next| *next != node);
             self.routes.lock().set_holder(range, Some(next.unwrap_or(other(&route, node))));
@@ -339,20 +386,32 @@ impl Router {
 
     /// Asks a node for all ranges that it knows: it has said that a range has other keys, and not
     /// which one has them. It may not know: a node that was away has no replica of ranges that
-    /// were split off meanwhile. Then the others are asked.
-    fn learn_all(&self, route: &Route, node: NodeId) {
+    /// were split off meanwhile. Then the others are asked, until one has news of the range's keys;
+    /// whether one had.
+    fn learn_all(&self, route: &Route, node: NodeId) -> bool {
         let request = Request::of_node(Ask::Ranges);
-        let others = route.nodes.iter().copied().filter(|other| *other != node);
-        for node in std::iter::once(node).chain(others) {
+        let before = self.generation_of(route);
+        let own = route.nodes.iter().copied().filter(|other| *other != node);
+        let known: Vec<NodeId> = std::iter::once(node).chain(own).collect();
+        let all = self.all_nodes(None).into_iter().filter(|other| !known.contains(other));
+        for node in known.iter().copied().chain(all) {
             self.count_call(node);
             let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
-            if let Some(Answer::Ranges(known)) = reply.map(|reply| reply.answer)
-                && self.learn(known)
+            if let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer)
+                && self.learn(ranges)
+                && self.generation_of(route) != before
             {
-                return;
+                return true;
             }
         }
-        self.transport.pause(PAUSE);
+        false
+    }
+
+    /// What is known of the keys with which a range begins.
+    fn generation_of(&self, route: &Route) -> Option<(RangeId, KeySpan, u64)> {
+        let routes = self.routes.lock();
+        let known = routes.of(&route.span.start);
+        known.map(|known| (known.range, known.span.clone(), known.generation))
     }
 
     /// Lifts the clock, unless the other one is out of bounds.
@@ -368,6 +427,13 @@ impl Router {
 fn other(route: &Route, node: NodeId) -> NodeId {
     let at = route.nodes.iter().position(|other| *other == node).map_or(0, |at| at + 1);
     route.nodes[at % route.nodes.len()]
+}
+
+/// Whether ranges in key order leave no key of those between them out, nor at either end.
+fn is_whole(shown: &[ShownRange]) -> bool {
+    let gapless = shown.windows(2).all(|two| two[0].span.end == two[1].span.start);
+    let first = shown.first().is_some_and(|range| range.span.start.as_ref() <= FIRST_DATA_KEY);
+    first && gapless && shown.last().is_some_and(|range| range.span.end == KeySpan::all().end)
 }
 
 fn unavailable(route: &Route, reason: &str) -> KvError {

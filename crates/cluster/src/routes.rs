@@ -21,7 +21,7 @@ use bytes::Bytes;
 pub(crate) struct Route {
     pub(crate) range: RangeId,
     pub(crate) span: KeySpan,
-    generation: u64,
+    pub(crate) generation: u64,
     pub(crate) nodes: Vec<NodeId>,
     /// Who served it last.
     pub(crate) holder: Option<NodeId>,
@@ -59,6 +59,11 @@ impl Routes {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
         self.by_start.values()
+    }
+
+    /// A range by its number.
+    pub(crate) fn by_id(&self, range: RangeId) -> Option<&Route> {
+        self.by_start.values().find(|route| route.range == range)
     }
 
     pub(crate) fn set_holder(&mut self, range: RangeId, node: Option<NodeId>) {
@@ -106,7 +111,8 @@ mod tests {
 
     fn range(id: u64, start: &'static str, end: &'static str, generation: u64) -> RangeDescriptor {
         let replicas = vec![(ReplicaId(1), NodeId(id))];
-        RangeDescriptor { id: RangeId(id), span: KeySpan::new(start, end), generation, replicas }
+        let span = KeySpan::new(start, end);
+        RangeDescriptor { generation, ..RangeDescriptor::new(RangeId(id), span, replicas) }
     }
 
     fn shown(routes: &Routes) -> String {

@@ -28,6 +28,11 @@ pub trait Transport: Send + Sync {
         stop: &AtomicBool,
     ) -> Option<Reply>;
 
+    /// Nodes that can be asked, beside those that are known from ranges.
+    fn nodes(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
+
     /// Sends a request to a node, and does not wait for the answer.
     fn tell(&self, node: NodeId, request: &Request);
 

@@ -222,21 +222,27 @@ impl Group {
         self.proposed(result)
     }
 
-    /// Proposes other replicas. One change at a time; several at once go over a joint set.
-    pub fn change_replicas(&mut self, changes: &[ReplicaChange]) -> Result<LogIndex> {
+    /// Proposes other replicas, with a command that the entry carries ([`Entry::command`]). One
+    /// change at a time; several at once go over a joint set.
+    pub fn change_replicas(
+        &mut self,
+        changes: &[ReplicaChange],
+        command: Vec<u8>,
+    ) -> Result<LogIndex> {
         self.check_leader()?;
         if self.node.raft.has_pending_conf() {
             return Err(Error::Busy);
         }
         let mut change = ConfChangeV2::default();
         change.set_changes(changes.iter().map(|change| change.to_raft()).collect());
+        change.context = command.into();
         let result = self.node.propose_conf_change(Vec::new(), change);
         self.settle();
         self.proposed(result)
     }
 
     /// Carries out an entry of [`EntryKind::Replicas`] when it is applied; returns the replicas as
-    /// of then.
+    /// of then. Not called for one that comes to nothing: then nothing has changed.
     pub fn apply_replicas(&mut self, entry: &Entry) -> Result<ReplicaSet> {
         let bad = |reason: String| Error::Inconsistent(format!("{}: {reason}", entry.index));
         if entry.kind != EntryKind::Replicas {

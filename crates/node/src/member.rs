@@ -471,12 +471,8 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
 /// The range that a cluster begins with.
 fn first_range(identity: &Identity) -> RangeDescriptor {
     let replicas = identity.members().into_iter().map(|(node, _)| (ReplicaId(node.0), node));
-    RangeDescriptor {
-        id: RangeId(1),
-        span: KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end),
-        generation: 1,
-        replicas: replicas.collect(),
-    }
+    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
+    RangeDescriptor::new(RangeId(1), span, replicas.collect())
 }
 
 /// Ends what transactions have left.

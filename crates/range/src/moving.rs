@@ -15,7 +15,7 @@
 //! 4. Who drains says so with every tick: nobody gives it anything then, nor for a while after it
 //!    was heard last.
 //! 5. A node gives away when it leads at least two ranges more than the one with the fewest, one at
-//!    a time. Each knows from its own replicas who leads what, so nobody counts for all.
+//!    a time. Each knows from its own replicas who leads what, and of others what they say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl Replicas {
     /// Says to all that this node drains.
     fn say_draining(&mut self) {
         let descriptors = self.replicas.values().map(|r| &r.machine.state.descriptor);
-        let nodes = descriptors.flat_map(|range| range.replicas.iter().map(|(_, node)| *node));
+        let nodes = descriptors.flat_map(|range| range.all_replicas().map(|(_, node)| node));
         let nodes: BTreeSet<NodeId> = nodes.filter(|node| *node != self.options.node).collect();
         nodes.into_iter().for_each(|node| self.say(RangeId(0), node, &Said::Drains));
     }
@@ -188,8 +188,10 @@ impl Replicas {
         self.moves.led.store(mine, Ordering::Relaxed);
         let now = self.counts.ticks;
         self.moves.others_drain.retain(|_, until| *until > now);
-        current.retain(|node| !self.moves.others_drain.contains_key(node));
-        if self.moves.draining {
+        let placement = &self.placement;
+        let drains = |node| self.moves.others_drain.contains_key(node) || placement.is_leaving(*node);
+        current.retain(|node| !drains(node));
+        if self.moves.draining || self.placement.is_leaving(own) {
             self.say_draining();
             return self.give_all_away(leads);
         }
@@ -198,7 +200,9 @@ impl Replicas {
         if !now.is_multiple_of(every) || now < self.moves.rests_until || is_moving {
             return Ok(());
         }
-        let of = |node: &NodeId| leads.get(node).copied().unwrap_or(0);
+        // Of ranges that have no replica here a node knows what others say.
+        let said = &self.placement;
+        let of = |node: &NodeId| leads.get(node).copied().unwrap_or(0).max(said.led(*node));
         let Some(to) = current.iter().copied().min_by_key(|node| (of(node), *node)) else {
             return Ok(());
         };
@@ -230,7 +234,8 @@ impl Replicas {
         for range in self.replicas.keys().copied().collect::<Vec<_>>() {
             let replica = &self.replicas[&range];
             let others = replica.machine.state.descriptor.replicas.iter();
-            let drains = |node: &NodeId| self.moves.others_drain.contains_key(node);
+            let (drain, placement) = (&self.moves.others_drain, &self.placement);
+            let drains = |node: &NodeId| drain.contains_key(node) || placement.is_leaving(*node);
             let current = others.filter(|(id, node)| {
                 *node != own && !drains(node) && replica.group.is_current(*id)
             });
@@ -249,7 +254,7 @@ impl Replicas {
     fn give(&mut self, range: RangeId, to: NodeId, how: (bool, &str)) -> Result<bool> {
         let (at_any_price, why) = how;
         let Some(replica) = self.replicas.get_mut(&range) else { return Ok(false) };
-        let Some(there) = replica.machine.state.descriptor.replica_on(to) else {
+        let Some(there) = replica.machine.state.descriptor.voter_on(to) else {
             return Ok(false);
         };
         if !replica.group.is_leader() || !replica.group.is_current(there) {
@@ -257,6 +262,7 @@ impl Replicas {
         }
         let gives = replica.give_away(there, at_any_price)?;
         if gives {
+            self.placement.leads_more(to);
             self.effects.notes.push(format!("the lease of {range:?} goes to {to:?}: {why}"));
         }
         Ok(gives)

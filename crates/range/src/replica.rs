@@ -28,7 +28,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use braid_consensus::{Entry, Error, Group, LogIndex, Result, Term};
+use braid_consensus::{Entry, EntryKind, Error, Group, LogIndex, Result, Term};
 use braid_env::clock::{Clock, Hlc};
 use braid_kv::{KvError, Reads, TxnId as LockTxn};
 use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
@@ -43,6 +43,7 @@ use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
 use crate::moving::Giving;
 use crate::prepared::Decision;
+use crate::replica_changes::differ;
 use crate::replicas::NodeOptions;
 use crate::request::{Answer, Ask, CommitAsk, HeldLocks, PrepareAsk, Request, RequestNumber};
 use crate::serving::{failed, spans_of};
@@ -81,6 +82,8 @@ pub(crate) enum Matter {
     Record(TxnId),
     /// Up to where versions go.
     Threshold,
+    /// Who has a replica.
+    Replicas,
 }
 
 /// What was proposed and is not applied yet.
@@ -159,6 +162,8 @@ pub(crate) struct Replica {
     pub(crate) answers: Answers,
     /// Ranges that this one was split into, of which there is no replica yet.
     pub(crate) born: Vec<RangeState>,
+    /// It has applied that it was removed, and applies no more.
+    pub(crate) is_removed: bool,
 }
 
 impl Replica {
@@ -185,6 +190,7 @@ impl Replica {
             waiting: VecDeque::new(),
             answers,
             born: Vec::new(),
+            is_removed: false,
         }
     }
 
@@ -258,11 +264,17 @@ impl Replica {
     /// Applies what is committed, as far as the store has room.
     pub(crate) fn apply(&mut self) -> Result<()> {
         let mut last = None;
-        while !self.log.unapplied.entries.is_empty() && self.machine.has_room() {
+        while !self.log.unapplied.entries.is_empty()
+            && self.machine.has_room()
+            && !self.is_removed
+        {
             let entry = self.log.unapplied.entries.pop_front().expect("there is one");
             self.log.unapplied.bytes -= entry.data.len();
             let applied = self.machine.apply(&entry)?;
             self.applied_term = entry.term;
+            if entry.kind == EntryKind::Replicas && matches!(applied, Applied::Done { .. }) {
+                self.follow_change(&entry)?;
+            }
             match applied {
                 Applied::Foreign => {}
                 Applied::Nothing { lease, proposal } | Applied::Done { lease, proposal } => {
@@ -289,12 +301,22 @@ impl Replica {
         self.try_waiting()
     }
 
+    /// The descriptor has other replicas: so has the group.
+    fn follow_change(&mut self, entry: &Entry) -> Result<()> {
+        let group = self.group.apply_replicas(entry)?;
+        if let Some(why) = differ(&group, &self.machine.state.replicas(), &self.group) {
+            return Err(Error::Inconsistent(format!("{}: {why}", entry.index)));
+        }
+        self.is_removed = !group.contains(self.group.id());
+        Ok(())
+    }
+
     /// A proposal's entry was applied, with or without an effect.
     fn settle_proposal(&mut self, lease: u64, proposal: u64) {
         let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
         let answer = match pending.matter {
             Matter::Split => Answer::Again,
-            Matter::Threshold => Answer::Fine,
+            Matter::Threshold | Matter::Replicas => Answer::Fine,
             Matter::End(txn) => self.decided(txn).unwrap_or(Answer::Again),
             Matter::Part(txn, _) => match self.machine.prepared.get(&txn) {
                 Some(part) => Answer::Prepared { bound: part.bound },
@@ -456,8 +478,13 @@ impl Replica {
         }
         let proposal = self.last_proposal + 1;
         let lease = self.machine.state.lease.sequence;
-        let command = Command { lease, proposal, ts, act };
-        match self.group.propose(command.encode()) {
+        let change = if let Act::Replicas(change) = &act { Some(*change) } else { None };
+        let command = Command { lease, proposal, ts, act }.encode();
+        let proposed = match change {
+            Some(change) => self.group.change_replicas(&[change.of_group()], command),
+            None => self.group.propose(command),
+        };
+        match proposed {
             Ok(index) => {
                 self.last_proposal = proposal;
                 Ok(Some((proposal, index)))

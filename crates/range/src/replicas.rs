@@ -40,10 +40,12 @@ use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
 use crate::moving::Moves;
+use crate::placement::Placement;
 use crate::prepared::Decision;
 use crate::raft_snapshot::{Staging, Traffic, finish_installs};
 use crate::replica::{Clocks, Replica};
 use crate::request::{Answer, Ask, NOBODY, Request, RequestNumber};
+use crate::retiring::{Retired, finish_retiring, stamp_for};
 use crate::splitting::SplitPoints;
 use crate::state::RangeState;
 
@@ -79,6 +81,9 @@ pub struct NodeOptions {
     /// A transaction over several ranges that is not at its end for so long is taken for abandoned,
     /// in microseconds. Default 3 s.
     pub abandoned_micros: u64,
+    /// A node that was not heard of for so many ticks is dead: others get its replicas, if there are
+    /// any. Default 5 minutes.
+    pub dead_after_ticks: u64,
 }
 
 impl NodeOptions {
@@ -98,6 +103,7 @@ impl NodeOptions {
             deadlock_ticks: 10,
             gc_window_micros: None,
             abandoned_micros: 3_000_000,
+            dead_after_ticks: 3_000,
         }
     }
 }
@@ -183,6 +189,8 @@ pub struct Replicas {
     pub(crate) counts: Counts,
     pub(crate) traffic: Traffic,
     pub(crate) moves: Moves,
+    pub(crate) retired: Retired,
+    pub(crate) placement: Placement,
 }
 
 /// What a node counts.
@@ -227,6 +235,7 @@ impl Replicas {
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (mut log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         finish_installs(&staging, &db, &mut log, &mut logged)?;
+        let retired = finish_retiring(&db, &mut log, &mut logged, options.node)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
         hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         let clocks = Clocks { wall: env.clock, hlc };
@@ -259,6 +268,8 @@ impl Replicas {
             counts: Counts { starts, ..Counts::default() },
             traffic: Traffic::new(staging),
             moves: Moves::default(),
+            retired,
+            placement: Placement::default(),
         };
         node.pump()?;
         Ok(node)
@@ -280,6 +291,7 @@ impl Replicas {
         }
         self.tick_states()?;
         self.move_leases()?;
+        self.tick_placement()?;
         self.pump()
     }
 
@@ -303,13 +315,18 @@ impl Replicas {
             return Ok(());
         }
         let (range, from) = (envelope.range, envelope.from);
+        self.placement.hear(from, self.counts.ticks);
         if let Some(said) = envelope.said() {
             self.clocks.hlc.update(envelope.clock.0);
             self.heed(range, from, said)?;
             return self.pump();
         }
         let Some(Ok(message)) = envelope.message().map(Message::decode) else { return Ok(()) };
-        let Some(replica) = self.replicas.get_mut(&range) else {
+        if self.tell_removed(range, from, message.from()) {
+            return Ok(());
+        }
+        let Some(replica) = self.replicas.get_mut(&range).filter(|own| own.group.id() >= message.to())
+        else {
             if message.is_of_leader() {
                 self.note_strange(range, from);
             }
@@ -507,12 +524,17 @@ impl Replicas {
         lines.join("\n")
     }
 
+    /// Something has happened to a range's replica.
+    pub(crate) fn touch(&mut self, range: RangeId) {
+        self.touched.insert(range);
+    }
+
     /// Carries out what groups want, until they want nothing.
     fn pump(&mut self) -> Result<()> {
         self.tell_synced();
         while !self.touched.is_empty() {
             let mut batch = LogBatch::default();
-            let mut appended = Vec::new();
+            let (mut appended, mut removed) = (Vec::new(), Vec::new());
             for range in std::mem::take(&mut self.touched) {
                 let Some(replica) = self.replicas.get_mut(&range) else { continue };
                 let effects = replica.group.effects();
@@ -535,6 +557,9 @@ impl Replicas {
                 replica.apply()?;
                 let threshold = replica.machine.state.gc;
                 self.thresholds.newest.fetch_max(threshold.0, Ordering::AcqRel);
+                if replica.is_removed {
+                    removed.push((range, replica.machine.state.descriptor.next_replica));
+                }
                 let (answers, born) = (replica.answers.take(), take(&mut replica.born));
                 for state in born {
                     self.bear(range, state)?;
@@ -547,6 +572,9 @@ impl Replicas {
             let place = self.log.write(&batch)?;
             let unsynced = |(range, number, send)| Unsynced { place, range, number, send };
             self.appends.unsynced.extend(appended.into_iter().map(unsynced));
+            for (range, next) in removed {
+                self.retire(range, next)?;
+            }
             self.tell_synced();
         }
         let awaited = self.appends.unsynced.back().map(|unsynced| unsynced.place);
@@ -732,7 +760,7 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
         starts = count;
     }
     starts += 1;
-    let mut batch = Batch::at(start_stamp(db)?);
+    let mut batch = Batch::at(stamp_for(db, local_keys::NODE)?);
     let mut record = Vec::new();
     put_number(&mut record, node.0);
     put_number(&mut record, starts);
@@ -745,12 +773,4 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
     }
     db.write(batch, Durability::Sync)?;
     Ok(starts)
-}
-
-/// A stamp for the node's record, which has no time of its own: above its last one (contract C1),
-/// and above the threshold (C2).
-fn start_stamp(db: &Db) -> Result<CommitTs> {
-    let last = db.newest_above(&KeySpan::point(local_keys::NODE), CommitTs::ZERO)?;
-    let last = last.unwrap_or(CommitTs::ZERO);
-    Ok(CommitTs(last.max(db.gc_threshold()).0 + 1))
 }

@@ -89,6 +89,7 @@ pub(crate) struct Actor {
 
 /// How the thread's questions leave it.
 struct Baton {
+    nodes: u64,
     words: Mutex<Receiver<Word>>,
     said: Sender<Said>,
     clock: Arc<dyn Clock>,
@@ -117,6 +118,7 @@ impl Actor {
         let clock: Arc<dyn Clock> = Arc::new(NodeClock::new(world));
         let gone = outbox.clone();
         let baton = Arc::new(Baton {
+            nodes: plan.all_nodes(),
             words: Mutex::new(inbox),
             said: outbox,
             clock,
@@ -276,6 +278,10 @@ impl Transport for Baton {
             // Whoever asks on and on would never end: the thread is unwound.
             _ => std::panic::resume_unwind(Box::new(())),
         }
+    }
+
+    fn nodes(&self) -> Vec<NodeId> {
+        (1..=self.nodes).map(NodeId).collect()
     }
 
     fn tell(&self, node: NodeId, request: &Request) {

@@ -91,7 +91,7 @@ pub struct LiveCluster {
 fn descriptor() -> RangeDescriptor {
     let replicas = (1..=NODES).map(|id| (ReplicaId(id), NodeId(id))).collect();
     let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
-    RangeDescriptor { id: RangeId(1), span, generation: 1, replicas }
+    RangeDescriptor::new(RangeId(1), span, replicas)
 }
 
 impl LiveCluster {

@@ -46,8 +46,11 @@ pub enum Sabotage {
 pub struct Plan {
     /// Where everything comes from.
     pub seed: u64,
-    /// Nodes, each with a replica.
+    /// Nodes that a cluster begins with, each with a replica: each range keeps so many.
     pub nodes: u64,
+    /// Nodes join, leave, and are lost: so many may join, and one that was not heard of for so many
+    /// ticks is dead. `None`: the nodes are the same for ever.
+    pub spares: Option<(u64, u64)>,
     /// What clients do.
     pub clients: ClientPlan,
     /// Lists and registers.
@@ -153,6 +156,7 @@ impl Plan {
         let mut plan = Plan {
             seed,
             nodes: if random.chance(1, 5) { 5 } else { 3 },
+            spares: None,
             clients: ClientPlan {
                 count: random.between(2, 8) as usize,
                 over_kv: false,
@@ -192,6 +196,20 @@ impl Plan {
         self.splits = self.splits.max(2);
         self.borders = self.seed.is_multiple_of(3);
         self
+    }
+
+    /// The same with nodes that join, leave, and are lost.
+    pub fn moving(mut self) -> Plan {
+        self.nodes = 3;
+        // Some are taken for dead though they are about to come back.
+        self.spares = Some((1 + self.seed % 4, [20, 60, 200][(self.seed / 4) as usize % 3]));
+        self.trouble_every = self.trouble_every.min(1_000_000);
+        self
+    }
+
+    /// All nodes that there may ever be.
+    pub fn all_nodes(&self) -> u64 {
+        self.nodes + self.spares.map_or(0, |(count, _)| count)
     }
 
     /// The same with a broken promise. There is trouble enough for it to matter.

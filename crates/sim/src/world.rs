@@ -19,6 +19,7 @@ use crate::actor::{Actor, reply};
 use crate::client::{Client, Wish};
 use crate::clock::BEGIN_MICROS;
 use crate::data;
+use crate::membership::Register;
 use crate::network::{Network, Party};
 use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
@@ -36,7 +37,7 @@ const TROUBLE_MICROS: u64 = 120_000_000;
 const HEALED_MICROS: u64 = 60_000_000;
 
 /// Something that happens.
-enum Event {
+pub(crate) enum Event {
     Tick { node: u64, life: u64 },
     StoreSync { node: u64, life: u64 },
     LogSynced { node: u64, life: u64, place: LogPlace },
@@ -48,6 +49,8 @@ enum Event {
     Trouble,
     Mend,
     Start { node: u64 },
+    /// A node hears who belongs to the cluster.
+    Members { node: u64 },
 }
 
 /// What is going to happen, by time; at the same time in the order in which it was put in.
@@ -141,13 +144,14 @@ struct Fates {
     asked: BTreeMap<u64, Request>,
 }
 
-struct World {
-    plan: Plan,
+pub(crate) struct World {
+    pub(crate) plan: Plan,
     range: RangeDescriptor,
-    random: Random,
+    pub(crate) random: Random,
     now: Arc<AtomicU64>,
     agenda: Agenda,
-    nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) register: Register,
     workers: Vec<Worker>,
     network: Network,
     history: History,
@@ -176,9 +180,10 @@ impl World {
         let network = Network::new(&plan.network, fork());
         let replicas = (1..=plan.nodes).map(|id| (ReplicaId(id), NodeId(id))).collect();
         let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
-        let range = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        let range = RangeDescriptor::new(RangeId(1), span, replicas);
         let nodes: Vec<Node> =
-            (1..=plan.nodes).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+            (1..=plan.all_nodes()).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+        let register = Register::of_founders(plan.nodes);
         let plain = |n, random| {
             Worker::Plain(Box::new(Client::new(FIRST_CLIENT + n, &plan, range.clone(), random)))
         };
@@ -200,6 +205,7 @@ impl World {
             now,
             agenda: Agenda::default(),
             nodes,
+            register,
             workers,
             network,
             history: History::default(),
@@ -217,12 +223,12 @@ impl World {
         self.now.load(Ordering::Relaxed)
     }
 
-    fn after(&mut self, micros: u64, event: Event) {
+    pub(crate) fn after(&mut self, micros: u64, event: Event) {
         self.agenda.put(self.now() + micros, event);
     }
 
     /// Notes what has happened.
-    fn note(&mut self, what: String) {
+    pub(crate) fn note(&mut self, what: String) {
         let line = format!("{} {what}", self.now() - BEGIN_MICROS);
         for byte in line.bytes() {
             self.verdict.trace =
@@ -236,11 +242,11 @@ impl World {
         tail.push_back(line);
     }
 
-    fn count(&mut self, what: &'static str) {
+    pub(crate) fn count(&mut self, what: &'static str) {
         *self.verdict.counts.entry(what).or_default() += 1;
     }
 
-    fn wrong(&mut self, what: String) {
+    pub(crate) fn wrong(&mut self, what: String) {
         self.note(format!("WRONG: {what}"));
         self.verdict.problems.push(what);
     }
@@ -293,7 +299,7 @@ impl World {
         self.note("all is healed".into());
         self.healed_at = Some(self.now());
         self.network.heal();
-        for node in 1..=self.plan.nodes {
+        for node in 1..=self.plan.all_nodes() {
             let here = &mut self.nodes[node as usize - 1];
             here.clock.set_off(0);
             here.paused_until = 0;
@@ -405,6 +411,12 @@ impl World {
             if note.contains("the lease of") {
                 self.count("leases given away");
             }
+            if note.contains("gets a vote in") {
+                self.count("votes given");
+            }
+            if note.contains("on this node was removed") {
+                self.count("replicas removed");
+            }
             self.note(format!("n{node}: {note}"));
         }
         for (to, bytes) in effects.send {
@@ -476,12 +488,13 @@ impl World {
                 self.network.mend();
             }
             Event::Start { node } => self.start(node),
+            Event::Members { node } => self.tell_members(node),
             _ => unreachable!("other events happen to processes"),
         }
     }
 
     fn start(&mut self, node: u64) {
-        if self.nodes[node as usize - 1].process.is_some() {
+        if self.nodes[node as usize - 1].process.is_some() || !self.register.runs(node) {
             return;
         }
         let (plan, range) = (self.plan.clone(), self.range.clone());
@@ -494,6 +507,10 @@ impl World {
         let first = self.random.below(TICK_MICROS);
         self.after(first, Event::Tick { node, life });
         self.after(STORE_SYNC_MICROS, Event::StoreSync { node, life });
+        if self.plan.spares.is_some() {
+            let micros = self.random.below(3_000_000);
+            self.after(micros, Event::Members { node });
+        }
         self.settle(node, Ok(()));
     }
 
@@ -591,7 +608,8 @@ impl World {
         if self.random.chance(self.plan.clients.deaths, 10) {
             self.kill_client();
         }
-        let nodes = 1..=self.plan.nodes;
+        self.change_membership();
+        let nodes = 1..=self.plan.all_nodes();
         let parties: Vec<Party> =
             nodes.chain((0..self.workers.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
         let Some(trouble) = draw(&mut self.random, &self.plan, &parties) else { return };
@@ -603,7 +621,7 @@ impl World {
             }
             Trouble::Crash { node, in_changes: None, down_micros } => self.crash(node, down_micros),
             Trouble::CrashAll { down_micros } => {
-                (1..=self.plan.nodes).for_each(|node| self.crash(node, down_micros));
+                (1..=self.plan.all_nodes()).for_each(|node| self.crash(node, down_micros));
             }
             Trouble::Partition { side, micros } => {
                 self.count("partitions");
@@ -659,7 +677,7 @@ impl World {
         let at = data::border(self.random.below(self.plan.keys) as u32);
         let ask = Ask::Split(Split { at, right });
         let range = RangeId(self.random.between(1, self.ranges - 1));
-        for node in 1..=self.plan.nodes {
+        for node in 1..=self.plan.all_nodes() {
             let request = Request { range, ask: ask.clone() };
             self.after(node * 1_000, Event::Request { node, number: 0, request });
         }
@@ -710,20 +728,19 @@ impl World {
         }
         self.judge_orphans();
         self.check_ranges();
-        let rows: Vec<_> = self.nodes.iter().map(rows_of).collect();
-        if let Some(other) = rows.iter().position(|other| *other != rows[0]) {
-            self.wrong(format!("n{} has other rows than n1", other + 1));
-        }
+        self.compare_rows();
     }
 
     /// What has become of transactions whose clients died; and nothing of them is left.
     fn judge_orphans(&mut self) {
         let now = self.now();
-        let Some(process) = &self.nodes[0].process else { return };
-        let left = process.unfinished();
+        let processes = || self.nodes.iter().filter_map(|node| node.process.as_ref());
+        let left = processes().map(Replicas::unfinished).find(|left| *left != (0, 0));
         for (place, names) in &self.fates.orphans {
-            let happened =
-                |name: &TxnId| matches!(process.decision(*name), Some(Decision::Committed { .. }));
+            let happened = |name: &TxnId| {
+                let mut known = processes().filter_map(|process| process.decision(*name));
+                matches!(known.next(), Some(Decision::Committed { .. }))
+            };
             let outcome = match names.iter().any(happened) {
                 true => Outcome::Committed,
                 false => Outcome::Aborted,
@@ -731,7 +748,7 @@ impl World {
             let transaction = &mut self.history.transactions[*place];
             (transaction.outcome, transaction.ended) = (outcome, now);
         }
-        if left != (0, 0) {
+        if let Some(left) = left {
             self.wrong(format!("of transactions that are over is left: {left:?}"));
         }
     }
@@ -769,17 +786,11 @@ impl World {
         true
     }
 
-    fn replicas_are_level(&self) -> bool {
-        let ranges = |node: &Node| node.process.as_ref().map(Replicas::ranges);
-        let first = ranges(&self.nodes[0]);
-        first.is_some() && self.nodes.iter().all(|node| ranges(node) == first)
-    }
-
     /// Ranges cover all keys, each key once.
     fn check_ranges(&mut self) {
-        let Some(process) = &self.nodes[0].process else { return };
+        let Some(process) = self.nodes.iter().find_map(|node| node.process.as_ref()) else { return };
         let mut spans: Vec<KeySpan> =
-            process.ranges().into_iter().map(|(range, _)| range.span).collect();
+            self.newest_ranges().into_values().map(|range| range.span).collect();
         spans.sort_by(|a, b| a.start.cmp(&b.start));
         let ends = spans.iter().map(|span| &span.end).take(spans.len() - 1);
         let gapless = spans.iter().skip(1).map(|span| &span.start).eq(ends);
@@ -833,12 +844,11 @@ fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, fold)
 }
 
-/// All rows of a node's replica, with their timestamps.
-fn rows_of(node: &Node) -> Vec<(Vec<u8>, Vec<u8>, CommitTs)> {
+/// All rows that a node has in a span, with their timestamps.
+pub(crate) fn rows_of(node: &Node, span: &KeySpan) -> Vec<(Vec<u8>, Vec<u8>, CommitTs)> {
     let Some(process) = &node.process else { return Vec::new() };
     let view = process.store().view(CommitTs(u64::MAX - 1)).expect("the store is open");
-    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
-    let mut scan = view.scan(span, ScanOptions::default()).expect("the disk works");
+    let mut scan = view.scan(span.clone(), ScanOptions::default()).expect("the disk works");
     let mut rows = Vec::new();
     while let Some(row) = scan.next_row().expect("the disk works") {
         rows.push((row.key.to_vec(), row.value.to_vec(), row.ts));
