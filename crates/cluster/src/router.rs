@@ -190,11 +190,11 @@ impl Router {
                 }
                 continue;
             };
-            self.hear(reply.clock);
+            self.hear(reply.times.clock);
             if let Ask::Get { when, .. } | Ask::Scan { when, .. } = &request.ask {
                 let has_read = matches!(reply.answer, Answer::Got(_) | Answer::Scanned(_));
-                let range = has_read.then_some(route.range);
-                self.txns.lock().observe(when.at, (node, range), reply.clock);
+                let range = has_read.then_some((route.range, reply.times.certain));
+                self.txns.lock().observe(when.at, (node, range), reply.times.clock);
             }
             let (next, waits) = match reply.answer {
                 Answer::NotHolder { try_node: Some(next) } if next != node && hops < 3 => {
@@ -293,7 +293,7 @@ impl Router {
             self.routes.lock().set_holder(range, Some(other(&route, node)));
             return false;
         };
-        self.hear(reply.clock);
+        self.hear(reply.times.clock);
         if reply.answer == Answer::NoReplica {
             let mut route = route;
             self.follow(&mut route);

@@ -3,14 +3,13 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_lsm::CommitTs;
-use braid_range::{Answer, NodeId, Request};
+use braid_range::{Answer, AnswerTimes, NodeId, Request};
 
 /// What a node has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// What its clock showed then.
-    pub clock: CommitTs,
+    pub times: AnswerTimes,
     /// The answer.
     pub answer: Answer,
 }

@@ -96,8 +96,8 @@ impl Sink for Inbox {
             Frame::Raft(bytes) => Event::Raft(bytes),
             Frame::Request { number: 0, request } => Event::Ask(Asker::Nobody, request),
             Frame::Request { number, request } => Event::Ask(Asker::Node(from, number), request),
-            Frame::Answer { number, clock, answer } => {
-                self.questions.answer(from, number, Reply { clock, answer: *answer });
+            Frame::Answer { number, times, answer } => {
+                self.questions.answer(from, number, Reply { times, answer: *answer });
                 return true;
             }
             Frame::Alive => return true,

@@ -161,9 +161,9 @@ impl Driver {
                 // Lost if there is no connection: it is sent again.
                 self.peers.send(node, &Frame::Raft(bytes.into()));
             }
-            for Answered { number, clock, answer } in effects.answers {
+            for Answered { number, times, answer } in effects.answers {
                 if let Some(asker) = askers.all.remove(&number) {
-                    self.answer(asker, Some(Reply { clock, answer }));
+                    self.answer(asker, Some(Reply { times, answer }));
                 }
             }
             let Some(place) = effects.sync else { return Ok(()) };
@@ -175,9 +175,9 @@ impl Driver {
     fn answer(&self, asker: Asker, reply: Option<Reply>) {
         match (asker, reply) {
             (Asker::Here(slot), reply) => slot.fill(reply),
-            (Asker::Node(node, number), Some(Reply { clock, answer })) => {
+            (Asker::Node(node, number), Some(Reply { times, answer })) => {
                 let answer = Box::new(answer);
-                self.peers.send(node, &Frame::Answer { number, clock, answer });
+                self.peers.send(node, &Frame::Answer { number, times, answer });
             }
             (Asker::Node(..), None) | (Asker::Nobody, _) => {}
         }

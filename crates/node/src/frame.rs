@@ -11,8 +11,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 use braid_consensus::codec::Reader;
-use braid_lsm::CommitTs;
-use braid_range::{Answer, NodeId, Request};
+use braid_range::{Answer, AnswerTimes, NodeId, Request};
 use bytes::Bytes;
 
 use crate::codec::{Coded, decode, enums, structs};
@@ -24,7 +23,7 @@ pub(crate) const MAX_GREETING: usize = 4 << 10;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 4;
+pub const FORMAT_VERSION: u64 = 5;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]
@@ -120,7 +119,7 @@ pub(crate) enum Frame {
     },
     Answer {
         number: u64,
-        clock: CommitTs,
+        times: AnswerTimes,
         answer: Box<Answer>,
     },
     /// It is there.
@@ -132,13 +131,14 @@ enums! {
     Frame {
         1 Raft(bytes),
         2 Request { number, request },
-        3 Answer { number, clock, answer },
+        3 Answer { number, times, answer },
         4 Alive,
     }
 }
 
 structs! {
     Hello { magic, version, cluster, node, store, members }
+    AnswerTimes { clock, certain }
 }
 
 impl Frame {

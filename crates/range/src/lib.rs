@@ -70,7 +70,7 @@ mod several;
 mod splitting;
 mod state;
 
-pub use answers::Answered;
+pub use answers::{AnswerTimes, Answered};
 pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;

@@ -135,6 +135,8 @@ pub(crate) struct LogUse {
 /// What comes of trying to serve a request.
 pub(crate) enum Tried {
     Answer(Answer),
+    /// What was read, and above which time writes are certain to be later than the reader.
+    Read(Answer, CommitTs),
     Wait,
     /// It is answered when it has happened.
     Later,
@@ -232,6 +234,7 @@ impl Replica {
     pub(crate) fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
         match self.attempt(number, &request.ask)? {
             Tried::Answer(answer) => self.answer(number, answer),
+            Tried::Read(answer, certain) => self.answer_read(number, answer, certain),
             Tried::Later => {}
             Tried::Wait => {
                 let ticks_left = self.options.patience_ticks.max(1);
@@ -248,6 +251,11 @@ impl Replica {
             Some(oldest) => self.answers.push_below(oldest.ts, (number, answer)),
             None => self.answers.push((number, answer)),
         }
+    }
+
+    fn answer_read(&mut self, number: RequestNumber, answer: Answer, certain: CommitTs) {
+        self.answer(number, answer);
+        self.answers.is_certain_above(certain);
     }
 
     /// Takes committed entries, to be applied.
@@ -498,6 +506,7 @@ impl Replica {
         for waiting in std::mem::take(&mut self.waiting) {
             match self.attempt(waiting.number, &waiting.ask)? {
                 Tried::Answer(answer) => self.answer(waiting.number, answer),
+                Tried::Read(answer, certain) => self.answer_read(waiting.number, answer, certain),
                 Tried::Later => {}
                 Tried::Wait => self.waiting.push_back(waiting),
             }

@@ -31,7 +31,7 @@ use braid_env::random::Random;
 use braid_kv::{RowForm, ShownRange};
 use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
 
-use crate::answers::Answered;
+use crate::answers::{AnswerTimes, Answered};
 use crate::collecting::{Readers, Thresholds};
 use crate::command::Split;
 use crate::envelope::Envelope;
@@ -637,8 +637,8 @@ impl Replicas {
 
     /// Answers a request that no replica has to look at.
     fn answer_at_once(&mut self, number: RequestNumber, answer: Answer) {
-        let clock = CommitTs(self.clocks.hlc.now());
-        self.effects.answers.push(Answered { number, clock, answer });
+        let times = AnswerTimes::of(CommitTs(self.clocks.hlc.now()));
+        self.effects.answers.push(Answered { number, times, answer });
     }
 
     /// What messages say of this node's clock.

@@ -28,7 +28,7 @@ use braid_env::tasks::SeededTasks;
 use braid_kv::{Conflict, Reads, ShownRange};
 use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
-    Answer, Answered, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions,
+    Answer, AnswerTimes, Answered, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions,
     RangeDescriptor, RangeId, Replicas, Request, Split, TxnId, Write,
 };
 use bytes::Bytes;
@@ -48,7 +48,7 @@ struct Cluster {
     messages: VecDeque<(NodeId, Vec<u8>)>,
     answers: Vec<(u64, Answer)>,
     /// What clocks showed when answers were made.
-    clocks: BTreeMap<u64, CommitTs>,
+    clocks: BTreeMap<u64, AnswerTimes>,
     cut_off: Vec<u64>,
     asked: u64,
 }
@@ -179,9 +179,9 @@ impl Cluster {
                     process.sync_log(place).expect("the disk works");
                     process.log_synced(place).expect("nothing fails");
                 }
-                for Answered { number, clock, answer } in effects.answers {
+                for Answered { number, times, answer } in effects.answers {
                     self.answers.push((number, answer));
-                    self.clocks.insert(number, clock);
+                    self.clocks.insert(number, times);
                 }
                 if !cut_off {
                     self.messages.extend(effects.send);

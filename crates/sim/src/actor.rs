@@ -25,7 +25,7 @@ use braid_kv::{
     Conflict, Coordinator, CoordinatorOptions, Isolation, KvError, KvResult, LockMode, ScanOptions,
     Txn, TxnOptions, Wait,
 };
-use braid_range::{Answer, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write};
+use braid_range::{Answer, AnswerTimes, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -485,6 +485,6 @@ fn transaction(
 }
 
 /// What an answer was, and what the clock of the node showed.
-pub(crate) fn reply(clock: braid_lsm::CommitTs, answer: Answer) -> Option<Reply> {
-    Some(Reply { clock, answer })
+pub(crate) fn reply(times: AnswerTimes, answer: Answer) -> Option<Reply> {
+    Some(Reply { times, answer })
 }

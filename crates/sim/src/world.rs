@@ -10,7 +10,7 @@ use braid_env::clock::Hlc;
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
-    Answer, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas,
+    Answer, AnswerTimes, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas,
     Request, Split, TxnId,
 };
 use braid_workload::history::{History, Outcome, Transaction};
@@ -43,7 +43,7 @@ pub(crate) enum Event {
     LogSynced { node: u64, life: u64, place: LogPlace },
     Message { from: u64, node: u64, bytes: Vec<u8> },
     Request { node: u64, number: u64, request: Request },
-    Answer { client: Party, number: u64, clock: CommitTs, answer: Answer },
+    Answer { client: Party, number: u64, times: AnswerTimes, answer: Answer },
     Impatient { client: Party, number: u64 },
     Begin { client: usize },
     Trouble,
@@ -102,10 +102,10 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, now: u64, clock: CommitTs, answer: Answer) -> Option<Wish> {
+    fn answer(&mut self, now: u64, times: AnswerTimes, answer: Answer) -> Option<Wish> {
         match self {
             Worker::Plain(client) => client.answer(now, answer),
-            Worker::Threaded(actor) => Some(actor.reply(now, reply(clock, answer))),
+            Worker::Threaded(actor) => Some(actor.reply(now, reply(times, answer))),
         }
     }
 
@@ -338,8 +338,8 @@ impl World {
             let clock = CommitTs(process.hlc().now());
             self.fates.asked.insert(*number, request.clone());
             if let Some(answer) = twist_request(sabotage, request, clock) {
-                let (client, number) = (*number >> 32, *number);
-                return self.after(1_000, Event::Answer { client, number, clock, answer });
+                let (client, number, times) = (*number >> 32, *number, AnswerTimes::of(clock));
+                return self.after(1_000, Event::Answer { client, number, times, answer });
             }
         }
         self.happen_on(node, event);
@@ -436,7 +436,7 @@ impl World {
                 self.after(delay, Event::Message { from: node, node: to.0, bytes });
             }
         }
-        for Answered { number, clock, mut answer } in effects.answers {
+        for Answered { number, times, mut answer } in effects.answers {
             let client = number >> 32;
             if client < FIRST_CLIENT {
                 continue;
@@ -452,7 +452,7 @@ impl World {
             }
             for delay in self.network.arrivals(node, client) {
                 let answer = answer.clone();
-                self.after(delay, Event::Answer { client, number, clock, answer });
+                self.after(delay, Event::Answer { client, number, times, answer });
             }
         }
         if let Some(place) = effects.sync {
@@ -463,12 +463,12 @@ impl World {
 
     fn happen_outside(&mut self, event: Event) {
         match event {
-            Event::Answer { client, number, clock, answer } => {
+            Event::Answer { client, number, times, answer } => {
                 let n = (client - FIRST_CLIENT) as usize;
                 if self.workers[n].number() == number {
                     self.note(format!("c{n} is answered {number}: {answer:?}"));
                     let now = self.now();
-                    if let Some(wish) = self.workers[n].answer(now, clock, answer) {
+                    if let Some(wish) = self.workers[n].answer(now, times, answer) {
                         self.grant(n, wish);
                     }
                 }
