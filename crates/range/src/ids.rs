@@ -70,11 +70,7 @@ pub struct RangeDescriptor {
 
 impl RangeDescriptor {
     /// A range that begins with these replicas.
-    pub fn new(
-        id: RangeId,
-        span: KeySpan,
-        replicas: Vec<(ReplicaId, NodeId)>,
-    ) -> RangeDescriptor {
+    pub fn new(id: RangeId, span: KeySpan, replicas: Vec<(ReplicaId, NodeId)>) -> RangeDescriptor {
         let next_replica = number_behind(&replicas);
         RangeDescriptor { id, span, generation: 1, replicas, learners: Vec::new(), next_replica }
     }

@@ -296,9 +296,7 @@ impl Machine {
                 in_lease && inside && in_time && self.outcomes.of(*txn).is_none()
             }
             Act::Release => in_lease,
-            Act::Replicas(change) => {
-                in_lease && self.state.descriptor.allows(*change, held.holder)
-            }
+            Act::Replicas(change) => in_lease && self.state.descriptor.allows(*change, held.holder),
             Act::Cut(index) => in_lease && *index > self.state.cut,
             // What is prepared is written at its bound or later: above the threshold, too.
             Act::Gc(threshold) => {

@@ -189,7 +189,8 @@ impl Replicas {
         let now = self.counts.ticks;
         self.moves.others_drain.retain(|_, until| *until > now);
         let placement = &self.placement;
-        let drains = |node| self.moves.others_drain.contains_key(node) || placement.is_leaving(*node);
+        let others_drain = &self.moves.others_drain;
+        let drains = |node: &NodeId| others_drain.contains_key(node) || placement.is_leaving(*node);
         current.retain(|node| !drains(node));
         if self.moves.draining || self.placement.is_leaving(own) {
             self.say_draining();

@@ -39,12 +39,14 @@ use crate::replica_changes::Change;
 use crate::replicas::Replicas;
 use crate::request::NOBODY;
 
-/// Every so many ticks a node says how many replicas it has, and looks for steps.
-const SAY_TICKS: u64 = 10;
+/// Every so many ticks a node says how many replicas it has, and looks for steps. No multiple of
+/// what elections take: then it would always look when the leader has begun to count anew who is
+/// there.
+const SAY_TICKS: u64 = 11;
 /// A node that was not heard of for so many ticks is away.
 const AWAY_TICKS: u64 = 30;
 /// A replica that has not heard of a leader asks every so many ticks whether it was removed.
-const ASK_TICKS: u64 = 50;
+const ASK_TICKS: u64 = 53;
 /// So many replicas at a time are on their way to their votes, of the ranges that a node leads.
 const ON_THE_WAY: usize = 2;
 
@@ -203,6 +205,13 @@ impl Situation<'_> {
         fit.map(|(node, seen)| (seen.replicas, *node)).min().map(|(_, node)| node)
     }
 
+    /// Whether nothing has to be done.
+    fn is_settled(&self) -> bool {
+        let RangeDescriptor { replicas, learners, .. } = self.range;
+        let stays = |(_, node): &(ReplicaId, NodeId)| !self.health(*node).must_go();
+        learners.is_empty() && replicas.len() == self.wanted && replicas.iter().all(stays)
+    }
+
     fn add(&self) -> Option<Step> {
         let node = self.candidate()?;
         Some(Step::Take(Change::Add(self.range.next_replica, node)))
@@ -212,7 +221,10 @@ impl Situation<'_> {
         let (range, voters) = (self.range, &self.range.replicas);
         if let Some(&(learner, node)) = range.learners.first() {
             if self.health(node).must_go() {
-                return Some((Step::Take(Change::Remove(learner)), "its node is not there any more"));
+                return Some((
+                    Step::Take(Change::Remove(learner)),
+                    "its node is not there any more",
+                ));
             }
             if !(self.is_current)(learner) {
                 return Some((Step::Feed(node), ""));
@@ -265,7 +277,12 @@ impl Replica {
         if busy || !self.proposes() || !self.serves(ts) {
             return Ok(false);
         }
-        self.propose_for(NOBODY, Matter::Replicas, (ts, Vec::new(), Vec::new()), Act::Replicas(change))?;
+        self.propose_for(
+            NOBODY,
+            Matter::Replicas,
+            (ts, Vec::new(), Vec::new()),
+            Act::Replicas(change),
+        )?;
         Ok(self.is_changing())
     }
 
@@ -284,9 +301,10 @@ impl Replicas {
     pub(crate) fn tick_placement(&mut self) -> Result<()> {
         let Some(members) = &self.placement.members else { return Ok(()) };
         let (own, now, wanted) = (self.options.node, self.counts.ticks, members.replicas);
-        let others = members.nodes.iter().filter(|(node, standing)| {
-            **node != own && **standing != Standing::Gone
-        });
+        let others = members
+            .nodes
+            .iter()
+            .filter(|(node, standing)| **node != own && **standing != Standing::Gone);
         let others: Vec<NodeId> = others.map(|(node, _)| *node).collect();
         if now.is_multiple_of(ASK_TICKS) {
             self.ask_whether_removed(&others);
@@ -310,9 +328,8 @@ impl Replicas {
         let led = |(_, replica): &(&RangeId, &Replica)| replica.group.is_leader();
         let ranges: Vec<RangeId> =
             self.replicas.iter().filter(led).map(|(range, _)| *range).collect();
-        let learners = |range: &RangeId| {
-            self.replicas[range].machine.state.descriptor.learners.len()
-        };
+        let learners =
+            |range: &RangeId| self.replicas[range].machine.state.descriptor.learners.len();
         let mut on_the_way: usize = ranges.iter().map(learners).sum();
         for range in ranges {
             let nodes = self.placement.see(own, time);
@@ -322,7 +339,12 @@ impl Replicas {
             let is_current: &dyn Fn(ReplicaId) -> bool = &is_current;
             let situation =
                 Situation { range: descriptor, own, wanted, nodes: &nodes, is_current, balances };
-            let Some((step, why)) = situation.next() else { continue };
+            let (next, settled) = (situation.next(), situation.is_settled());
+            if !settled && let Some(replica) = self.replicas.get_mut(&range) {
+                // Where nothing is written, nobody knows who is up to date: its lease is renewed.
+                replica.wanted = true;
+            }
+            let Some((step, why)) = next else { continue };
             match step {
                 Step::Feed(node) => self.traffic.want(range, node),
                 Step::Take(Change::Add(..)) if on_the_way >= ON_THE_WAY => {}

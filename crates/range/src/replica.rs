@@ -272,9 +272,7 @@ impl Replica {
     /// Applies what is committed, as far as the store has room.
     pub(crate) fn apply(&mut self) -> Result<()> {
         let mut last = None;
-        while !self.log.unapplied.entries.is_empty()
-            && self.machine.has_room()
-            && !self.is_removed
+        while !self.log.unapplied.entries.is_empty() && self.machine.has_room() && !self.is_removed
         {
             let entry = self.log.unapplied.entries.pop_front().expect("there is one");
             self.log.unapplied.bytes -= entry.data.len();

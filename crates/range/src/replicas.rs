@@ -29,7 +29,7 @@ use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
 use braid_kv::{RowForm, ShownRange};
-use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
+use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
 use crate::answers::{AnswerTimes, Answered};
 use crate::collecting::{Readers, Thresholds};
@@ -184,7 +184,7 @@ pub struct Replicas {
     /// What the raft log has of ranges that the store does not know: a split was lost with the end
     /// of the store's log, and will be applied again.
     pub(crate) unborn: BTreeMap<GroupId, LoggedGroup>,
-    random: Random,
+    pub(crate) random: Random,
     thresholds: Thresholds,
     pub(crate) counts: Counts,
     pub(crate) traffic: Traffic,
@@ -325,7 +325,8 @@ impl Replicas {
         if self.tell_removed(range, from, message.from()) {
             return Ok(());
         }
-        let Some(replica) = self.replicas.get_mut(&range).filter(|own| own.group.id() >= message.to())
+        let Some(replica) =
+            self.replicas.get_mut(&range).filter(|own| own.group.id() >= message.to())
         else {
             if message.is_of_leader() {
                 self.note_strange(range, from);

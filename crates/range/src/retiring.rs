@@ -132,7 +132,12 @@ impl Replicas {
 
     /// A replica of another node says something, or asks whether it still is one. If it was removed,
     /// it is told so; whether it was.
-    pub(crate) fn tell_removed(&mut self, range: RangeId, from: NodeId, replica: ReplicaId) -> bool {
+    pub(crate) fn tell_removed(
+        &mut self,
+        range: RangeId,
+        from: NodeId,
+        replica: ReplicaId,
+    ) -> bool {
         let Some(own) = self.replicas.get(&range) else { return false };
         let descriptor = &own.machine.state.descriptor;
         let (removed, next) = (descriptor.has_removed(replica), descriptor.next_replica);

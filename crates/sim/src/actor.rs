@@ -25,7 +25,9 @@ use braid_kv::{
     Conflict, Coordinator, CoordinatorOptions, Isolation, KvError, KvResult, LockMode, ScanOptions,
     Txn, TxnOptions, Wait,
 };
-use braid_range::{Answer, AnswerTimes, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write};
+use braid_range::{
+    Answer, AnswerTimes, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write,
+};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
 use parking_lot::Mutex;

@@ -38,9 +38,8 @@ impl Register {
     }
 
     fn with(&self, standing: Standing) -> Vec<u64> {
-        let nodes = self.nodes.iter().filter(|(node, of)| {
-            **of == standing && !self.over.contains(&node.0)
-        });
+        let nodes =
+            self.nodes.iter().filter(|(node, of)| **of == standing && !self.over.contains(&node.0));
         nodes.map(|(node, _)| node.0).collect()
     }
 }

@@ -10,8 +10,8 @@ use braid_env::clock::Hlc;
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
-    Answer, AnswerTimes, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas,
-    Request, Split, TxnId,
+    Answer, AnswerTimes, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId,
+    Replicas, Request, Split, TxnId,
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
@@ -38,19 +38,51 @@ const HEALED_MICROS: u64 = 60_000_000;
 
 /// Something that happens.
 pub(crate) enum Event {
-    Tick { node: u64, life: u64 },
-    StoreSync { node: u64, life: u64 },
-    LogSynced { node: u64, life: u64, place: LogPlace },
-    Message { from: u64, node: u64, bytes: Vec<u8> },
-    Request { node: u64, number: u64, request: Request },
-    Answer { client: Party, number: u64, times: AnswerTimes, answer: Answer },
-    Impatient { client: Party, number: u64 },
-    Begin { client: usize },
+    Tick {
+        node: u64,
+        life: u64,
+    },
+    StoreSync {
+        node: u64,
+        life: u64,
+    },
+    LogSynced {
+        node: u64,
+        life: u64,
+        place: LogPlace,
+    },
+    Message {
+        from: u64,
+        node: u64,
+        bytes: Vec<u8>,
+    },
+    Request {
+        node: u64,
+        number: u64,
+        request: Request,
+    },
+    Answer {
+        client: Party,
+        number: u64,
+        times: AnswerTimes,
+        answer: Answer,
+    },
+    Impatient {
+        client: Party,
+        number: u64,
+    },
+    Begin {
+        client: usize,
+    },
     Trouble,
     Mend,
-    Start { node: u64 },
+    Start {
+        node: u64,
+    },
     /// A node hears who belongs to the cluster.
-    Members { node: u64 },
+    Members {
+        node: u64,
+    },
 }
 
 /// What is going to happen, by time; at the same time in the order in which it was put in.
@@ -788,7 +820,9 @@ impl World {
 
     /// Ranges cover all keys, each key once.
     fn check_ranges(&mut self) {
-        let Some(process) = self.nodes.iter().find_map(|node| node.process.as_ref()) else { return };
+        let Some(process) = self.nodes.iter().find_map(|node| node.process.as_ref()) else {
+            return;
+        };
         let mut spans: Vec<KeySpan> =
             self.newest_ranges().into_values().map(|range| range.span).collect();
         spans.sort_by(|a, b| a.start.cmp(&b.start));
