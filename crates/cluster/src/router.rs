@@ -1,6 +1,6 @@
 //! Finds leaseholders, and asks until there is an answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -245,7 +245,8 @@ impl Router {
         let mut shown: Vec<ShownRange> = Vec::new();
         let mut any = false;
         for node in self.all_nodes(self.options.home) {
-            if any && is_whole(&shown) {
+            let spans: Vec<KeySpan> = shown.iter().map(|range| range.span.clone()).collect();
+            if any && is_whole(&spans) {
                 break;
             }
             let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
@@ -265,6 +266,32 @@ impl Router {
         }
         let silent = || KvError::Unavailable("no node's replicas answer".into());
         any.then_some(shown).ok_or_else(silent)
+    }
+
+    /// Of how many ranges a node has a replica, or is about to get one, as those say that know most
+    /// of it.
+    ///
+    /// # Errors
+    /// [`KvError::Unavailable`] if not all ranges were found.
+    pub fn ranges_on(&self, node: NodeId) -> KvResult<usize> {
+        let request = Request::of_node(Ask::Ranges);
+        let mut newest: BTreeMap<RangeId, RangeDescriptor> = BTreeMap::new();
+        for other in self.all_nodes(self.options.home) {
+            let reply = self.transport.ask(other, &request, ASK_PATIENCE, &self.never);
+            let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer) else { continue };
+            for range in ranges {
+                match newest.get(&range.id) {
+                    Some(known) if known.generation >= range.generation => {}
+                    _ => drop(newest.insert(range.id, range)),
+                }
+            }
+        }
+        let mut spans: Vec<KeySpan> = newest.values().map(|range| range.span.clone()).collect();
+        spans.sort_by(|a, b| a.start.cmp(&b.start));
+        if !is_whole(&spans) {
+            return Err(KvError::Unavailable("not all ranges have answered".into()));
+        }
+        Ok(newest.values().filter(|range| range.replica_on(node).is_some()).count())
     }
 
     /// All nodes that are known, that one first.
@@ -298,7 +325,10 @@ impl Router {
         self.hear(reply.times.clock);
         if reply.answer == Answer::NoReplica {
             let mut route = route;
-            self.follow(&mut route);
+            // Who has served it before may have none now, and others have.
+            if route.nodes.contains(&node) {
+                self.follow(&mut route);
+            }
             self.routes.lock().set_holder(range, Some(other(&route, node)));
             return false;
         }
@@ -432,10 +462,10 @@ fn other(route: &Route, node: NodeId) -> NodeId {
 }
 
 /// Whether ranges in key order leave no key of those between them out, nor at either end.
-fn is_whole(shown: &[ShownRange]) -> bool {
-    let gapless = shown.windows(2).all(|two| two[0].span.end == two[1].span.start);
-    let first = shown.first().is_some_and(|range| range.span.start.as_ref() <= FIRST_DATA_KEY);
-    first && gapless && shown.last().is_some_and(|range| range.span.end == KeySpan::all().end)
+fn is_whole(spans: &[KeySpan]) -> bool {
+    let gapless = spans.windows(2).all(|two| two[0].end == two[1].start);
+    let first = spans.first().is_some_and(|span| span.start.as_ref() <= FIRST_DATA_KEY);
+    first && gapless && spans.last().is_some_and(|span| span.end == KeySpan::all().end)
 }
 
 fn unavailable(route: &Route, reason: &str) -> KvError {

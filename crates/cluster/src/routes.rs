@@ -95,7 +95,8 @@ impl Routes {
                     self.by_start.insert(span.start.clone(), Route { span, ..known.clone() });
                 }
             }
-            let nodes = range.replicas.iter().map(|(_, node)| *node).collect();
+            let nodes: Vec<NodeId> = range.replicas.iter().map(|(_, node)| *node).collect();
+            let holder = holder.filter(|holder| nodes.contains(holder));
             let (id, generation) = (range.id, range.generation);
             let route = Route { range: id, span: range.span, generation, nodes, holder };
             self.by_start.insert(route.span.start.clone(), route);
@@ -110,7 +111,8 @@ mod tests {
     use braid_consensus::ReplicaId;
 
     fn range(id: u64, start: &'static str, end: &'static str, generation: u64) -> RangeDescriptor {
-        let replicas = vec![(ReplicaId(1), NodeId(id))];
+        let replicas = [(1, 7), (2, id)].map(|(replica, node)| (ReplicaId(replica), NodeId(node)));
+        let replicas = replicas.to_vec();
         let span = KeySpan::new(start, end);
         RangeDescriptor { generation, ..RangeDescriptor::new(RangeId(id), span, replicas) }
     }

@@ -356,6 +356,14 @@ impl Group {
         Some(ReplicaId(self.node.raft.leader_id)).filter(|leader| leader.0 != 0)
     }
 
+    /// Whether it leads, or has heard of a leader lately. One that does not vote may believe in a
+    /// leader for ever that is gone.
+    pub fn hears_leader(&self) -> bool {
+        let raft = &self.node.raft;
+        let lately = raft.election_elapsed <= 2 * self.options.election_ticks;
+        self.is_leader() || raft.leader_id != 0 && lately
+    }
+
     /// On the leader: up to here every replica is known to have the log.
     pub fn matched_by_all(&self) -> Option<LogIndex> {
         if !self.is_leader() {

@@ -11,7 +11,7 @@ use braid_cluster::Reply;
 use braid_consensus::Result;
 use braid_env::clock::Clock;
 use braid_env::tasks::spawn_thread;
-use braid_range::{Answered, NodeId, Replicas, Request, RequestNumber, StorePosition};
+use braid_range::{Answered, Members, NodeId, Replicas, Request, RequestNumber, StorePosition};
 use bytes::Bytes;
 
 use crate::carrier::Slot;
@@ -43,8 +43,10 @@ pub(crate) enum Event {
     Ask(Asker, Box<Request>),
     /// What the store held then is durable.
     StoreSynced(StorePosition),
-    /// The node is about to end: others are to have its leases.
-    Drain,
+    /// Others are to have the node's leases; or it is to take some again.
+    Drain(bool),
+    /// Who belongs to the cluster.
+    Members(Members),
     Stop,
 }
 
@@ -142,8 +144,12 @@ impl Driver {
                 self.replicas.request(number, *request)
             }
             Event::StoreSynced(position) => self.replicas.store_synced(&position),
-            Event::Drain => {
-                self.replicas.drain();
+            Event::Drain(drains) => {
+                self.replicas.drain(drains);
+                Ok(())
+            }
+            Event::Members(members) => {
+                self.replicas.set_members(members);
                 Ok(())
             }
             Event::Stop => Ok(()),

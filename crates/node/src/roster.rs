@@ -120,9 +120,10 @@ impl Roster {
     /// Why not, for a person.
     pub(crate) fn stand(&mut self, node: NodeId, standing: Standing) -> Result<bool, String> {
         let others = |wanted: Standing| {
-            let others = self.nodes.iter().filter(|(other, entry)| {
-                **other != node && entry.standing == wanted
-            });
+            let others = self
+                .nodes
+                .iter()
+                .filter(|(other, entry)| **other != node && entry.standing == wanted);
             others.count()
         };
         let (left, replicas) = (others(Standing::Member), self.replicas);

@@ -147,9 +147,9 @@ impl Replica {
 }
 
 impl Replicas {
-    /// From now on this node gives away what it leads.
-    pub fn drain(&mut self) {
-        self.moves.draining = true;
+    /// From now on this node gives away what it leads; or takes its share again.
+    pub fn drain(&mut self, drains: bool) {
+        self.moves.draining = drains;
     }
 
     /// Another node gives its leases away.

@@ -387,7 +387,7 @@ impl Replicas {
 
     /// Replicas that hear of no leader ask whether they were removed.
     fn ask_whether_removed(&mut self, others: &[NodeId]) {
-        let lost = self.replicas.iter().filter(|(_, replica)| replica.group.leader().is_none());
+        let lost = self.replicas.iter().filter(|(_, replica)| !replica.group.hears_leader());
         let lost: Vec<_> = lost.map(|(range, replica)| (*range, replica.group.id())).collect();
         for (range, replica) in lost {
             for node in others {

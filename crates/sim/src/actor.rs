@@ -98,6 +98,7 @@ struct Baton {
     /// Says now and then who is running, also while it waits for an answer.
     router: OnceLock<Weak<Router>>,
     announced_at: AtomicU64,
+    announces: AtomicBool,
 }
 
 /// From one announcement to the next.
@@ -126,6 +127,7 @@ impl Actor {
             clock,
             router: OnceLock::new(),
             announced_at: AtomicU64::new(0),
+            announces: AtomicBool::new(false),
         });
         let (plan, seed) = (plan.clone(), random.next_u64());
         let (ops, coordinator) = (Arc::new(Mutex::default()), dead << CLIENT_BITS | id);
@@ -247,6 +249,15 @@ impl Drop for Actor {
 
 impl Baton {
     fn announce(&self) {
+        // On a node it has a thread of its own; here it asks like everything else.
+        if self.announces.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.announce_if_due();
+        self.announces.store(false, Ordering::Relaxed);
+    }
+
+    fn announce_if_due(&self) {
         let (now, last) = (self.clock.now_micros(), self.announced_at.load(Ordering::Relaxed));
         if last + ANNOUNCE_MICROS < now
             && let Some(router) = self.router.get().and_then(Weak::upgrade)

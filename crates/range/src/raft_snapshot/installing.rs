@@ -120,6 +120,8 @@ impl Staging {
             let file = self.fs.create(&new)?;
             file.write_at(&plan.encode(), 0)?;
             file.sync_data()?;
+            // The files that it names are there whenever it is.
+            self.fs.sync_dir(&self.dir)?;
             self.fs.rename(&new, &ready)
         };
         write().map_err(|error| disk("writing", &ready, &error))?;

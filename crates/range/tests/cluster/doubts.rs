@@ -38,7 +38,7 @@ fn is_certain(cluster: &mut Cluster, (range, node): (u64, u64), name: &str, when
 
 /// The first node gives all away; who serves that range then.
 fn drain(cluster: &mut Cluster, range: u64) -> u64 {
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     cluster.pass(20, &[1, 2, 3]);
     let serves = |id: &u64| cluster.process(*id).serves(RangeId(range));
     [2, 3].into_iter().find(serves).expect("another one serves it")
