@@ -111,6 +111,8 @@ pub(crate) struct Placement {
     counts: BTreeMap<NodeId, u64>,
     /// How many ranges it leads, the same way.
     led: BTreeMap<NodeId, u64>,
+    /// A step could not be taken: a lease was over, and has been renewed since then.
+    again: bool,
 }
 
 impl Placement {
@@ -309,8 +311,9 @@ impl Replicas {
         if now.is_multiple_of(ASK_TICKS) {
             self.ask_whether_removed(&others);
         }
+        let again = std::mem::take(&mut self.placement.again);
         if !now.is_multiple_of(SAY_TICKS) {
-            return Ok(());
+            return if again { self.place(wanted, false) } else { Ok(()) };
         }
         let replicas = self.replicas.len() as u64;
         self.placement.counts.insert(own, replicas);
@@ -354,6 +357,8 @@ impl Replicas {
                         on_the_way += count;
                         // What others have said of their replicas does not count with this one.
                         balances &= count == 0;
+                    } else {
+                        self.placement.again = true;
                     }
                 }
             }

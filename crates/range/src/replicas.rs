@@ -559,7 +559,7 @@ impl Replicas {
                 let threshold = replica.machine.state.gc;
                 self.thresholds.newest.fetch_max(threshold.0, Ordering::AcqRel);
                 if replica.is_removed {
-                    removed.push((range, replica.machine.state.descriptor.next_replica));
+                    removed.push(range);
                 }
                 let (answers, born) = (replica.answers.take(), take(&mut replica.born));
                 for state in born {
@@ -573,8 +573,8 @@ impl Replicas {
             let place = self.log.write(&batch)?;
             let unsynced = |(range, number, send)| Unsynced { place, range, number, send };
             self.appends.unsynced.extend(appended.into_iter().map(unsynced));
-            for (range, next) in removed {
-                self.retire(range, next)?;
+            for range in removed {
+                self.retire(range)?;
             }
             self.tell_synced();
         }

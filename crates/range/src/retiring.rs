@@ -97,10 +97,12 @@ impl Replicas {
         self.retired.get(&range).is_some_and(|next| replica < *next)
     }
 
-    /// This node's replica of a range goes: all replicas below `next` that are not its members any
-    /// more were removed. Blocks on the device.
-    pub(crate) fn retire(&mut self, range: RangeId, next: ReplicaId) -> Result<()> {
+    /// This node's replica of a range goes: it was removed, and so were those that it had before.
+    /// Blocks on the device.
+    pub(crate) fn retire(&mut self, range: RangeId) -> Result<()> {
         let Some(replica) = self.replicas.get(&range) else { return Ok(()) };
+        // No more than that: the node may have got the next one already.
+        let next = ReplicaId(replica.group.id().0 + 1);
         let keys = replica.machine.state.descriptor.span.clone();
         // What the store had before must not come back behind what is cut out now.
         self.store_position().wait_durable()?;
@@ -118,14 +120,10 @@ impl Replicas {
     }
 
     /// Another node has said that a replica of this one was removed.
-    pub(crate) fn hear_of_removal(
-        &mut self,
-        range: RangeId,
-        (replica, next): (ReplicaId, ReplicaId),
-    ) -> Result<()> {
+    pub(crate) fn hear_of_removal(&mut self, range: RangeId, replica: ReplicaId) -> Result<()> {
         let own = self.replicas.get(&range).map(|own| own.group.id());
-        match own == Some(replica) && replica < next {
-            true => self.retire(range, next),
+        match own == Some(replica) {
+            true => self.retire(range),
             false => Ok(()),
         }
     }
@@ -139,10 +137,9 @@ impl Replicas {
         replica: ReplicaId,
     ) -> bool {
         let Some(own) = self.replicas.get(&range) else { return false };
-        let descriptor = &own.machine.state.descriptor;
-        let (removed, next) = (descriptor.has_removed(replica), descriptor.next_replica);
+        let removed = own.machine.state.descriptor.has_removed(replica);
         if removed {
-            self.say(range, from, &Said::Removed { replica, next });
+            self.say(range, from, &Said::Removed { replica });
         }
         removed
     }

@@ -57,6 +57,8 @@ impl Place {
                     max_clock_offset: cluster.max_clock_offset,
                     max_range_bytes: cluster.max_range_bytes,
                     max_log_bytes: cluster.max_log_bytes,
+                    dead_after: cluster.dead_after,
+                    roster_key: braid_keys::system::cluster_nodes().into(),
                     gc_window: Some(config.gc_window),
                     engine: options.engine,
                     memory: options.memory,

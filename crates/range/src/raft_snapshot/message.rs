@@ -87,11 +87,9 @@ pub(crate) enum Said {
         replicas: u64,
         led: u64,
     },
-    /// This replica of the node that is told does not belong to the range any more: all below `next`
-    /// that are not listed were removed.
+    /// This replica of the node that is told does not belong to the range any more.
     Removed {
         replica: ReplicaId,
-        next: ReplicaId,
     },
     /// Whether this replica of the sender still belongs to the range: it hears of no leader.
     Asks {
@@ -110,10 +108,9 @@ impl Said {
                 put_number(&mut out, *replicas);
                 put_number(&mut out, *led);
             }
-            Said::Removed { replica, next } => {
+            Said::Removed { replica } => {
                 out.push(REMOVED);
                 put_number(&mut out, replica.0);
-                put_number(&mut out, next.0);
             }
             Said::Asks { replica } => {
                 out.push(ASKS);
@@ -160,10 +157,7 @@ impl Said {
                 Said::Piece(Piece { number, place, is_last, items })
             }
             HERE => Said::Here { replicas: reader.number()?, led: reader.number()? },
-            REMOVED => {
-                let (replica, next) = (ReplicaId(reader.number()?), ReplicaId(reader.number()?));
-                Said::Removed { replica, next }
-            }
+            REMOVED => Said::Removed { replica: ReplicaId(reader.number()?) },
             ASKS => Said::Asks { replica: ReplicaId(reader.number()?) },
             GOT => Said::Got { number: reader.number()?, upto: reader.number()? },
             STOPPED => {
@@ -241,7 +235,7 @@ mod tests {
             Said::Lacks,
             Said::Drains,
             Said::Here { replicas: 300, led: 4 },
-            Said::Removed { replica: ReplicaId(3), next: ReplicaId(300) },
+            Said::Removed { replica: ReplicaId(300) },
             Said::Asks { replica: ReplicaId(3) },
             Said::Begin(Box::new(begin)),
             Said::Piece(Piece { number: 1, place: 0, is_last: true, items }),

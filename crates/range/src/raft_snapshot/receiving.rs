@@ -159,7 +159,7 @@ impl Replicas {
         let next = begin.state.descriptor.replica_on(self.options.node);
         let own = self.replicas.get(&range).map(|own| own.group.id());
         match (own, next) {
-            (Some(own), Some(next)) if own < next => self.retire(range, next),
+            (Some(own), Some(next)) if own < next => self.retire(range),
             _ => Ok(()),
         }
     }

@@ -203,7 +203,7 @@ impl Replicas {
                 self.placement.hear_counts(from, replicas, led);
                 Ok(())
             }
-            Said::Removed { replica, next } => self.hear_of_removal(range, (replica, next)),
+            Said::Removed { replica } => self.hear_of_removal(range, replica),
             Said::Asks { replica } => {
                 self.tell_removed(range, from, replica);
                 Ok(())

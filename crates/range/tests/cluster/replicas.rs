@@ -177,6 +177,29 @@ fn what_a_removed_replica_says_is_not_heard() {
     assert_eq!(term(&cluster.describe(1)), term(&before), "there was no election");
 }
 
+/// A replica was removed and does not know it, and its node is about to get the next one: only the
+/// first one goes.
+#[test]
+fn who_gets_a_replica_again_keeps_that_one() {
+    let mut cluster = Cluster::new();
+    cluster.write(1, 1, "a");
+    cluster.join();
+    cluster.say_members(&FOUR);
+    cluster.pass(12, &[1, 2, 3, 4]);
+    cluster.crash(3, CrashPolicy::KeepAll);
+    cluster.say_members(&with(Gone));
+    cluster.until_voters(1, 1, &[1, 2, 4]);
+    // Another one leaves, and the third gets a replica again while its old one is still there.
+    cluster.restart(3);
+    cluster.cut_off = vec![3];
+    cluster.pass(12, &[1, 2, 3, 4]);
+    cluster.say_members(&[(1, Member), (2, Leaving), (3, Member), (4, Member)]);
+    cluster.cut_off.clear();
+    cluster.until_voters(1, 1, &[1, 3, 4]);
+    cluster.pass(60, &[1, 2, 3, 4]);
+    assert_eq!(cluster.rows_in_store(3), 1);
+}
+
 /// The power fails in front of each change of the disk while a replica goes: it is there, or gone,
 /// and stays gone.
 #[test]
