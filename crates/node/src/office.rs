@@ -115,7 +115,7 @@ impl Office {
         let roster =
             self.change(|_| Ok(None)).map_or_else(|_| self.identity.roster(), |(_, roster)| roster);
         let (connected, own) = ((self.connected)(), self.identity.node());
-        let mut out = format!("{} replicas of each range\n", roster.replicas);
+        let mut out = format!("replicas of each range: {}\n", roster.replicas);
         for (node, entry) in &roster.nodes {
             let state = match entry.standing {
                 Standing::Gone => "gone",

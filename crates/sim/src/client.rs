@@ -358,8 +358,7 @@ impl Client {
                 Some(self.send())
             }
             Answer::NoReplica if self.plan.spares.is_some() => {
-                self.node = 1 + self.random.below(self.plan.all_nodes());
-                Some(self.send())
+                Some(Wish::Rest { number: self.number, micros: 20_000 })
             }
             // The client's patience ends this.
             _ => None,

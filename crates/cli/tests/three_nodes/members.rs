@@ -74,7 +74,7 @@ fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
         let line = status.lines().find(|known| known.starts_with(line)).expect("it is listed");
         assert!(line.ends_with(" gone"), "{status}");
     }
-    assert!(status.starts_with("3 replicas of each range"), "{status}");
+    assert!(status.starts_with("replicas of each range: 3"), "{status}");
     let shown = replicas(&mut cluster.client(4));
     assert!(shown.contains("2,4,5") || shown.contains("{2,4,5}"), "{shown}");
     let acknowledged = seen.acknowledged.lock().clone();
