@@ -392,6 +392,7 @@ mod tests {
                 who.welcomed(at.node(), (cluster, node, store))
             }
             Reply::Refusal { why } => Err(WireError::Refused(why)),
+            other => panic!("{other:?}"),
         }
     }
 

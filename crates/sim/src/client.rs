@@ -357,10 +357,7 @@ impl Client {
                 self.node = node.0;
                 Some(self.send())
             }
-            Answer::NoReplica if self.plan.spares.is_some() => {
-                Some(Wish::Rest { number: self.number, micros: 20_000 })
-            }
-            // The client's patience ends this.
+            // The client's patience ends this: another node is asked then.
             _ => None,
         }
     }
