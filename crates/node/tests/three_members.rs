@@ -51,6 +51,7 @@ impl Cluster {
             address: Some(self.members[n]),
             members: self.members[..3].to_vec(),
             engine,
+            moves_replicas: true,
             ..MemberOptions::new(self.disks[n].clone(), "/node", Arc::new(WallClock))
         }
     }
