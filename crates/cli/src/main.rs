@@ -36,7 +36,7 @@ enum Command {
     Import(import::ImportArguments),
     /// Generate data and measure: tpcc, interleave, bank.
     Workload(workload::WorkloadArguments),
-    /// See the nodes of a cluster, let one leave, or have one give its leases away.
+    /// See the nodes of a cluster, or have one give its leases away.
     Node(node::NodeArguments),
     /// Look into the files of a store.
     Debug(debug::DebugArguments),

@@ -29,13 +29,13 @@ pub(crate) struct NodeArguments {
 enum Wish {
     /// All nodes: number, address, state, how many replicas each has.
     Status,
-    /// A node gives away all that it has, to the others; then it is not let in any more, for ever.
-    /// Also for a node that is lost. Waits until that is so; ended earlier, it goes on.
+    /// Not there yet, refused. A node gives away all that it has, to the others; then it is not let
+    /// in any more, for ever.
     Decommission {
         /// Its number.
         node: u64,
     },
-    /// A node that is being decommissioned stays after all.
+    /// Not there yet, refused. A node that is being decommissioned stays after all.
     Recommission {
         /// Its number.
         node: u64,

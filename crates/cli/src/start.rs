@@ -60,13 +60,11 @@ struct ClusterArguments {
     #[arg(long, value_name = "ADDRESS", requires = "join")]
     listen_peers: Option<SocketAddr>,
     /// Begins a cluster: the addresses of its first members, this one included, in the same order for
-    /// each: 3, 5, 7 or 9. Without this one's address: it joins a cluster that runs, of which these
-    /// are some members. Later starts need not say it.
+    /// each: 3, 5, 7 or 9. Later starts need not say it.
     #[arg(long, value_name = "ADDRESS,..", value_delimiter = ',', requires = "listen_peers")]
     join: Vec<SocketAddr>,
-    /// A member that was not heard of for so many seconds is dead: others get its replicas, if
-    /// there are more members than replicas of a range.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    /// A member that was not heard of for so many seconds is dead. Counts when members can change.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, hide = true)]
     dead_after_seconds: u64,
     /// No two members' clocks may differ by more.
     #[arg(long, value_name = "MILLIS", default_value_t = 250)]
