@@ -59,7 +59,8 @@ struct ClusterArguments {
     /// there is no TLS yet. Later starts need not say it.
     #[arg(long, value_name = "ADDRESS", requires = "join")]
     listen_peers: Option<SocketAddr>,
-    /// Begins a cluster: the addresses of its first members, this one included, in the same order for
+    /// Begins a cluster: the addresses of its first members, this one included, in the same order
+    /// for
     /// each: 3, 5, 7 or 9. Later starts need not say it.
     #[arg(long, value_name = "ADDRESS,..", value_delimiter = ',', requires = "listen_peers")]
     join: Vec<SocketAddr>,

@@ -216,7 +216,8 @@ impl Txns {
         }
     }
 
-    /// A node's clock has shown this when it answered; a range, if it has read there, and of what it
+    /// A node's clock has shown this when it answered; a range, if it has read there, and of what
+    /// it
     /// was certain then.
     pub(crate) fn observe(
         &mut self,

@@ -1,14 +1,16 @@
 //! Who a node is: its number, its cluster, its files, and who the others are.
 //!
 //! ```text
-//!   DIR/member     cluster, number and store of this node, what it was told at its first start, the
+//!   DIR/member     cluster, number and store of this node, what it was told at its first start,
+//! the
 //!                  newest roster that it has seen, stores of the nodes that it has met
 //! ```
 //!
 //! A replica must not forget what it has promised. So each store has a number of its own, drawn at
 //! random when it is made; whoever has met a node remembers the number, durably, and refuses the
 //! node if it comes back with another one: its disk was emptied or exchanged. A founder learns the
-//! cluster's number from somebody who has it, and is remembered then. The first one draws it. A node
+//! cluster's number from somebody who has it, and is remembered then. The first one draws it. A
+//! node
 //! that joins later gets its own number, too, by the number of its store: so it gets the same one
 //! however often it asks.
 
@@ -73,7 +75,8 @@ impl Identity {
         Ok(Some(Identity { fs, dir: dir.to_path_buf(), state: Mutex::new(state) }))
     }
 
-    /// A new node that listens there: one of these founders, or one that joins them. Durable when it
+    /// A new node that listens there: one of these founders, or one that joins them. Durable when
+    /// it
     /// returns.
     ///
     /// # Errors

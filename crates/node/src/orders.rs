@@ -11,7 +11,8 @@ use crate::peers::connect;
 /// A node may have to ask others that do not answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Has a node carry an order out; whether all of it is done, and what it says. What is not done goes
+/// Has a node carry an order out; whether all of it is done, and what it says. What is not done
+/// goes
 /// on by itself. Blocks.
 ///
 /// # Errors

@@ -244,7 +244,8 @@ fn refused(at: SocketAddr, what: Order) -> String {
     }
 }
 
-/// One of three loses its disk. A new node joins and takes its place; then the first one leaves, and
+/// One of three loses its disk. A new node joins and takes its place; then the first one leaves,
+/// and
 /// comes back as another node. The sum stays.
 #[test]
 fn a_lost_member_is_replaced_and_another_one_leaves() {

@@ -7,7 +7,8 @@
 
 //!
 //! Besides, a read says up to when something may have been written there that is older than the
-//! reader. A clock that was seen before says that more narrowly than the clock of the answer. It has
+//! reader. A clock that was seen before says that more narrowly than the clock of the answer. It
+//! has
 //! to be told: whoever has the lease later does not know what had been seen of this clock.
 
 use std::sync::Arc;

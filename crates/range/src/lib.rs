@@ -37,7 +37,8 @@
 //! A replica that stays away is not waited for: the log of a range is cut when it is too long, and
 //! who needs what is gone is given the state of the range (`raft_snapshot`).
 //!
-//! Who has a replica changes by one replica at a time (`replica_changes`): what dead nodes had, others
+//! Who has a replica changes by one replica at a time (`replica_changes`): what dead nodes had,
+//! others
 //! get, and what leaves or joins is made up for (`placement`).
 //!
 //! What is not there yet: a place to look ranges up.

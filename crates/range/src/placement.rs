@@ -10,7 +10,8 @@
 //!
 //! For each range, the first that applies:
 //!
-//! 1. A replica that does not vote yet is given the range's state; when it has nearly all of the log
+//! 1. A replica that does not vote yet is given the range's state; when it has nearly all of the
+//!    log
 //!    it gets its vote. If its node is not there any more it goes.
 //! 2. One voter too many: one goes, of a dead or leaving node first, then of one that is away, then
 //!    of the node with the most replicas.

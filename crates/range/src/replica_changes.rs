@@ -7,8 +7,10 @@
 //!   {1 2 4}
 //! ```
 //!
-//! A change is an entry of the log that carries a command, like everything else: it counts under the
-//! lease under which it was proposed, once, and the descriptor changes in the same batch as its place
+//! A change is an entry of the log that carries a command, like everything else: it counts under
+//! the
+//! lease under which it was proposed, once, and the descriptor changes in the same batch as its
+//! place
 //! in the log. The group follows: who votes is always what the descriptor says.
 //!
 //! Why there never are two majorities:
@@ -17,10 +19,12 @@
 //!    theirs have a replica in common. The next change is proposed when the one before it is
 //!    applied; who has it in its log knows that the one before it is committed, and does not stand
 //!    for election before it has applied that.
-//! 2. Who has the lease cannot be removed, nor can a replica that does not vote get the lease. So the
+//! 2. Who has the lease cannot be removed, nor can a replica that does not vote get the lease. So
+//!    the
 //!    old lease's holder knows of the change before the next one can be granted.
 //! 3. Numbers of replicas are never used twice. A replica that was removed forgets nothing: it goes
-//!    ([`crate::retiring`]), and its number stays behind, so that no state of earlier times brings it
+//!    ([`crate::retiring`]), and its number stays behind, so that no state of earlier times brings
+//! it
 //!    back without what it had promised. What it says is not heard by anybody who knows that it was
 //!    removed; it is told so instead.
 //! 4. A node that comes back with an emptied disk is not let in under its number (`braid-node`).

@@ -81,7 +81,8 @@ pub struct NodeOptions {
     /// A transaction over several ranges that is not at its end for so long is taken for abandoned,
     /// in microseconds. Default 3 s.
     pub abandoned_micros: u64,
-    /// A node that was not heard of for so many ticks is dead: others get its replicas, if there are
+    /// A node that was not heard of for so many ticks is dead: others get its replicas, if there
+    /// are
     /// any. Default 5 minutes.
     pub dead_after_ticks: u64,
 }

@@ -7,10 +7,12 @@
 //! ```
 //!
 //! A node that finds a kept number above that of a replica when it opens its store does what is
-//! missing. The number stays for ever: a state that would bring the replica back, without what it had
+//! missing. The number stays for ever: a state that would bring the replica back, without what it
+//! had
 //! promised, is refused.
 //!
-//! Who was removed may not know it: it has no part in the entry that says so. So whoever knows tells
+//! Who was removed may not know it: it has no part in the entry that says so. So whoever knows
+//! tells
 //! it, as an answer to what it says; and who hears nothing from a leader for long asks all members.
 
 use std::collections::BTreeMap;
@@ -128,7 +130,8 @@ impl Replicas {
         }
     }
 
-    /// A replica of another node says something, or asks whether it still is one. If it was removed,
+    /// A replica of another node says something, or asks whether it still is one. If it was
+    /// removed,
     /// it is told so; whether it was.
     pub(crate) fn tell_removed(
         &mut self,

@@ -14,7 +14,8 @@
 //! doubt.
 //!
 //! What a range's holders write under their own clocks is in the order of its log, whoever has the
-//! lease. So what a reader has once been certain of in a range bounds its doubts there for good: that
+//! lease. So what a reader has once been certain of in a range bounds its doubts there for good:
+//! that
 //! is said with each answer, and said again to whoever has the lease then.
 //! Only what other clocks have stamped, of transactions over several ranges, stays in doubt up to
 //! the limit.

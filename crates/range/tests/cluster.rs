@@ -1,4 +1,5 @@
-//! Three replicas of one range, driven by hand: what is refused, what waits, what is answered again.
+//! Three replicas of one range, driven by hand: what is refused, what waits, what is answered
+//! again.
 
 #[path = "cluster/collecting.rs"]
 mod collecting;

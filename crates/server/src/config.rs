@@ -70,7 +70,8 @@ impl ServerConfig {
 pub struct ClusterConfig {
     /// Where it listens for the other members. Loopback only. Default: as at its first start.
     pub listen: Option<SocketAddr>,
-    /// The first members in an order that is the same for all of them; or, for one that joins later,
+    /// The first members in an order that is the same for all of them; or, for one that joins
+    /// later,
     /// some members. Default: as at its first start.
     pub members: Vec<SocketAddr>,
     /// No two members' clocks differ by more. Default 250 ms.

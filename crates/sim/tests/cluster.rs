@@ -83,7 +83,8 @@ fn replicas_move_and_nothing_is_lost_whatever_breaks() {
     }
 }
 
-/// A range is split in front of a family of which only a later row is there so far: the border is in
+/// A range is split in front of a family of which only a later row is there so far: the border is
+/// in
 /// front of all that it may have. Clients that look at a number whole cannot do so over a border.
 #[test]
 fn a_family_whose_first_rows_come_late_stays_whole() {

@@ -153,7 +153,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// A replica that was removed goes, if there is one here: a range has one replica on a node, and
+    /// A replica that was removed goes, if there is one here: a range has one replica on a node,
+    /// and
     /// the state is for another one.
     fn make_way(&mut self, range: RangeId, begin: &Begin) -> Result<()> {
         let next = begin.state.descriptor.replica_on(self.options.node);

@@ -169,7 +169,8 @@ fn who_was_away_while_the_log_was_cut_is_given_all_versions_and_goes_on() {
     );
 }
 
-/// The receiver loses power in front of each change of its disk while it gets a state. It comes back
+/// The receiver loses power in front of each change of its disk while it gets a state. It comes
+/// back
 /// with the old state or the new one, whole, and gets there in the end.
 #[test]
 fn a_crash_while_a_state_arrives_leaves_the_old_one_or_the_new_one() {
