@@ -7,6 +7,7 @@ mod debug;
 mod demo;
 mod import;
 mod logs;
+mod node;
 mod shell;
 mod start;
 mod workload;
@@ -35,6 +36,8 @@ enum Command {
     Import(import::ImportArguments),
     /// Generate data and measure: tpcc, interleave, bank.
     Workload(workload::WorkloadArguments),
+    /// See the nodes of a cluster, or have one give its leases away.
+    Node(node::NodeArguments),
     /// Look into the files of a store.
     Debug(debug::DebugArguments),
 }
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Demo(a) => demo::run(a),
         Command::Import(a) => import::run(a),
         Command::Workload(a) => workload::run(a),
+        Command::Node(a) => node::run(a),
         Command::Debug(a) => debug::run(a),
     };
     match done {

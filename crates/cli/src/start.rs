@@ -59,10 +59,14 @@ struct ClusterArguments {
     /// there is no TLS yet. Later starts need not say it.
     #[arg(long, value_name = "ADDRESS", requires = "join")]
     listen_peers: Option<SocketAddr>,
-    /// The addresses of all members, this one included, in the same order for each: 3, 5, 7 or 9.
-    /// Later starts need not say it.
+    /// Begins a cluster: the addresses of its first members, this one included, in the same order
+    /// for
+    /// each: 3, 5, 7 or 9. Later starts need not say it.
     #[arg(long, value_name = "ADDRESS,..", value_delimiter = ',', requires = "listen_peers")]
     join: Vec<SocketAddr>,
+    /// A member that was not heard of for so many seconds is dead. Counts when members can change.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, hide = true)]
+    dead_after_seconds: u64,
     /// No two members' clocks may differ by more.
     #[arg(long, value_name = "MILLIS", default_value_t = 250)]
     max_clock_offset_millis: u64,
@@ -95,6 +99,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
         max_clock_offset: Duration::from_millis(arguments.cluster.max_clock_offset_millis),
         max_range_bytes: arguments.cluster.max_range_mib << 20,
         max_log_bytes: arguments.cluster.max_raft_log_mib << 20,
+        dead_after: Duration::from_secs(arguments.cluster.dead_after_seconds),
     };
     config.trim = Some(crate::allocator::return_free_memory);
     config.resident = Some(braid_env::memory::resident);

@@ -9,6 +9,8 @@
 
 #[path = "three_nodes/changes.rs"]
 mod changes;
+#[path = "three_nodes/members.rs"]
+mod members;
 mod support;
 
 use std::collections::BTreeSet;
@@ -27,6 +29,8 @@ use support::Node;
 
 const ACCOUNTS: u64 = 12;
 const EACH: u64 = 100;
+/// Founders, and those that join later.
+const NODES: usize = 5;
 /// Whatever takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -62,7 +66,7 @@ fn free_port(random: &mut Random) -> TcpListener {
     (0..1_000).find_map(|_| any()).expect("a port is free")
 }
 
-/// Three members, some of them running.
+/// Three founders, and two that may join; some of them running.
 struct Cluster {
     folder: tempfile::TempDir,
     members: Vec<String>,
@@ -75,13 +79,13 @@ impl Cluster {
     /// Starts all three in empty directories.
     fn start(arguments: &'static [&'static str]) -> Cluster {
         let mut random = Random::seeded(WallClock.now_micros() ^ u64::from(std::process::id()));
-        let listeners: Vec<TcpListener> = (0..6).map(|_| free_port(&mut random)).collect();
+        let listeners: Vec<TcpListener> = (0..2 * NODES).map(|_| free_port(&mut random)).collect();
         let address = |l: &TcpListener| l.local_addr().expect("it listens").to_string();
         let mut members: Vec<String> = listeners.iter().map(address).collect();
-        let http = members.split_off(3);
+        let http = members.split_off(NODES);
         drop(listeners);
         let folder = tempfile::tempdir().expect("a folder");
-        let nodes = (0..3).map(|_| Mutex::new(None)).collect();
+        let nodes = (0..NODES).map(|_| Mutex::new(None)).collect();
         let cluster = Cluster { folder, members, http, nodes, arguments };
         // None of them serves clients before there is a majority.
         let run = |n: usize| cluster.run(n);
@@ -96,7 +100,8 @@ impl Cluster {
     /// Starts a node, for the first time or again.
     fn run(&self, n: usize) {
         let data = self.data(n);
-        let join = self.members.join(",");
+        let told = if n < 3 { &self.members[..3] } else { &self.members[..2] };
+        let join = told.join(",");
         let mut arguments = [self.arguments, &["--http", &self.http[n]]].concat();
         if !Path::new(&data).exists() {
             arguments.extend(["--listen-peers", &self.members[n], "--join", &join]);
@@ -127,8 +132,8 @@ impl Cluster {
         let wall = WallClock;
         let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
         while wall.monotonic_nanos() < until {
-            for n in (preferred..).take(3) {
-                let url = self.nodes[n % 3].lock().as_ref().map(|node| node.url.clone());
+            for n in (preferred..).take(NODES) {
+                let url = self.nodes[n % NODES].lock().as_ref().map(|node| node.url.clone());
                 if let Some(client) = url.and_then(|url| Client::connect(&url, NoTls).ok()) {
                     return client;
                 }
@@ -259,12 +264,8 @@ fn check(client: &mut Client, acknowledged: &BTreeSet<i64>) {
     }
 }
 
-#[test]
-fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
-    let kills = std::env::var("BRAID_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
-    let _watchdog = Watchdog::after(3 * PATIENCE + kills as u32 * Duration::from_secs(30));
-    let cluster = Cluster::start(&[]);
-    let mut client = cluster.client(0);
+/// What [`transfers`] write.
+fn create_tables(client: &mut Client) {
     client
         .batch_execute(&format!(
             "CREATE TABLE account (id bigint PRIMARY KEY, balance bigint);
@@ -272,6 +273,15 @@ fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
              INSERT INTO account SELECT g, {EACH} FROM generate_series(0, {ACCOUNTS} - 1) g"
         ))
         .expect("the tables are created");
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_nodes_are_killed() {
+    let kills = std::env::var("BRAID_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let _watchdog = Watchdog::after(3 * PATIENCE + kills as u32 * Duration::from_secs(30));
+    let cluster = Cluster::start(&[]);
+    let mut client = cluster.client(0);
+    create_tables(&mut client);
     // Other nodes know it at once.
     assert_eq!(rows(&mut cluster.client(2), "SELECT count(*) FROM account")[0][0], 12);
     let seen = Seen::default();

@@ -1,6 +1,6 @@
 //! Finds leaseholders, and asks until there is an answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,12 +9,14 @@ use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_kv::{KvError, KvResult, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, NodeId, RangeDescriptor, RangeId, Request, WaitReport};
+use braid_range::{
+    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, WaitReport,
+};
 use parking_lot::Mutex;
 
 use crate::routes::{Route, Routes};
 use crate::several::Decided;
-use crate::transport::Transport;
+use crate::transport::{Reply, Transport};
 use crate::txns::{Announcement, Txns};
 use crate::watches::Watches;
 
@@ -165,7 +167,10 @@ impl Router {
         let wall = &self.options.wall;
         let mut until = wall.now_micros() + self.options.patience.as_micros() as u64;
         let mut node = route.holder.unwrap_or(route.nodes[0]);
-        let mut hops = 0;
+        let (mut hops, mut in_vain) = (0, 0);
+        // Its replicas may move meanwhile. It stays the same range: what is asked for may have
+        // happened where they were.
+        let mut route = route.clone();
         loop {
             let request = Request { range: route.range, ask: ask(node) };
             self.count_call(node);
@@ -173,24 +178,22 @@ impl Router {
             if reply.is_none() && stop.load(Ordering::Relaxed) {
                 return Err(KvError::Canceled);
             }
+            if reply.as_ref().is_none_or(|reply| reply.answer == Answer::NoReplica) {
+                self.asked_in_vain(&mut in_vain, &mut route);
+            }
             let Some(reply) = reply else {
-                node = other(route, node);
+                node = other(&route, node);
                 if until < wall.now_micros() {
-                    return Err(unavailable(route, "no node answers"));
+                    return Err(unavailable(&route, "no node answers"));
                 }
                 continue;
             };
-            self.hear(reply.clock);
-            if let Ask::Get { when, .. } | Ask::Scan { when, .. } = &request.ask {
-                let has_read = matches!(reply.answer, Answer::Got(_) | Answer::Scanned(_));
-                let range = has_read.then_some(route.range);
-                self.txns.lock().observe(when.at, (node, range), reply.clock);
-            }
+            self.take_times(&request, node, &reply);
             let (next, waits) = match reply.answer {
                 Answer::NotHolder { try_node: Some(next) } if next != node && hops < 3 => {
                     (next, false)
                 }
-                Answer::NotHolder { .. } | Answer::NoReplica => (other(route, node), true),
+                Answer::NotHolder { .. } | Answer::NoReplica => (other(&route, node), true),
                 Answer::Again => (node, true),
                 Answer::Waits { waits } => {
                     if let Ask::Lock(lock) = &request.ask {
@@ -200,12 +203,12 @@ impl Router {
                     (node, false)
                 }
                 Answer::Blocked { txn, anchor } => {
-                    self.unblock(route, txn, &anchor)?;
+                    self.unblock(&route, txn, &anchor)?;
                     (node, false)
                 }
                 Answer::WrongRange { known } => {
-                    if !self.learn(known) {
-                        self.learn_all(route, node);
+                    if !self.learn(known) && !self.learn_all(&route, node) {
+                        self.transport.pause(PAUSE);
                     }
                     return Ok(Sent::Moved);
                 }
@@ -215,28 +218,103 @@ impl Router {
                 }
             };
             if until < wall.now_micros() {
-                return Err(unavailable(route, "no node serves it at the moment"));
+                return Err(unavailable(&route, "no node serves it at the moment"));
             }
-            hops = if next == node { 0 } else { hops + 1 };
+            hops = if next == node || waits { 0 } else { hops + 1 };
             node = next;
             if waits {
-                hops = 0;
                 self.transport.pause(PAUSE);
             }
         }
     }
 
-    /// All ranges, as the node has them that this router is on: it has a replica of each, and
-    /// answers also when nobody serves.
-    pub(crate) fn ranges_of_home(&self) -> KvResult<Vec<ShownRange>> {
-        let any = || self.routes().first().map(|route| route.nodes[0]);
-        let node = self.options.home.or_else(any);
-        let silent = || KvError::Unavailable("this node's replicas do not answer".into());
+    /// Each time that all nodes of a route were asked, it is looked where the replicas are now.
+    fn asked_in_vain(&self, times: &mut usize, route: &mut Route) {
+        *times += 1;
+        if times.is_multiple_of(route.nodes.len()) {
+            self.follow(route);
+        }
+    }
+
+    /// What an answer says about the clock there, and of what a reader is certain from then on.
+    fn take_times(&self, request: &Request, node: NodeId, reply: &Reply) {
+        self.hear(reply.times.clock);
+        if let Ask::Get { when, .. } | Ask::Scan { when, .. } = &request.ask {
+            let has_read = matches!(reply.answer, Answer::Got(_) | Answer::Scanned(_));
+            let range = has_read.then_some((request.range, reply.times.certain));
+            self.txns.lock().observe(when.at, (node, range), reply.times.clock);
+        }
+    }
+
+    /// All ranges, as the node has them that this router is on, also when nobody serves. Those that
+    /// have no replica there, as another node has them.
+    pub(crate) fn shown_ranges(&self) -> KvResult<Vec<ShownRange>> {
         let request = Request::of_node(Ask::ShowRanges);
-        let ask = |node| self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
-        match node.and_then(ask).ok_or_else(silent)?.answer {
-            Answer::ShownRanges(ranges) => Ok(ranges),
-            other => Err(unexpected(other)),
+        let mut shown: Vec<ShownRange> = Vec::new();
+        let mut any = false;
+        for node in self.all_nodes(self.options.home) {
+            let spans: Vec<KeySpan> = shown.iter().map(|range| range.span.clone()).collect();
+            if any && is_whole(&spans) {
+                break;
+            }
+            let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+            match reply.map(|reply| reply.answer) {
+                Some(Answer::ShownRanges(ranges)) => {
+                    any = true;
+                    for range in ranges {
+                        if !shown.iter().any(|known| known.span.overlaps(&range.span)) {
+                            shown.push(range);
+                        }
+                    }
+                    shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));
+                }
+                Some(other) => return Err(unexpected(other)),
+                None => {}
+            }
+        }
+        let silent = || KvError::Unavailable("no node's replicas answer".into());
+        any.then_some(shown).ok_or_else(silent)
+    }
+
+    /// Of how many ranges a node has a replica, or is about to get one, as those say that know most
+    /// of it.
+    ///
+    /// # Errors
+    /// [`KvError::Unavailable`] if not all ranges were found.
+    pub fn ranges_on(&self, node: NodeId) -> KvResult<usize> {
+        let request = Request::of_node(Ask::Ranges);
+        let mut newest: BTreeMap<RangeId, RangeDescriptor> = BTreeMap::new();
+        for other in self.all_nodes(self.options.home) {
+            let reply = self.transport.ask(other, &request, ASK_PATIENCE, &self.never);
+            let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer) else { continue };
+            for range in ranges {
+                match newest.get(&range.id) {
+                    Some(known) if known.generation >= range.generation => {}
+                    _ => drop(newest.insert(range.id, range)),
+                }
+            }
+        }
+        let mut spans: Vec<KeySpan> = newest.values().map(|range| range.span.clone()).collect();
+        spans.sort_by(|a, b| a.start.cmp(&b.start));
+        if !is_whole(&spans) {
+            return Err(KvError::Unavailable("not all ranges have answered".into()));
+        }
+        Ok(newest.values().filter(|range| range.replica_on(node).is_some()).count())
+    }
+
+    /// All nodes that are known, that one first.
+    fn all_nodes(&self, first: Option<NodeId>) -> Vec<NodeId> {
+        let of_ranges = self.routes().into_iter().flat_map(|route| route.nodes);
+        let all: BTreeSet<NodeId> = of_ranges.chain(self.transport.nodes()).collect();
+        let others = all.into_iter().filter(|node| Some(*node) != first);
+        first.into_iter().chain(others).collect()
+    }
+
+    /// No replica was found where a range was thought to be: where is it now?
+    fn follow(&self, route: &mut Route) {
+        self.learn_all(route, route.nodes[0]);
+        if let Some(known) = self.routes.lock().by_id(route.range) {
+            route.nodes.clone_from(&known.nodes);
         }
     }
 
@@ -252,7 +330,16 @@ impl Router {
             self.routes.lock().set_holder(range, Some(other(&route, node)));
             return false;
         };
-        self.hear(reply.clock);
+        self.hear(reply.times.clock);
+        if reply.answer == Answer::NoReplica {
+            let mut route = route;
+            // Who has served it before may have none now, and others have.
+            if route.nodes.contains(&node) {
+                self.follow(&mut route);
+            }
+            self.routes.lock().set_holder(range, Some(other(&route, node)));
+            return false;
+        }
         if let Answer::NotHolder { try_node } = reply.answer {
             let next = try_node.filter(|next| *next != node);
             self.routes.lock().set_holder(range, Some(next.unwrap_or(other(&route, node))));
@@ -339,20 +426,32 @@ impl Router {
 
     /// Asks a node for all ranges that it knows: it has said that a range has other keys, and not
     /// which one has them. It may not know: a node that was away has no replica of ranges that
-    /// were split off meanwhile. Then the others are asked.
-    fn learn_all(&self, route: &Route, node: NodeId) {
+    /// were split off meanwhile. Then the others are asked, until one has news of the range's keys;
+    /// whether one had.
+    fn learn_all(&self, route: &Route, node: NodeId) -> bool {
         let request = Request::of_node(Ask::Ranges);
-        let others = route.nodes.iter().copied().filter(|other| *other != node);
-        for node in std::iter::once(node).chain(others) {
+        let before = self.generation_of(route);
+        let own = route.nodes.iter().copied().filter(|other| *other != node);
+        let known: Vec<NodeId> = std::iter::once(node).chain(own).collect();
+        let all = self.all_nodes(None).into_iter().filter(|other| !known.contains(other));
+        for node in known.iter().copied().chain(all) {
             self.count_call(node);
             let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
-            if let Some(Answer::Ranges(known)) = reply.map(|reply| reply.answer)
-                && self.learn(known)
+            if let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer)
+                && self.learn(ranges)
+                && self.generation_of(route) != before
             {
-                return;
+                return true;
             }
         }
-        self.transport.pause(PAUSE);
+        false
+    }
+
+    /// What is known of the keys with which a range begins.
+    fn generation_of(&self, route: &Route) -> Option<(RangeId, KeySpan, u64)> {
+        let routes = self.routes.lock();
+        let known = routes.of(&route.span.start);
+        known.map(|known| (known.range, known.span.clone(), known.generation))
     }
 
     /// Lifts the clock, unless the other one is out of bounds.
@@ -368,6 +467,13 @@ impl Router {
 fn other(route: &Route, node: NodeId) -> NodeId {
     let at = route.nodes.iter().position(|other| *other == node).map_or(0, |at| at + 1);
     route.nodes[at % route.nodes.len()]
+}
+
+/// Whether ranges in key order leave no key of those between them out, nor at either end.
+fn is_whole(spans: &[KeySpan]) -> bool {
+    let gapless = spans.windows(2).all(|two| two[0].end == two[1].start);
+    let first = spans.first().is_some_and(|span| span.start.as_ref() <= FIRST_DATA_KEY);
+    first && gapless && spans.last().is_some_and(|span| span.end == KeySpan::all().end)
 }
 
 fn unavailable(route: &Route, reason: &str) -> KvError {

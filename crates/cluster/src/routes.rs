@@ -21,7 +21,7 @@ use bytes::Bytes;
 pub(crate) struct Route {
     pub(crate) range: RangeId,
     pub(crate) span: KeySpan,
-    generation: u64,
+    pub(crate) generation: u64,
     pub(crate) nodes: Vec<NodeId>,
     /// Who served it last.
     pub(crate) holder: Option<NodeId>,
@@ -61,6 +61,11 @@ impl Routes {
         self.by_start.values()
     }
 
+    /// A range by its number.
+    pub(crate) fn by_id(&self, range: RangeId) -> Option<&Route> {
+        self.by_start.values().find(|route| route.range == range)
+    }
+
     pub(crate) fn set_holder(&mut self, range: RangeId, node: Option<NodeId>) {
         for route in self.by_start.values_mut().filter(|route| route.range == range) {
             route.holder = node;
@@ -90,7 +95,8 @@ impl Routes {
                     self.by_start.insert(span.start.clone(), Route { span, ..known.clone() });
                 }
             }
-            let nodes = range.replicas.iter().map(|(_, node)| *node).collect();
+            let nodes: Vec<NodeId> = range.replicas.iter().map(|(_, node)| *node).collect();
+            let holder = holder.filter(|holder| nodes.contains(holder));
             let (id, generation) = (range.id, range.generation);
             let route = Route { range: id, span: range.span, generation, nodes, holder };
             self.by_start.insert(route.span.start.clone(), route);
@@ -105,8 +111,10 @@ mod tests {
     use braid_consensus::ReplicaId;
 
     fn range(id: u64, start: &'static str, end: &'static str, generation: u64) -> RangeDescriptor {
-        let replicas = vec![(ReplicaId(1), NodeId(id))];
-        RangeDescriptor { id: RangeId(id), span: KeySpan::new(start, end), generation, replicas }
+        let replicas = [(1, 7), (2, id)].map(|(replica, node)| (ReplicaId(replica), NodeId(node)));
+        let replicas = replicas.to_vec();
+        let span = KeySpan::new(start, end);
+        RangeDescriptor { generation, ..RangeDescriptor::new(RangeId(id), span, replicas) }
     }
 
     fn shown(routes: &Routes) -> String {

@@ -248,7 +248,7 @@ impl Spans for Router {
     }
 
     fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
-        self.ranges_of_home().map(Some)
+        self.shown_ranges().map(Some)
     }
 
     fn describe_locks(&self) -> LockReport {

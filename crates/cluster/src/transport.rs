@@ -3,14 +3,13 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_lsm::CommitTs;
-use braid_range::{Answer, NodeId, Request};
+use braid_range::{Answer, AnswerTimes, NodeId, Request};
 
 /// What a node has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// What its clock showed then.
-    pub clock: CommitTs,
+    pub times: AnswerTimes,
     /// The answer.
     pub answer: Answer,
 }
@@ -27,6 +26,11 @@ pub trait Transport: Send + Sync {
         patience: Duration,
         stop: &AtomicBool,
     ) -> Option<Reply>;
+
+    /// Nodes that can be asked, beside those that are known from ranges.
+    fn nodes(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
 
     /// Sends a request to a node, and does not wait for the answer.
     fn tell(&self, node: NodeId, request: &Request);

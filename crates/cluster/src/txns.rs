@@ -27,7 +27,7 @@ struct Running {
 #[derive(Debug, Default)]
 struct Observed {
     of_nodes: BTreeMap<NodeId, CommitTs>,
-    /// Those of whoever served these ranges, when it answered this reader.
+    /// Of what whoever served these ranges has been certain when it answered this reader.
     of_ranges: BTreeMap<RangeId, CommitTs>,
 }
 
@@ -216,17 +216,19 @@ impl Txns {
         }
     }
 
-    /// A node's clock has shown this when it answered; a range, if it has read there.
+    /// A node's clock has shown this when it answered; a range, if it has read there, and of what
+    /// it
+    /// was certain then.
     pub(crate) fn observe(
         &mut self,
         at: CommitTs,
-        (node, range): (NodeId, Option<RangeId>),
+        (node, range): (NodeId, Option<(RangeId, CommitTs)>),
         clock: CommitTs,
     ) {
         if let Some(seen) = self.observed.get_mut(&at) {
             seen.of_nodes.entry(node).or_insert(clock);
-            if let Some(range) = range {
-                seen.of_ranges.entry(range).or_insert(clock);
+            if let Some((range, certain)) = range {
+                seen.of_ranges.entry(range).or_insert(certain);
             }
         }
     }

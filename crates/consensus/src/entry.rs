@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
-use raft::eraftpb::{self, ConfChangeType, ConfState, EntryType};
+use protobuf::Message as _;
+use raft::eraftpb::{self, ConfChangeType, ConfChangeV2, ConfState, EntryType};
 
 use crate::ids::{LogIndex, ReplicaId, Term};
 
@@ -43,6 +44,18 @@ impl fmt::Debug for Entry {
 }
 
 impl Entry {
+    /// The command that the entry carries, of whichever kind it is; `None`: it is damaged.
+    pub fn command(&self) -> Option<Bytes> {
+        match self.kind {
+            EntryKind::Command => Some(self.data.clone()),
+            EntryKind::Replicas => {
+                let mut change = ConfChangeV2::default();
+                change.merge_from_bytes(&self.data).ok()?;
+                Some(change.context)
+            }
+        }
+    }
+
     pub(crate) fn of_raft(entry: eraftpb::Entry) -> Entry {
         let kind = match entry.get_entry_type() {
             EntryType::EntryNormal => EntryKind::Command,

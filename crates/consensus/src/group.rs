@@ -222,21 +222,27 @@ impl Group {
         self.proposed(result)
     }
 
-    /// Proposes other replicas. One change at a time; several at once go over a joint set.
-    pub fn change_replicas(&mut self, changes: &[ReplicaChange]) -> Result<LogIndex> {
+    /// Proposes other replicas, with a command that the entry carries ([`Entry::command`]). One
+    /// change at a time; several at once go over a joint set.
+    pub fn change_replicas(
+        &mut self,
+        changes: &[ReplicaChange],
+        command: Vec<u8>,
+    ) -> Result<LogIndex> {
         self.check_leader()?;
         if self.node.raft.has_pending_conf() {
             return Err(Error::Busy);
         }
         let mut change = ConfChangeV2::default();
         change.set_changes(changes.iter().map(|change| change.to_raft()).collect());
+        change.context = command.into();
         let result = self.node.propose_conf_change(Vec::new(), change);
         self.settle();
         self.proposed(result)
     }
 
     /// Carries out an entry of [`EntryKind::Replicas`] when it is applied; returns the replicas as
-    /// of then.
+    /// of then. Not called for one that comes to nothing: then nothing has changed.
     pub fn apply_replicas(&mut self, entry: &Entry) -> Result<ReplicaSet> {
         let bad = |reason: String| Error::Inconsistent(format!("{}: {reason}", entry.index));
         if entry.kind != EntryKind::Replicas {
@@ -348,6 +354,14 @@ impl Group {
     /// Who leads, as far as it knows.
     pub fn leader(&self) -> Option<ReplicaId> {
         Some(ReplicaId(self.node.raft.leader_id)).filter(|leader| leader.0 != 0)
+    }
+
+    /// Whether it leads, or has heard of a leader lately. One that does not vote may believe in a
+    /// leader for ever that is gone.
+    pub fn hears_leader(&self) -> bool {
+        let raft = &self.node.raft;
+        let lately = raft.election_elapsed <= 2 * self.options.election_ticks;
+        self.is_leader() || raft.leader_id != 0 && lately
     }
 
     /// On the leader: up to here every replica is known to have the log.

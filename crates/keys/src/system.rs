@@ -12,6 +12,7 @@
 //!   01 'i'              next object id
 //!   01 'j' id           a job: a schema change that runs in steps
 //!   01 'l' id step      lock name of a table's shape at a step (never stored)
+//!   01 'm'              the nodes of the cluster
 //!   01 'n' id           who owns an object, who may use it, what is said about it
 //!   01 'p' id           spans of an unfinished bulk load
 //!   01 'r' id gen       where reclaiming entries of an index goes on
@@ -51,6 +52,11 @@ pub fn catalog_version() -> Vec<u8> {
 /// The next free object id.
 pub fn next_id() -> Vec<u8> {
     key(b'i', &[])
+}
+
+/// The nodes of the cluster.
+pub fn cluster_nodes() -> Vec<u8> {
+    key(b'm', &[])
 }
 
 /// An object's descriptor.

@@ -1,9 +1,9 @@
 //! Carries requests to nodes and answers back: [`Transport`] over threads and connections.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use braid_cluster::{Reply, Transport};
@@ -12,7 +12,8 @@ use braid_range::{NodeId, Request};
 use parking_lot::{Condvar, Mutex};
 
 use crate::driver::{Asker, Event};
-use crate::frame::Frame;
+use crate::frame::{self, Frame, Hello};
+use crate::office::Office;
 use crate::peers::{Peers, Sink};
 
 /// A waiting thread looks so often whether it should stop.
@@ -88,6 +89,8 @@ impl Questions {
 pub(crate) struct Inbox {
     pub(crate) events: SyncSender<Event>,
     pub(crate) questions: Arc<Questions>,
+    /// There when transactions can be begun.
+    pub(crate) office: Arc<OnceLock<Office>>,
 }
 
 impl Sink for Inbox {
@@ -96,8 +99,8 @@ impl Sink for Inbox {
             Frame::Raft(bytes) => Event::Raft(bytes),
             Frame::Request { number: 0, request } => Event::Ask(Asker::Nobody, request),
             Frame::Request { number, request } => Event::Ask(Asker::Node(from, number), request),
-            Frame::Answer { number, clock, answer } => {
-                self.questions.answer(from, number, Reply { clock, answer: *answer });
+            Frame::Answer { number, times, answer } => {
+                self.questions.answer(from, number, Reply { times, answer: *answer });
                 return true;
             }
             Frame::Alive => return true,
@@ -107,6 +110,11 @@ impl Sink for Inbox {
 
     fn lost(&self, node: NodeId) {
         self.questions.lose(node);
+    }
+
+    fn serve(&self, hello: &Hello) -> Result<frame::Reply, String> {
+        let office = self.office.get().ok_or("this node has just been started: try again")?;
+        office.serve(hello)
     }
 }
 
@@ -145,6 +153,10 @@ impl Transport for Carrier {
             self.pause(ABSENT_PAUSE);
         }
         reply
+    }
+
+    fn nodes(&self) -> Vec<NodeId> {
+        self.peers.nodes()
     }
 
     fn tell(&self, node: NodeId, request: &Request) {

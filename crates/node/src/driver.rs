@@ -11,7 +11,7 @@ use braid_cluster::Reply;
 use braid_consensus::Result;
 use braid_env::clock::Clock;
 use braid_env::tasks::spawn_thread;
-use braid_range::{Answered, NodeId, Replicas, Request, RequestNumber, StorePosition};
+use braid_range::{Answered, Members, NodeId, Replicas, Request, RequestNumber, StorePosition};
 use bytes::Bytes;
 
 use crate::carrier::Slot;
@@ -43,8 +43,10 @@ pub(crate) enum Event {
     Ask(Asker, Box<Request>),
     /// What the store held then is durable.
     StoreSynced(StorePosition),
-    /// The node is about to end: others are to have its leases.
-    Drain,
+    /// Others are to have the node's leases; or it is to take some again.
+    Drain(bool),
+    /// Who belongs to the cluster.
+    Members(Members),
     Stop,
 }
 
@@ -142,8 +144,12 @@ impl Driver {
                 self.replicas.request(number, *request)
             }
             Event::StoreSynced(position) => self.replicas.store_synced(&position),
-            Event::Drain => {
-                self.replicas.drain();
+            Event::Drain(drains) => {
+                self.replicas.drain(drains);
+                Ok(())
+            }
+            Event::Members(members) => {
+                self.replicas.set_members(members);
                 Ok(())
             }
             Event::Stop => Ok(()),
@@ -161,9 +167,9 @@ impl Driver {
                 // Lost if there is no connection: it is sent again.
                 self.peers.send(node, &Frame::Raft(bytes.into()));
             }
-            for Answered { number, clock, answer } in effects.answers {
+            for Answered { number, times, answer } in effects.answers {
                 if let Some(asker) = askers.all.remove(&number) {
-                    self.answer(asker, Some(Reply { clock, answer }));
+                    self.answer(asker, Some(Reply { times, answer }));
                 }
             }
             let Some(place) = effects.sync else { return Ok(()) };
@@ -175,9 +181,9 @@ impl Driver {
     fn answer(&self, asker: Asker, reply: Option<Reply>) {
         match (asker, reply) {
             (Asker::Here(slot), reply) => slot.fill(reply),
-            (Asker::Node(node, number), Some(Reply { clock, answer })) => {
+            (Asker::Node(node, number), Some(Reply { times, answer })) => {
                 let answer = Box::new(answer);
-                self.peers.send(node, &Frame::Answer { number, clock, answer });
+                self.peers.send(node, &Frame::Answer { number, times, answer });
             }
             (Asker::Node(..), None) | (Asker::Nobody, _) => {}
         }

@@ -11,8 +11,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 use braid_consensus::codec::Reader;
-use braid_lsm::CommitTs;
-use braid_range::{Answer, NodeId, Request};
+use braid_range::{Answer, AnswerTimes, NodeId, Request};
 use bytes::Bytes;
 
 use crate::codec::{Coded, decode, enums, structs};
@@ -21,10 +20,12 @@ use crate::codec::{Coded, decode, enums, structs};
 pub(crate) const MAX_PAYLOAD: usize = 96 << 20;
 /// Bytes of a payload of somebody who has not said who it is.
 pub(crate) const MAX_GREETING: usize = 4 << 10;
+/// Bytes of an answer to a greeting: all nodes that a cluster ever had may be in it.
+const MAX_REPLY: usize = 64 << 10;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 4;
+pub const FORMAT_VERSION: u64 = 5;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]
@@ -81,12 +82,42 @@ pub struct Hello {
     pub version: u64,
     /// The cluster; 0: a new node that wants to know.
     pub cluster: u128,
-    /// Who dials.
+    /// Who dials; 0: somebody without a number.
     pub node: NodeId,
-    /// Its files.
+    /// Its files; 0: it has none.
     pub store: u128,
-    /// All members' addresses, as it was told.
+    /// Where it listens for other nodes.
+    pub address: String,
+    /// All founders' addresses, as it was told; nobody's if it is not one of them.
     pub members: Vec<String>,
+    /// What it wants.
+    pub purpose: Purpose,
+}
+
+/// What somebody who dials wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To talk to a node as another one.
+    Talk,
+    /// To get a number: it is a new node of a running cluster.
+    Join,
+    /// To have something done, for an operator.
+    Order(Order),
+}
+
+/// What an operator wants to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// To be told of all nodes.
+    Status,
+    /// A node is to give away all that it has, and is not let in any more when it has nothing.
+    Decommission(NodeId),
+    /// A node is to stay after all.
+    Recommission(NodeId),
+    /// The node that is asked is to give its leases away, and to run on.
+    Drain,
+    /// It is to take leases again.
+    Undrain,
 }
 
 /// The answer to [`Hello`].
@@ -106,6 +137,22 @@ pub enum Reply {
         /// Why.
         why: String,
     },
+    /// To one who wants to join: this is its number.
+    Admitted {
+        /// The cluster.
+        cluster: u128,
+        /// Its number.
+        node: NodeId,
+        /// All nodes, as text.
+        roster: String,
+    },
+    /// To an order.
+    Done {
+        /// Whether all of it is done; if not, it goes on, and can be asked for again.
+        finished: bool,
+        /// For a person.
+        text: String,
+    },
 }
 
 /// What comes after that.
@@ -120,7 +167,7 @@ pub(crate) enum Frame {
     },
     Answer {
         number: u64,
-        clock: CommitTs,
+        times: AnswerTimes,
         answer: Box<Answer>,
     },
     /// It is there.
@@ -128,17 +175,25 @@ pub(crate) enum Frame {
 }
 
 enums! {
-    Reply { 1 Welcome { cluster, node, store }, 2 Refusal { why }, }
+    Reply {
+        1 Welcome { cluster, node, store },
+        2 Refusal { why },
+        3 Admitted { cluster, node, roster },
+        4 Done { finished, text },
+    }
+    Purpose { 1 Talk, 2 Join, 3 Order(order), }
+    Order { 1 Status, 2 Decommission(node), 3 Recommission(node), 4 Drain, 5 Undrain, }
     Frame {
         1 Raft(bytes),
         2 Request { number, request },
-        3 Answer { number, clock, answer },
+        3 Answer { number, times, answer },
         4 Alive,
     }
 }
 
 structs! {
-    Hello { magic, version, cluster, node, store, members }
+    Hello { magic, version, cluster, node, store, address, members, purpose }
+    AnswerTimes { clock, certain }
 }
 
 impl Frame {
@@ -209,10 +264,21 @@ pub fn greet(
     stream: &mut (impl Read + Write),
     hello: &Hello,
 ) -> Result<(u128, NodeId, u128), WireError> {
+    match ask(stream, hello)? {
+        Reply::Welcome { cluster, node, store } => Ok((cluster, node, store)),
+        _ => Err(WireError::Malformed),
+    }
+}
+
+/// Says what somebody wants who is no node, or not yet, and takes the answer.
+///
+/// # Errors
+/// As [`read_payload`]; [`WireError::Refused`] and [`WireError::Malformed`].
+pub(crate) fn ask(stream: &mut (impl Read + Write), hello: &Hello) -> Result<Reply, WireError> {
     stream.write_all(&framed(hello))?;
-    match decode(&read_payload(stream, MAX_GREETING)?) {
-        Some(Reply::Welcome { cluster, node, store }) => Ok((cluster, node, store)),
+    match decode(&read_payload(stream, MAX_REPLY)?) {
         Some(Reply::Refusal { why }) => Err(WireError::Refused(why)),
+        Some(reply) => Ok(reply),
         None => Err(WireError::Malformed),
     }
 }
@@ -252,7 +318,9 @@ mod tests {
             cluster: 7 << 80,
             node: NodeId(2),
             store: 9,
+            address: "127.0.0.1:2".into(),
             members: vec!["127.0.0.1:1".into()],
+            purpose: Purpose::Order(Order::Decommission(NodeId(3))),
         };
         let good = framed(&hello);
         assert_eq!(read_hello(&mut &good[..]).expect("it is one"), hello);

@@ -1,14 +1,18 @@
 //! Who a node is: its number, its cluster, its files, and who the others are.
 //!
 //! ```text
-//!   DIR/member     cluster, number and store of this node, addresses of all members, stores of
-//!                  those that it has met
+//!   DIR/member     cluster, number and store of this node, what it was told at its first start,
+//! the
+//!                  newest roster that it has seen, stores of the nodes that it has met
 //! ```
 //!
 //! A replica must not forget what it has promised. So each store has a number of its own, drawn at
 //! random when it is made; whoever has met a node remembers the number, durably, and refuses the
-//! node if it comes back with another one: its disk was emptied or exchanged. A new node learns the
-//! cluster's number from somebody who has it, and is remembered then. The first member draws it.
+//! node if it comes back with another one: its disk was emptied or exchanged. A founder learns the
+//! cluster's number from somebody who has it, and is remembered then. The first one draws it. A
+//! node
+//! that joins later gets its own number, too, by the number of its store: so it gets the same one
+//! however often it asks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,25 +23,30 @@ use std::sync::Arc;
 
 use braid_env::fs::{FileSystem, read_all};
 use braid_env::random::Random;
-use braid_range::NodeId;
+use braid_range::{NodeId, Standing};
 use parking_lot::Mutex;
 
-use crate::frame::{FORMAT_VERSION, Hello, MAGIC, Reply, WireError};
+use crate::frame::{FORMAT_VERSION, Hello, MAGIC, Purpose, Reply, WireError};
+use crate::roster::{Roster, RosterEntry, gone};
 
-/// At most so many members; a number has to fit into eight bits.
-pub(crate) const MAX_MEMBERS: usize = 9;
 const FILE: &str = "member";
-const FIRST_LINE: &str = "braid member 1";
+const FIRST_LINE: &str = "braid member 2";
+/// What nodes had whose cluster could not change: its members were the founders, in their order.
+const FORMER_LINE: &str = "braid member 1";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
     /// 0: not known yet.
     cluster: u128,
+    /// 0: not known yet.
     node: NodeId,
     store: u128,
     /// The store was opened: it must be there from now on.
     opened: bool,
-    members: Vec<SocketAddr>,
+    address: SocketAddr,
+    /// Whom it was told of at its first start: the founders, if it is one of them.
+    told: Vec<SocketAddr>,
+    roster: Roster,
     stores: BTreeMap<NodeId, u128>,
 }
 
@@ -66,22 +75,26 @@ impl Identity {
         Ok(Some(Identity { fs, dir: dir.to_path_buf(), state: Mutex::new(state) }))
     }
 
-    /// A new member: the one with this number, from 1 on, among these. Durable when it returns.
+    /// A new node that listens there: one of these founders, or one that joins them. Durable when
+    /// it
+    /// returns.
     ///
     /// # Errors
     /// The disk's.
     pub fn create(
         fs: Arc<dyn FileSystem>,
         dir: &Path,
-        node: NodeId,
-        members: Vec<SocketAddr>,
+        address: SocketAddr,
+        told: Vec<SocketAddr>,
     ) -> io::Result<Identity> {
         let mut random = Random::from_entropy();
         let mut drawn = || u128::from(random.next_u64()) << 64 | u128::from(random.next_u64() | 1);
         let (store, founded) = (drawn(), drawn());
+        let place = told.iter().position(|founder| *founder == address);
+        let node = NodeId(place.map_or(0, |place| place as u64 + 1));
         let cluster = if node == NodeId(1) { founded } else { 0 };
-        let stores = BTreeMap::new();
-        let state = State { cluster, node, store, opened: false, members, stores };
+        let (opened, roster, stores) = (false, Roster::of_founders(&told), BTreeMap::new());
+        let state = State { cluster, node, store, opened, address, told, roster, stores };
         fs.create_dir_all(dir)?;
         let own = Identity { fs, dir: dir.to_path_buf(), state: Mutex::new(state.clone()) };
         own.write(&state)?;
@@ -108,9 +121,57 @@ impl Identity {
         Ok(())
     }
 
-    /// This node.
+    /// This node; 0: it has no number yet.
     pub fn node(&self) -> NodeId {
         self.state.lock().node
+    }
+
+    /// Where it listens for the others.
+    pub fn address(&self) -> SocketAddr {
+        self.state.lock().address
+    }
+
+    /// Whom it was told of at its first start.
+    pub fn told(&self) -> Vec<SocketAddr> {
+        self.state.lock().told.clone()
+    }
+
+    /// The founders, if it is one of them; else nobody.
+    pub(crate) fn founders(&self) -> Vec<SocketAddr> {
+        let state = self.state.lock();
+        match state.told.contains(&state.address) {
+            true => state.told.clone(),
+            false => Vec::new(),
+        }
+    }
+
+    /// All nodes, as far as this one has seen.
+    pub(crate) fn roster(&self) -> Roster {
+        self.state.lock().roster.clone()
+    }
+
+    /// Takes a newer roster up. Durable when it returns.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn take_roster(&self, roster: Roster) -> io::Result<()> {
+        self.change(|state| {
+            if state.roster.version < roster.version {
+                state.roster = roster;
+            }
+        })
+    }
+
+    /// The cluster has let this node in. Durable when it returns.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn admitted(
+        &self,
+        (cluster, node): (u128, NodeId),
+        roster: Roster,
+    ) -> io::Result<()> {
+        self.change(|state| (state.cluster, state.node, state.roster) = (cluster, node, roster))
     }
 
     /// The cluster; `None`: not known yet.
@@ -118,11 +179,10 @@ impl Identity {
         Some(self.state.lock().cluster).filter(|cluster| *cluster != 0)
     }
 
-    /// All members, with the addresses where they listen for each other.
+    /// All nodes that may be talked to, with the addresses where they listen for each other.
     pub fn members(&self) -> Vec<(NodeId, SocketAddr)> {
         let state = self.state.lock();
-        let numbers = (1..).map(NodeId);
-        numbers.zip(state.members.iter().copied()).collect()
+        state.roster.present().map(|(node, entry)| (node, entry.address)).collect()
     }
 
     /// Whether the node has had its store open before.
@@ -140,6 +200,7 @@ impl Identity {
 
     /// What it says when it dials.
     pub fn hello(&self) -> Hello {
+        let members = self.founders().iter().map(SocketAddr::to_string).collect();
         let state = self.state.lock();
         Hello {
             magic: MAGIC,
@@ -147,7 +208,9 @@ impl Identity {
             cluster: state.cluster,
             node: state.node,
             store: state.store,
-            members: state.members.iter().map(SocketAddr::to_string).collect(),
+            address: state.address.to_string(),
+            members,
+            purpose: if state.node.0 == 0 { Purpose::Join } else { Purpose::Talk },
         }
     }
 
@@ -160,17 +223,18 @@ impl Identity {
     }
 
     fn welcome(&self, hello: &Hello) -> Result<Reply, String> {
-        let own = self.hello();
+        let (own, roster) = (self.hello(), self.roster());
         let theirs = hello.node;
-        if hello.members != own.members {
+        if own.cluster == 0 {
+            return Err(format!("{:?} has not joined the cluster itself yet", own.node));
+        }
+        if hello.cluster == 0 && hello.members != own.members {
             let (said, known) = (hello.members.join(","), own.members.join(","));
             return Err(format!("{theirs:?} names the members {said}, but here they are {known}"));
         }
-        if theirs == own.node || theirs.0 == 0 || theirs.0 > own.members.len() as u64 {
+        let is_late = hello.cluster == 0 && roster.version > 0 && self.is_new(theirs);
+        if theirs == own.node || theirs.0 == 0 || is_late {
             return Err(format!("{theirs:?} cannot dial {:?}", own.node));
-        }
-        if own.cluster == 0 {
-            return Err(format!("{:?} has not joined the cluster itself yet", own.node));
         }
         if hello.cluster != 0 && hello.cluster != own.cluster {
             return Err(format!(
@@ -178,13 +242,44 @@ impl Identity {
                 hello.cluster, own.cluster
             ));
         }
+        match roster.nodes.get(&theirs) {
+            Some(entry) if entry.standing == Standing::Gone => return Err(gone(theirs)),
+            Some(_) => {}
+            None => self.note_stranger(theirs, hello)?,
+        }
         self.meet(theirs, hello.store)?;
         Ok(Reply::Welcome { cluster: own.cluster, node: own.node, store: own.store })
     }
 
+    /// Whether nothing was ever heard of a node's files.
+    fn is_new(&self, node: NodeId) -> bool {
+        let state = self.state.lock();
+        !state.stores.contains_key(&node) && node != state.node
+    }
+
+    /// A node of this cluster dials that joined while this one was away. What is known here is out
+    /// of date: by that one it learns what is true now.
+    fn note_stranger(&self, node: NodeId, hello: &Hello) -> Result<(), String> {
+        let last = self.roster().nodes.keys().next_back().copied().unwrap_or(NodeId(0));
+        let address = hello.address.parse::<SocketAddr>().ok().filter(|at| at.ip().is_loopback());
+        let (Some(address), true) = (address, hello.cluster != 0 && node > last) else {
+            return Err(format!("there is no {node:?} in this cluster"));
+        };
+        let entry = RosterEntry { standing: Standing::Member, address, store: hello.store };
+        // The version stays: the next roster that is read replaces this one.
+        let noted = self.change(|state| {
+            state.roster.nodes.insert(node, entry);
+        });
+        noted.map_err(|e| format!("it cannot be noted who {node:?} is: {e}"))
+    }
+
     /// Remembers a node's store.
     fn meet(&self, node: NodeId, store: u128) -> Result<(), String> {
-        let known = self.state.lock().stores.get(&node).copied();
+        let known = {
+            let state = self.state.lock();
+            let entry = state.roster.nodes.get(&node).map(|entry| entry.store);
+            entry.filter(|store| *store != 0).or_else(|| state.stores.get(&node).copied())
+        };
         if known.is_some_and(|known| known != store) {
             return Err(format!(
                 "{node:?} has come back with another disk: what it has promised is lost"
@@ -225,9 +320,11 @@ impl fmt::Display for State {
         writeln!(f, "node {}", self.node.0)?;
         writeln!(f, "store {:x}", self.store)?;
         writeln!(f, "opened {}", u8::from(self.opened))?;
-        for address in &self.members {
-            writeln!(f, "member {address}")?;
+        writeln!(f, "address {}", self.address)?;
+        for address in &self.told {
+            writeln!(f, "told {address}")?;
         }
+        write!(f, "{}", self.roster)?;
         for (node, store) in &self.stores {
             writeln!(f, "met {} {store:x}", node.0)?;
         }
@@ -238,26 +335,34 @@ impl fmt::Display for State {
 impl State {
     fn read(text: &str) -> Option<State> {
         let mut lines = text.lines();
-        if lines.next()? != FIRST_LINE || lines.next_back()? != "end" {
+        let first = lines.next()?;
+        let former = first == FORMER_LINE;
+        if !former && first != FIRST_LINE || lines.next_back()? != "end" {
             return None;
         }
         let hex = |text: &str| u128::from_str_radix(text, 16).ok();
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
         let (cluster, node) = (hex(field("cluster")?)?, NodeId(field("node")?.parse().ok()?));
         let (store, opened) = (hex(field("store")?)?, field("opened")? == "1");
-        let (mut members, mut stores) = (Vec::new(), BTreeMap::new());
+        let address = if former { None } else { Some(field("address")?.parse().ok()?) };
+        let (mut told, mut roster, mut stores) = (Vec::new(), String::new(), BTreeMap::new());
         for line in lines {
             match line.split_once(' ')? {
-                ("member", address) => members.push(address.parse().ok()?),
+                ("told" | "member", address) => told.push(address.parse().ok()?),
                 ("met", rest) => {
                     let (node, store) = rest.split_once(' ')?;
                     stores.insert(NodeId(node.parse().ok()?), hex(store)?);
                 }
-                _ => return None,
+                _ => roster.extend([line, "\n"]),
             }
         }
-        let is_member = node.0 >= 1 && node.0 <= members.len() as u64;
-        is_member.then_some(State { cluster, node, store, opened, members, stores })
+        let place = node.0.checked_sub(1).and_then(|place| told.get(place as usize)).copied();
+        let (address, roster) = match former {
+            true => (place?, Roster::of_founders(&told)),
+            false => (address?, Roster::read(&roster)?),
+        };
+        let has_number = node.0 >= 1 || cluster == 0;
+        has_number.then_some(State { cluster, node, store, opened, address, told, roster, stores })
     }
 }
 
@@ -272,7 +377,8 @@ mod tests {
 
     fn member(node: u64) -> Identity {
         let fs = Arc::new(MemFs::new());
-        Identity::create(fs, Path::new("/n"), NodeId(node), members()).expect("the disk works")
+        let address = SocketAddr::from(([127, 0, 0, 1], node as u16));
+        Identity::create(fs, Path::new("/n"), address, members()).expect("the disk works")
     }
 
     fn refusal(at: &Identity, hello: &Hello) -> String {
@@ -289,6 +395,7 @@ mod tests {
                 who.welcomed(at.node(), (cluster, node, store))
             }
             Reply::Refusal { why } => Err(WireError::Refused(why)),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -324,12 +431,64 @@ mod tests {
             matches!(&lost, Err(WireError::Refused(why)) if why.contains("cluster")),
             "{lost:?}"
         );
-        let elsewhere = Hello { members: vec!["127.0.0.1:9".into()], ..second.hello() };
+        let said = vec!["127.0.0.1:9".into()];
+        let elsewhere = Hello { members: said, cluster: 0, ..second.hello() };
         assert!(refusal(&first, &elsewhere).contains("names the members"));
         let twin = Hello { node: NodeId(1), ..second.hello() };
         assert!(refusal(&first, &twin).contains("cannot dial"));
         let wrong = second.welcomed(NodeId(3), (first.hello().cluster, NodeId(1), 7));
         assert!(matches!(wrong, Err(WireError::Unwanted(_))), "{wrong:?}");
+    }
+
+    /// Node 4 has joined, with its store, and knows the cluster.
+    fn joined(first: &Identity) -> Identity {
+        let fs = Arc::new(MemFs::new());
+        let address = SocketAddr::from(([127, 0, 0, 1], 4));
+        let own = Identity::create(fs, Path::new("/n"), address, members()).expect("it works");
+        assert_eq!((own.node(), own.founders()), (NodeId(0), vec![]));
+        assert_eq!(own.hello().purpose, Purpose::Join);
+        let mut roster = first.roster();
+        let node = roster.admit(own.hello().store, address).expect("there is room");
+        let cluster = first.cluster().expect("it has founded one");
+        own.admitted((cluster, node), roster).expect("the disk works");
+        own
+    }
+
+    #[test]
+    fn a_node_that_joined_is_known_to_who_missed_it_and_one_that_is_gone_is_not_let_in() {
+        let (first, second) = (member(1), member(2));
+        dial(&second, &first).expect("it is welcome");
+        let fourth = joined(&first);
+        assert_eq!((fourth.node(), fourth.hello().purpose), (NodeId(4), Purpose::Talk));
+        // The first one has not seen the roster yet.
+        assert_eq!(first.members().len(), 3);
+        dial(&fourth, &first).expect("it is of this cluster");
+        assert_eq!(first.members().last().map(|(node, at)| (node.0, at.port())), Some((4, 4)));
+        let other = Hello { store: 5, ..fourth.hello() };
+        assert!(refusal(&first, &other).contains("another disk"));
+        let unknown = Hello { node: NodeId(9), cluster: 0, members: vec![], ..fourth.hello() };
+        assert!(refusal(&first, &unknown).contains("names the members"));
+        let again = Identity::load(fourth.fs.clone(), &fourth.dir).expect("it reads");
+        assert_eq!(*again.expect("it is there").state.lock(), *fourth.state.lock());
+        let mut roster = fourth.roster();
+        roster.stand(NodeId(2), Standing::Leaving).expect("three are left");
+        roster.stand(NodeId(2), Standing::Gone).expect("it left");
+        first.take_roster(roster.clone()).expect("the disk works");
+        assert!(refusal(&first, &second.hello()).contains("decommissioned"));
+        // An older roster changes nothing.
+        first.take_roster(Roster { version: 0, ..roster }).expect("the disk works");
+        assert!(refusal(&first, &second.hello()).contains("decommissioned"));
+    }
+
+    #[test]
+    fn a_file_of_the_former_format_is_read() {
+        let second = member(2);
+        let text = "braid member 1\ncluster 7\nnode 2\nstore 8\nopened 1\n\
+                    member 127.0.0.1:1\nmember 127.0.0.1:2\nmember 127.0.0.1:3\nmet 1 9\nend\n";
+        let read = State::read(text).expect("it is one");
+        assert_eq!(read.roster, Roster::of_founders(&members()));
+        assert_eq!((read.told, read.address), (members(), second.address()));
+        assert_eq!((read.node, read.store, read.opened), (NodeId(2), 8, true));
     }
 
     #[test]

@@ -23,8 +23,9 @@
 //! What may be lost: everything that is sent. Raft repeats what matters, a router asks again, and
 //! what must not happen twice has a name.
 //!
-//! Who the members are is said at the first start and cannot be changed yet. All of them have a
-//! replica of every range, so that every node knows all ranges.
+//! The first members are said at the first start. Others could join later, leave, and be replaced:
+//! the [`roster`] says who belongs to the cluster, and replicas follow it. That is switched off
+//! ([`MemberChanges::allowed`]): not all of it is understood.
 //!
 //! What this crate does not know: SQL, the raft crate, async runtimes.
 
@@ -34,7 +35,12 @@ mod driver;
 pub mod frame;
 pub mod identity;
 mod member;
+mod office;
+mod orders;
 mod peers;
 mod requests;
+pub mod roster;
 
-pub use member::{Member, MemberError, MemberOptions};
+pub use frame::Order;
+pub use member::{Member, MemberChanges, MemberError, MemberOptions};
+pub use orders::order;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,12 +22,16 @@ use braid_lsm::{Db, KeySpan, Options};
 use braid_range::{
     FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas, SplitPoints,
 };
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::carrier::{Carrier, Inbox, Questions};
 use crate::driver::{Driver, Event, MAX_EVENTS, TICK};
-use crate::identity::{Identity, MAX_MEMBERS};
-use crate::peers::{Peers, dial};
+use crate::frame::{Reply, WireError, ask};
+use crate::identity::Identity;
+use crate::office::Office;
+use crate::peers::{Peers, connect, dial};
+use crate::roster::{MAX_MEMBERS, Roster};
 
 /// Of a leaseholder that dies others take over after so long, and an election: within 6 s.
 const LEASE: Duration = Duration::from_secs(4);
@@ -45,6 +49,9 @@ const REJOIN: Duration = Duration::from_millis(300);
 /// Starts of a store count into the names of its transactions.
 const MAX_STARTS: u64 = 1 << 16;
 
+/// Where the roster is kept, unless said otherwise: in front of all data.
+const ROSTER_KEY: &[u8] = b"\x01m";
+
 /// What a member stands on.
 pub struct MemberOptions {
     /// Its files, below `dir`.
@@ -53,7 +60,8 @@ pub struct MemberOptions {
     pub dir: PathBuf,
     /// Where it listens for the other members: one of these. `None`: as at its first start.
     pub address: Option<SocketAddr>,
-    /// All members in an order that is the same for all of them. Empty: as at the first start.
+    /// All founders in an order that is the same for all of them; or, for a node that is none of
+    /// them and joins a running cluster, some of its nodes. Empty: as at the first start.
     pub members: Vec<SocketAddr>,
     /// Its clock.
     pub clock: Arc<dyn Clock>,
@@ -76,6 +84,29 @@ pub struct MemberOptions {
     pub max_log_bytes: u64,
     /// For so long all versions are kept, the same for all members; `None`: for ever.
     pub gc_window: Option<Duration>,
+    /// How members come and go.
+    pub changes: MemberChanges,
+}
+
+/// How members come and go.
+pub struct MemberChanges {
+    /// A member that was not heard of for so long is dead: others get its replicas. Default 5 min.
+    pub dead_after: Duration,
+    /// The key of the roster's record: nobody else writes it.
+    pub roster_key: Bytes,
+    /// Nodes may join and leave, and replicas move. Default no: of 200 simulated runs three lost
+    /// something.
+    pub allowed: bool,
+}
+
+impl Default for MemberChanges {
+    fn default() -> MemberChanges {
+        MemberChanges {
+            dead_after: Duration::from_secs(300),
+            roster_key: Bytes::from_static(ROSTER_KEY),
+            allowed: false,
+        }
+    }
 }
 
 impl MemberOptions {
@@ -96,6 +127,7 @@ impl MemberOptions {
             max_range_bytes: 256 << 20,
             max_log_bytes: 64 << 20,
             gc_window: None,
+            changes: MemberChanges::default(),
         }
     }
 }
@@ -128,7 +160,7 @@ impl fmt::Display for MemberError {
         match self {
             MemberError::Members(why) => write!(f, "{why}"),
             MemberError::Changed(why) => {
-                write!(f, "{why}: the members of a cluster cannot be changed yet")
+                write!(f, "{why}: where it listens, and with whom it began, cannot be changed")
             }
             MemberError::InUse(dir) => {
                 write!(f, "{} is in use by another process", dir.display())
@@ -189,20 +221,23 @@ impl Member {
     /// See [`MemberError`].
     pub fn start(options: MemberOptions) -> Result<Member, MemberError> {
         options.fs.create_dir_all(&options.dir)?;
-        let lock = options.fs.lock(&options.dir.join("lock")).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => MemberError::InUse(options.dir.clone()),
-            _ => MemberError::Disk(e),
-        })?;
+        let lock = lock(&options)?;
         let identity = Arc::new(identify(&options)?);
-        let address = identity.members()[identity.node().0 as usize - 1].1;
+        let address = identity.address();
         let listener = TcpListener::bind(address).map_err(|e| MemberError::Listen(address, e))?;
         join(&identity, &options)?;
-        let replicas = open(&identity, &options)?;
+        let mut replicas = open(&identity, &options)?;
+        let moves = options.changes.allowed;
+        if moves {
+            replicas.set_members(identity.roster().members());
+        }
         let failed = Arc::new(AtomicBool::new(false));
         let stopping = Arc::new(AtomicBool::new(false));
         let (events, received) = sync_channel(MAX_EVENTS);
         let questions = Arc::new(Questions::default());
-        let inbox = Inbox { events: events.clone(), questions: questions.clone() };
+        let office = Arc::new(OnceLock::new());
+        let inbox =
+            Inbox { events: events.clone(), questions: questions.clone(), office: office.clone() };
         let peers = Arc::new(Peers::start(listener, identity.clone(), Arc::new(inbox))?);
         let clock = options.clock.clone();
         let home = identity.node();
@@ -220,25 +255,22 @@ impl Member {
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
         let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
-        let (says, timer, ending) = (router.clone(), clock.clone(), stopping.clone());
-        // On its own: locks would go while somebody waits for a range that is not served.
-        let announcer = spawn_thread("braid-announce", move || {
-            every_second(&*timer, &ending, |_| says.announce());
-        });
-        let (keeps, ending) = (router.clone(), stopping.clone());
-        let keeper = spawn_thread("braid-housekeep", move || {
-            every_second(&*clock, &ending, |round| housekeep(&keeps, round));
-        });
-        let threads = Mutex::new(vec![drives, announcer, keeper]);
-        let own = CoordinatorOptions {
-            fs: options.fs,
-            dir: options.dir,
-            engine: options.engine,
-            memory: options.memory,
-            row_form: options.row_form,
+        let [announcer, keeper] = keep_house(&router, &clock, &stopping);
+        let coordinator = coordinator(&router, &options)?;
+        let (drains, connected) = (events.clone(), peers.clone());
+        let opened = Office {
+            identity: identity.clone(),
+            coordinator: coordinator.clone(),
+            router: router.clone(),
+            clock: options.clock.clone(),
+            key: options.changes.roster_key,
+            moves,
+            // Lost if this node is stopping, as it may be.
+            drain: Box::new(move |drain| drop(drains.send(Event::Drain(drain)))),
+            connected: Box::new(move || connected.connected()),
         };
-        let coordinator =
-            Coordinator::over(router.clone(), own).map_err(MemberError::Coordinator)?;
+        let follows = follow_roster(office, opened, (&events, &peers, &stopping));
+        let threads = Mutex::new(vec![drives, announcer, keeper, follows]);
         Ok(Member {
             identity,
             peers,
@@ -312,7 +344,7 @@ impl Member {
     pub fn drain(&self, patience: Duration) -> bool {
         // A count of a moment ago is not enough: it may lead more now.
         const STEP: Duration = Duration::from_millis(50);
-        if self.has_failed() || self.events.send(Event::Drain).is_err() {
+        if self.has_failed() || self.events.send(Event::Drain(true)).is_err() {
             return false;
         }
         let until = self.clock.monotonic_nanos() + patience.as_nanos() as u64;
@@ -355,7 +387,8 @@ fn router(
     identity: &Identity,
     options: &MemberOptions,
 ) -> Router {
-    let guess = RangeDescriptor { generation: 0, ..first_range(identity) };
+    let nodes: Vec<(NodeId, SocketAddr)> = identity.members();
+    let guess = RangeDescriptor { generation: 0, ..first_range(&nodes) };
     let own = replicas.ranges().into_iter().map(|(range, _)| range);
     let ranges = std::iter::once(guess).chain(own).collect();
     let home = carrier.home;
@@ -377,11 +410,10 @@ fn router(
 fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
     let (fs, dir, named) = (&options.fs, &options.dir, &options.members);
     if let Some(identity) = Identity::load(fs.clone(), dir)? {
-        let known: Vec<SocketAddr> = identity.members().into_iter().map(|(_, at)| at).collect();
-        let own = known[identity.node().0 as usize - 1];
+        let (known, own) = (identity.told(), identity.address());
         if !named.is_empty() && *named != known {
             let text = known.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
-            return Err(MemberError::Changed(format!("this member was started among {text}")));
+            return Err(MemberError::Changed(format!("this member was started with {text}")));
         }
         if options.address.is_some_and(|address| address != own) {
             return Err(MemberError::Changed(format!("this member listens on {own}")));
@@ -392,6 +424,13 @@ fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
     let Some(address) = options.address else {
         return bad("a new member must be told where it listens".into());
     };
+    if named.is_empty() {
+        return bad("a new member must be told of others".into());
+    }
+    if !named.contains(&address) {
+        tracing::info!(%address, "it is none of the founders: it joins a cluster that runs");
+        return Ok(Identity::create(fs.clone(), dir, address, named.clone())?);
+    }
     let distinct = named.iter().collect::<std::collections::BTreeSet<_>>().len();
     if distinct != named.len() || ![3, 5, 7, 9].contains(&named.len()) {
         return bad(format!(
@@ -399,10 +438,7 @@ fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
             named.len()
         ));
     }
-    let Some(at) = named.iter().position(|member| *member == address) else {
-        return bad(format!("{address} is not one of the members"));
-    };
-    Ok(Identity::create(fs.clone(), dir, NodeId(at as u64 + 1), named.clone())?)
+    Ok(Identity::create(fs.clone(), dir, address, named.clone())?)
 }
 
 /// Waits until the cluster is known.
@@ -412,12 +448,17 @@ fn join(identity: &Identity, options: &MemberOptions) -> Result<(), MemberError>
     let mut reasons = String::new();
     while identity.cluster().is_none() {
         reasons.clear();
-        for (node, address) in identity.members() {
-            if node == identity.node() {
+        let founders = identity.founders();
+        for (place, address) in identity.told().into_iter().enumerate() {
+            if address == identity.address() {
                 continue;
             }
-            match dial(identity, node, address) {
-                Ok(_) => break,
+            let joined = match founders.is_empty() {
+                true => ask_in(identity, address),
+                false => dial(identity, NodeId(place as u64 + 1), address).map(drop),
+            };
+            match joined {
+                Ok(()) => break,
                 Err(e) => reasons.push_str(&format!("{address}: {e}; ")),
             }
         }
@@ -431,6 +472,36 @@ fn join(identity: &Identity, options: &MemberOptions) -> Result<(), MemberError>
         clock.sleep(REJOIN);
     }
     Ok(())
+}
+
+/// Asks a node of a running cluster for a number.
+fn ask_in(identity: &Identity, address: SocketAddr) -> Result<(), WireError> {
+    match ask(&mut connect(address)?, &identity.hello())? {
+        Reply::Admitted { cluster, node, roster } => {
+            let roster = Roster::read(&roster).ok_or(WireError::Malformed)?;
+            Ok(identity.admitted((cluster, node), roster)?)
+        }
+        _ => Err(WireError::Malformed),
+    }
+}
+
+/// Serves those who want something of the roster, and follows it.
+fn follow_roster(
+    office: Arc<OnceLock<Office>>,
+    opened: Office,
+    (events, peers, stopping): (&SyncSender<Event>, &Arc<Peers>, &Arc<AtomicBool>),
+) -> JoinHandle<()> {
+    let (events, peers, stopping) = (events.clone(), peers.clone(), stopping.clone());
+    spawn_thread("braid-roster", move || {
+        let office = office.get_or_init(|| opened);
+        office.follow(&stopping, |roster| {
+            peers.follow_roster();
+            // Lost if this node is stopping, as it may be.
+            if office.moves {
+                drop(events.send(Event::Members(roster.members())));
+            }
+        });
+    })
 }
 
 /// Opens what a member keeps.
@@ -456,9 +527,11 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         gc_window_micros: options.gc_window.map(|window| window.as_micros() as u64),
         spread_ticks: Some(SPREAD_TICKS),
         coordinator_patience_micros: COORDINATOR_PATIENCE.as_micros() as u64,
+        dead_after_ticks: (options.changes.dead_after.as_nanos() / TICK.as_nanos()) as u64,
         ..NodeOptions::new(identity.node())
     };
-    let first = first_range(identity);
+    let founders: Vec<(NodeId, SocketAddr)> = (1..).map(NodeId).zip(identity.founders()).collect();
+    let first = first_range(&founders);
     let replicas = Replicas::open(env, dir, own, &[first]).map_err(MemberError::Stored)?;
     if replicas.starts() >= MAX_STARTS {
         let why = "it was started too often: names of transactions would be used twice";
@@ -468,15 +541,11 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
     Ok(replicas)
 }
 
-/// The range that a cluster begins with.
-fn first_range(identity: &Identity) -> RangeDescriptor {
-    let replicas = identity.members().into_iter().map(|(node, _)| (ReplicaId(node.0), node));
-    RangeDescriptor {
-        id: RangeId(1),
-        span: KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end),
-        generation: 1,
-        replicas: replicas.collect(),
-    }
+/// The range that a cluster begins with, on these nodes.
+fn first_range(nodes: &[(NodeId, SocketAddr)]) -> RangeDescriptor {
+    let replicas = nodes.iter().map(|(node, _)| (ReplicaId(node.0), *node));
+    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
+    RangeDescriptor::new(RangeId(1), span, replicas.collect())
 }
 
 /// Ends what transactions have left.
@@ -487,6 +556,47 @@ fn housekeep(router: &Router, round: u64) {
     {
         tracing::debug!(error = %e, "what others have left cannot be ended now");
     }
+}
+
+/// The directory, for this process alone.
+fn lock(options: &MemberOptions) -> Result<Box<dyn DirLock>, MemberError> {
+    options.fs.lock(&options.dir.join("lock")).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => MemberError::InUse(options.dir.clone()),
+        _ => MemberError::Disk(e),
+    })
+}
+
+/// What begins transactions on this node.
+fn coordinator(
+    router: &Arc<Router>,
+    options: &MemberOptions,
+) -> Result<Arc<Coordinator>, MemberError> {
+    let own = CoordinatorOptions {
+        fs: options.fs.clone(),
+        dir: options.dir.clone(),
+        engine: options.engine.clone(),
+        memory: options.memory.clone(),
+        row_form: options.row_form,
+    };
+    Coordinator::over(router.clone(), own).map_err(MemberError::Coordinator)
+}
+
+/// Threads that do what must be done every second until the member stops.
+fn keep_house(
+    router: &Arc<Router>,
+    clock: &Arc<dyn Clock>,
+    stopping: &Arc<AtomicBool>,
+) -> [JoinHandle<()>; 2] {
+    let (says, timer, ending) = (router.clone(), clock.clone(), stopping.clone());
+    // On its own: locks would go while somebody waits for a range that is not served.
+    let announcer = spawn_thread("braid-announce", move || {
+        every_second(&*timer, &ending, |_| says.announce());
+    });
+    let (keeps, timer, ending) = (router.clone(), clock.clone(), stopping.clone());
+    let keeper = spawn_thread("braid-housekeep", move || {
+        every_second(&*timer, &ending, |round| housekeep(&keeps, round));
+    });
+    [announcer, keeper]
 }
 
 /// Does something every second until the member stops.

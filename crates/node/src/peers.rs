@@ -18,7 +18,9 @@ use braid_env::tasks::spawn_thread;
 use braid_range::NodeId;
 use parking_lot::{Condvar, Mutex};
 
-use crate::frame::{Frame, WireError, framed, greet, read_frame, read_hello};
+use crate::frame::{
+    Frame, Hello, Purpose, Reply, WireError, framed, greet, read_frame, read_hello,
+};
 use crate::identity::Identity;
 
 /// Bytes that wait for one node; one frame may always wait.
@@ -38,6 +40,8 @@ pub(crate) trait Sink: Send + Sync {
     fn take(&self, from: NodeId, frame: Frame) -> bool;
     /// A node has gone, or was not there: what it was asked will not be answered.
     fn lost(&self, node: NodeId);
+    /// Somebody who is no node, or not yet, wants something. Blocks until that is done.
+    fn serve(&self, hello: &Hello) -> Result<Reply, String>;
 }
 
 #[derive(Default)]
@@ -51,23 +55,26 @@ struct Link {
     address: SocketAddr,
     queue: Mutex<Queue>,
     wake: Condvar,
+    /// The node is not talked to any more.
+    is_over: AtomicBool,
 }
 
 struct Shared {
     identity: Arc<Identity>,
-    links: BTreeMap<NodeId, Link>,
+    links: Mutex<BTreeMap<NodeId, Arc<Link>>>,
     sink: Arc<dyn Sink>,
     stopping: AtomicBool,
-    /// Sockets of those who have dialed.
-    readers: Mutex<BTreeMap<u64, TcpStream>>,
+    /// Sockets of those who have dialed, and who that is.
+    readers: Mutex<BTreeMap<u64, (Option<NodeId>, TcpStream)>>,
     next_reader: AtomicU64,
+    /// That dial or listen.
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// See the [module's page](self).
 pub(crate) struct Peers {
     shared: Arc<Shared>,
     listens_at: SocketAddr,
-    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Peers {
@@ -77,35 +84,36 @@ impl Peers {
         identity: Arc<Identity>,
         sink: Arc<dyn Sink>,
     ) -> io::Result<Peers> {
-        let own = identity.node();
-        let others = identity.members().into_iter().filter(|(node, _)| *node != own);
-        let link = |(node, address)| {
-            (node, Link { address, queue: Mutex::default(), wake: Condvar::new() })
-        };
         let shared = Arc::new(Shared {
-            links: others.map(link).collect(),
+            links: Mutex::default(),
             identity,
             sink,
             stopping: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
+            threads: Mutex::default(),
         });
         let listens_at = listener.local_addr()?;
-        let mut threads = Vec::new();
-        for node in shared.links.keys().copied() {
-            let shared = shared.clone();
-            threads.push(spawn_thread(&format!("braid-to-{}", node.0), move || {
-                shared.keep_link(node);
-            }));
-        }
         let accepts = shared.clone();
-        threads.push(spawn_thread("braid-peers", move || accepts.accept_all(&listener)));
-        Ok(Peers { shared, listens_at, threads: Mutex::new(threads) })
+        let listens = spawn_thread("braid-peers", move || accepts.accept_all(&listener));
+        shared.threads.lock().push(listens);
+        shared.follow_roster();
+        Ok(Peers { shared, listens_at })
+    }
+
+    /// Talks to all nodes that may be talked to by now, and to no others.
+    pub(crate) fn follow_roster(&self) {
+        self.shared.follow_roster();
+    }
+
+    /// The nodes that are talked to.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        self.shared.links.lock().keys().copied().collect()
     }
 
     /// Has a frame sent, if the node is connected and there is room. It may be lost nevertheless.
     pub(crate) fn send(&self, node: NodeId, frame: &Frame) -> bool {
-        let Some(link) = self.shared.links.get(&node) else { return false };
+        let Some(link) = self.shared.links.lock().get(&node).cloned() else { return false };
         if !link.queue.lock().connected {
             return false;
         }
@@ -123,7 +131,8 @@ impl Peers {
 
     /// To whom this node is connected.
     pub(crate) fn connected(&self) -> Vec<NodeId> {
-        let links = self.shared.links.iter();
+        let links = self.shared.links.lock();
+        let links = links.iter();
         links.filter(|(_, link)| link.queue.lock().connected).map(|(node, _)| *node).collect()
     }
 
@@ -132,18 +141,19 @@ impl Peers {
         if self.shared.stopping.swap(true, Ordering::SeqCst) {
             return;
         }
-        for link in self.shared.links.values() {
+        for link in self.shared.links.lock().values() {
             // Not to be missed by who is about to wait.
             let _queue = link.queue.lock();
             link.wake.notify_all();
         }
-        for socket in self.shared.readers.lock().values() {
+        for (_, socket) in self.shared.readers.lock().values() {
             // One that is gone is closed already.
             let _closed = socket.shutdown(Shutdown::Both);
         }
         // The thread that listens sleeps in accept(): one more connection wakes it.
         let _woken = TcpStream::connect_timeout(&self.listens_at, ALIVE_EVERY);
-        for thread in self.threads.lock().drain(..) {
+        let threads = std::mem::take(&mut *self.shared.threads.lock());
+        for thread in threads {
             if thread.join().is_err() {
                 tracing::error!("a thread for other nodes panicked");
             }
@@ -157,16 +167,22 @@ impl Drop for Peers {
     }
 }
 
+/// Connects to a node.
+pub(crate) fn connect(address: SocketAddr) -> Result<TcpStream, WireError> {
+    let stream = TcpStream::connect_timeout(&address, SILENCE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_write_timeout(Some(SILENCE))?;
+    Ok(stream)
+}
+
 /// Connects to a node and agrees with it on who is who.
 pub(crate) fn dial(
     identity: &Identity,
     node: NodeId,
     address: SocketAddr,
 ) -> Result<TcpStream, WireError> {
-    let mut stream = TcpStream::connect_timeout(&address, SILENCE)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.set_write_timeout(Some(SILENCE))?;
+    let mut stream = connect(address)?;
     let welcome = greet(&mut stream, &identity.hello())?;
     identity.welcomed(node, welcome)?;
     Ok(stream)
@@ -177,11 +193,47 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    /// Talks to all nodes that may be talked to by now, and to no others.
+    fn follow_roster(self: &Arc<Self>) {
+        let (own, members) = (self.identity.node(), self.identity.members());
+        for (node, socket) in self.readers.lock().values() {
+            if node.is_some_and(|node| !members.iter().any(|(member, _)| *member == node)) {
+                // One that is gone is closed already.
+                let _closed = socket.shutdown(Shutdown::Both);
+            }
+        }
+        let mut links = self.links.lock();
+        links.retain(|node, link| {
+            let stays = members.contains(&(*node, link.address));
+            if !stays {
+                link.is_over.store(true, Ordering::SeqCst);
+                // Not to be missed by who is about to wait.
+                let _queue = link.queue.lock();
+                link.wake.notify_all();
+            }
+            stays
+        });
+        for (node, address) in members {
+            if node == own || links.contains_key(&node) || self.is_stopping() {
+                continue;
+            }
+            let (queue, wake, is_over) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+            let link = Arc::new(Link { address, queue, wake, is_over });
+            links.insert(node, link.clone());
+            let shared = self.clone();
+            let keeps = move || shared.keep_link(node, &link);
+            self.threads.lock().push(spawn_thread(&format!("braid-to-{}", node.0), keeps));
+        }
+    }
+
+    fn is_over(&self, link: &Link) -> bool {
+        self.is_stopping() || link.is_over.load(Ordering::SeqCst)
+    }
+
     /// Dials a node and sends it what there is, again and again.
-    fn keep_link(&self, node: NodeId) {
-        let link = &self.links[&node];
+    fn keep_link(&self, node: NodeId, link: &Link) {
         let mut told = String::new();
-        while !self.is_stopping() {
+        while !self.is_over(link) {
             let ended = dial(&self.identity, node, link.address).and_then(|stream| {
                 tracing::info!(?node, address = %link.address, "connected to a node");
                 told.clear();
@@ -200,7 +252,7 @@ impl Shared {
                 told = text;
             }
             let mut queue = link.queue.lock();
-            if !self.is_stopping() {
+            if !self.is_over(link) {
                 link.wake.wait_for(&mut queue, REDIAL);
             }
         }
@@ -210,10 +262,10 @@ impl Shared {
     fn send_all(&self, link: &Link, stream: TcpStream) -> Result<(), WireError> {
         link.queue.lock().connected = true;
         let mut out = BufWriter::with_capacity(64 << 10, stream);
-        while !self.is_stopping() {
+        while !self.is_over(link) {
             let frames = {
                 let mut queue = link.queue.lock();
-                if queue.frames.is_empty() && !self.is_stopping() {
+                if queue.frames.is_empty() && !self.is_over(link) {
                     link.wake.wait_for(&mut queue, ALIVE_EVERY);
                 }
                 queue.bytes = 0;
@@ -256,14 +308,14 @@ impl Shared {
                 return;
             }
             match socket.try_clone() {
-                Ok(clone) => drop(readers.insert(number, clone)),
+                Ok(clone) => drop(readers.insert(number, (None, clone))),
                 Err(e) => return tracing::warn!(%from, error = %e, "a connection cannot be kept"),
             }
         }
         let shared = self.clone();
         spawn_thread("braid-from", move || {
             let mut node = None;
-            match shared.read_all(socket, &mut node) {
+            match shared.read_all(socket, number, &mut node) {
                 Err(WireError::Io(e)) => tracing::info!(%from, ?node, error = %e, "a node is gone"),
                 Err(e) => tracing::warn!(%from, ?node, error = %e, "a connection is closed"),
                 Ok(()) => {}
@@ -276,17 +328,33 @@ impl Shared {
     }
 
     /// Takes what a connection brings until it ends.
-    fn read_all(&self, mut socket: TcpStream, node: &mut Option<NodeId>) -> Result<(), WireError> {
+    fn read_all(
+        self: &Arc<Self>,
+        mut socket: TcpStream,
+        number: u64,
+        node: &mut Option<NodeId>,
+    ) -> Result<(), WireError> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(SILENCE))?;
         socket.set_write_timeout(Some(SILENCE))?;
         let hello = read_hello(&mut socket)?;
+        if hello.purpose != Purpose::Talk {
+            let reply = self.sink.serve(&hello).unwrap_or_else(|why| Reply::Refusal { why });
+            return Ok(socket.write_all(&framed(&reply))?);
+        }
         let (reply, refusal) = self.identity.judge(&hello);
         socket.write_all(&framed(&reply))?;
         if let Some(error) = refusal {
             return Err(error);
         }
         *node = Some(hello.node);
+        if let Some((of, _)) = self.readers.lock().get_mut(&number) {
+            *of = *node;
+        }
+        // It may be one that this node has not known so far.
+        if !self.links.lock().contains_key(&hello.node) {
+            self.follow_roster();
+        }
         let mut input = BufReader::with_capacity(64 << 10, socket);
         while !self.is_stopping() {
             let frame = read_frame(&mut input)?;

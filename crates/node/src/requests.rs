@@ -56,7 +56,7 @@ structs! {
     ShownLock { txn, target, mode, granted }
     LockReport { lines, waiting, locks }
     ShownRange { id, span, replicas, leaseholder, bytes }
-    RangeDescriptor { id, span, generation, replicas }
+    RangeDescriptor { id, span, generation, replicas, learners, next_replica }
     TxnId { began, number }
     Request { range, ask }
     When { at, limit, observed, served }
@@ -296,7 +296,7 @@ mod tests {
         let undurable = Some(CommitTs(3));
         let replicas = vec![(ReplicaId(1), NodeId(1)), (ReplicaId(2), NodeId(2))];
         let span = KeySpan::new("a", "b");
-        let known = vec![RangeDescriptor { id: RangeId(3), span, generation: 4, replicas }];
+        let known = vec![RangeDescriptor::new(RangeId(3), span, replicas)];
         let grants = vec![Grant::Held, Grant::Newer, Grant::Skipped];
         let stop = Some(LockStop::Deadlock("1 waits for 2".into()));
         let shown = ShownLock {

@@ -11,8 +11,8 @@ use braid_env::fs::{DiskFs, MemFs};
 use braid_env::random::Random;
 use braid_kv::{Coordinator, Isolation, KvError, TxnOptions};
 use braid_lsm::Options;
-use braid_node::frame::{Hello, WireError, greet};
-use braid_node::{Member, MemberError, MemberOptions};
+use braid_node::frame::{Hello, Purpose, WireError, greet};
+use braid_node::{Member, MemberChanges, MemberError, MemberOptions, Order, order};
 use braid_range::NodeId;
 use bytes::Bytes;
 
@@ -49,8 +49,9 @@ impl Cluster {
         };
         MemberOptions {
             address: Some(self.members[n]),
-            members: self.members.clone(),
+            members: self.members[..3].to_vec(),
             engine,
+            changes: MemberChanges { allowed: true, ..MemberChanges::default() },
             ..MemberOptions::new(self.disks[n].clone(), "/node", Arc::new(WallClock))
         }
     }
@@ -172,7 +173,9 @@ fn strangers_and_damaged_messages_end_their_own_connection_only() {
         cluster,
         node: NodeId(3),
         store: 77,
+        address: names()[2].clone(),
         members,
+        purpose: Purpose::Talk,
     };
     let refused = |hello: &Hello| match greet(&mut dial(), hello) {
         Err(WireError::Refused(why)) => why,
@@ -221,6 +224,104 @@ fn strangers_and_damaged_messages_end_their_own_connection_only() {
     assert_eq!(read.as_deref(), Some(b"after".as_slice()));
 }
 
+/// Carries an order out until all of it is done.
+fn until_done(at: SocketAddr, what: Order) -> String {
+    for _ in 0..600 {
+        match order(at, what) {
+            Ok((true, text)) => return text,
+            Ok((false, _)) => {}
+            Err(e) => panic!("{e}"),
+        }
+        WallClock.sleep(Duration::from_millis(100));
+    }
+    panic!("{what:?} does not come to its end: {}", order(at, Order::Status).expect("status").1);
+}
+
+fn refused(at: SocketAddr, what: Order) -> String {
+    match order(at, what) {
+        Err(WireError::Refused(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One of three loses its disk. A new node joins and takes its place; then the first one leaves,
+/// and
+/// comes back as another node. The sum stays.
+#[test]
+fn a_lost_member_is_replaced_and_another_one_leaves() {
+    let mut cluster = Cluster::new();
+    let start = |n: usize| cluster.start(n);
+    let mut members: Vec<Member> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3).map(|n| scope.spawn(move || start(n))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it starts")).collect()
+    });
+    let founders = cluster.members.clone();
+    run(members[0].coordinator(), |txn| {
+        (0..ACCOUNTS).try_for_each(|n| txn.put(account(n), EACH.to_string()))
+    });
+    let too_few = refused(founders[0], Order::Decommission(NodeId(3)));
+    assert!(too_few.contains("2 nodes would be left"), "{too_few}");
+    members.pop().expect("there are three").stop();
+
+    let join = |cluster: &mut Cluster, told: Vec<SocketAddr>, at: Option<SocketAddr>| {
+        let mut random = Random::seeded(WallClock.now_micros());
+        let free = free_port(&mut random).local_addr().expect("it listens");
+        cluster.members.push(at.unwrap_or(free));
+        cluster.disks.push(Arc::new(MemFs::new()));
+        let n = cluster.members.len() - 1;
+        Member::start(MemberOptions { members: told, ..cluster.options(n) })
+    };
+    // Not at the address of the lost one, as long as that one may come back.
+    let patience = Duration::ZERO;
+    let twin = MemberOptions {
+        members: vec![founders[0]],
+        fs: Arc::new(MemFs::new()),
+        join_patience: patience,
+        ..cluster.options(2)
+    };
+    let twin = Member::start(twin).map(|_| ()).expect_err("n3 listens there").to_string();
+    assert!(twin.contains("decommission 3"), "{twin}");
+    let fourth = join(&mut cluster, vec![founders[1]], None).expect("it joins");
+    assert_eq!(fourth.node(), NodeId(4));
+    assert_eq!(sum(fourth.coordinator()), ACCOUNTS * EACH, "without a replica of its own");
+    until_done(founders[0], Order::Decommission(NodeId(3)));
+    let status = order(founders[1], Order::Status).expect("it answers").1;
+    assert!(status.contains(&format!("3 {} gone", founders[2])), "{status}");
+    // Its old disk is not let in any more, whoever is asked.
+    let old = cluster.start(2);
+    let mut random = Random::seeded(1);
+    (0..30).for_each(|_| transfer(fourth.coordinator(), &mut random));
+    let is_alone =
+        || old.members().iter().all(|(node, _, connected)| *node == old.node() || !connected);
+    // Those who have not heard of it yet may have talked to it for a moment.
+    for _ in 0..100 {
+        if is_alone() {
+            break;
+        }
+        WallClock.sleep(Duration::from_millis(100));
+    }
+    assert!(is_alone(), "{:?}", old.members());
+    old.stop();
+
+    // The new one counts: with it and the second there is a majority.
+    drop(members.remove(0));
+    assert_eq!(sum(fourth.coordinator()), ACCOUNTS * EACH);
+    let first = cluster.start(0);
+    // Where the lost one was, a fifth one listens; the first one leaves for it.
+    let fifth = join(&mut cluster, vec![founders[0]], Some(founders[2])).expect("it joins");
+    assert_eq!(fifth.node(), NodeId(5));
+    let text = until_done(founders[1], Order::Decommission(NodeId(1)));
+    assert!(text.contains("not let in again"), "{text}");
+    let gone = refused(founders[1], Order::Recommission(NodeId(1)));
+    assert!(gone.contains("not let in again"), "{gone}");
+    first.stop();
+    for member in [&members[0], &fourth, &fifth] {
+        transfer(member.coordinator(), &mut random);
+        assert_eq!(sum(member.coordinator()), ACCOUNTS * EACH);
+        assert!(!member.has_failed());
+    }
+}
+
 #[test]
 fn what_cannot_be_a_member_is_told_why() {
     let cluster = Cluster::new();
@@ -231,7 +332,13 @@ fn what_cannot_be_a_member_is_told_why() {
         Member::start(options).map(|_| ()).expect_err("it cannot start").to_string()
     };
     assert!(wrong(&|o| o.members.truncate(2)).contains("3, 5, 7 or 9 members"));
-    assert!(wrong(&|o| o.address = Some(([127, 0, 0, 1], 1).into())).contains("not one of"));
+    assert!(wrong(&|o| o.members.clear()).contains("must be told of others"));
+    // It is none of those that are named: it wants to join them, and nobody is there.
+    let joins = wrong(&|o| {
+        o.members.remove(0);
+        o.join_patience = Duration::ZERO;
+    });
+    assert!(joins.contains("no member has let this one in"), "{joins}");
     assert!(wrong(&|o| o.address = None).contains("must be told where it listens"));
     let alone = wrong(&|o| {
         o.address = Some(cluster.members[1]);
@@ -249,7 +356,7 @@ fn what_cannot_be_a_member_is_told_why() {
     let mut changed = on_disk();
     changed.members.reverse();
     let changed = Member::start(changed).map(|_| ()).expect_err("others are named");
-    assert!(changed.to_string().contains("cannot be changed yet"), "{changed}");
+    assert!(changed.to_string().contains("cannot be changed"), "{changed}");
     // Nothing has to be said again.
     let again = MemberOptions::new(DiskFs::shared(), &dir, Arc::new(WallClock));
     let again = Member::start(again).expect("it starts");

@@ -5,6 +5,12 @@
 //! have written. What was proposed and is not applied when it is done is later, too: nobody has
 //! been told of it. So the clock of an answer is below that.
 
+//!
+//! Besides, a read says up to when something may have been written there that is older than the
+//! reader. A clock that was seen before says that more narrowly than the clock of the answer. It
+//! has
+//! to be told: whoever has the lease later does not know what had been seen of this clock.
+
 use std::sync::Arc;
 
 use braid_env::clock::Hlc;
@@ -12,13 +18,30 @@ use braid_lsm::CommitTs;
 
 use crate::request::{Answer, RequestNumber};
 
+/// What an answer says of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerTimes {
+    /// Above all that was written there before, below all that is written later.
+    pub clock: CommitTs,
+    /// What the holders of the range write above this, under their own clocks, is later than the
+    /// beginning of whoever has read. Not above `clock`.
+    pub certain: CommitTs,
+}
+
+impl AnswerTimes {
+    /// Of an answer to which only the clock says something.
+    pub fn of(clock: CommitTs) -> AnswerTimes {
+        AnswerTimes { clock, certain: clock }
+    }
+}
+
 /// The answer to a request.
 #[derive(Debug)]
 pub struct Answered {
     /// Which request.
     pub number: RequestNumber,
-    /// Above all that was written there before, below all that is written later.
-    pub clock: CommitTs,
+    /// When it was made.
+    pub times: AnswerTimes,
     /// What it says.
     pub answer: Answer,
 }
@@ -35,15 +58,21 @@ impl Answers {
     }
 
     pub(crate) fn push(&mut self, (number, answer): (RequestNumber, Answer)) {
-        let clock = CommitTs(self.hlc.now());
-        self.made.push(Answered { number, clock, answer });
+        let times = AnswerTimes::of(CommitTs(self.hlc.now()));
+        self.made.push(Answered { number, times, answer });
+    }
+
+    /// The last one was made for a reader that is certain of what is above that.
+    pub(crate) fn is_certain_above(&mut self, certain: CommitTs) {
+        let times = self.made.last_mut().map(|made| &mut made.times).expect("it was pushed");
+        times.certain = times.certain.min(certain);
     }
 
     /// The same while something is proposed, at that time or later.
     pub(crate) fn push_below(&mut self, proposed: CommitTs, answer: (RequestNumber, Answer)) {
         self.push(answer);
-        let clock = self.made.last_mut().map(|made| &mut made.clock).expect("it was pushed");
-        *clock = (*clock).min(CommitTs(proposed.0 - 1));
+        let times = self.made.last_mut().map(|made| &mut made.times).expect("it was pushed");
+        *times = AnswerTimes::of(times.clock.min(CommitTs(proposed.0 - 1)));
     }
 
     pub(crate) fn extend(&mut self, answers: impl Iterator<Item = (RequestNumber, Answer)>) {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::ids::{RangeId, TxnId, put_span, put_txn, take_span, take_txn};
 use crate::lease::Lease;
+use crate::members::replica_changes::Change;
 use crate::prepared::{Anchor, Decision, Prepared, put_list, take_list};
 
 const VERSION: u8 = 1;
@@ -67,6 +68,8 @@ pub(crate) enum Act {
     Abort { txn: TxnId },
     /// Nobody waits for the outcome of a transaction any more.
     Settle { txn: TxnId },
+    /// Another replica belongs to the range, or one less. Its entry is one of the group's, too.
+    Replicas(Change),
 }
 
 /// How a range is split.
@@ -135,6 +138,10 @@ impl Command {
                 put_bytes(&mut out, &split.at);
                 put_number(&mut out, split.right.0);
             }
+            Act::Replicas(change) => {
+                out.push(12);
+                change.encode(&mut out);
+            }
             Act::Ingest { txn, at, rows } => {
                 out.push(5);
                 put_txn(&mut out, *txn);
@@ -181,6 +188,7 @@ fn take_act(reader: &mut Reader<'_>) -> Option<Act> {
         9 => Act::Settle { txn: take_txn(reader)? },
         2 => Act::Lease(Lease::decode(reader)?),
         11 => Act::Release,
+        12 => Act::Replicas(Change::decode(reader)?),
         3 => Act::Cut(LogIndex(reader.number()?)),
         10 => Act::Gc(CommitTs(reader.number()?)),
         4 => {
@@ -235,6 +243,7 @@ pub(crate) fn take_write(reader: &mut Reader<'_>) -> Option<Write> {
 mod tests {
     use super::*;
     use crate::ids::NodeId;
+    use braid_consensus::ReplicaId;
 
     #[test]
     fn commands_round_trip_and_cuts_are_noticed() {
@@ -257,6 +266,7 @@ mod tests {
             Act::Cut(LogIndex(9)),
             Act::Gc(CommitTs(1 << 50)),
             Act::Release,
+            Act::Replicas(Change::Add(ReplicaId(4), NodeId(5))),
             Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),
             Act::Ingest {
                 txn,

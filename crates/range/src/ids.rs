@@ -59,42 +59,88 @@ pub struct RangeDescriptor {
     pub span: KeySpan,
     /// Grows with each change of the descriptor.
     pub generation: u64,
-    /// Where its replicas are.
+    /// Where its replicas are that vote.
     pub replicas: Vec<(ReplicaId, NodeId)>,
+    /// Where replicas are that do not vote yet: they are given what the others have.
+    pub learners: Vec<(ReplicaId, NodeId)>,
+    /// The next replica has this number: none of its numbers is used twice, so one below it that
+    /// is not listed was removed.
+    pub next_replica: ReplicaId,
 }
 
 impl RangeDescriptor {
+    /// A range that begins with these replicas.
+    pub fn new(id: RangeId, span: KeySpan, replicas: Vec<(ReplicaId, NodeId)>) -> RangeDescriptor {
+        let next_replica = number_behind(&replicas);
+        RangeDescriptor { id, span, generation: 1, replicas, learners: Vec::new(), next_replica }
+    }
+
+    /// All replicas, whether they vote or not.
+    pub(crate) fn all_replicas(&self) -> impl Iterator<Item = (ReplicaId, NodeId)> {
+        self.replicas.iter().chain(&self.learners).copied()
+    }
+
     /// The replica on a node.
-    pub(crate) fn replica_on(&self, node: NodeId) -> Option<ReplicaId> {
+    pub fn replica_on(&self, node: NodeId) -> Option<ReplicaId> {
+        self.all_replicas().find(|(_, there)| *there == node).map(|(replica, _)| replica)
+    }
+
+    /// The replica on a node, if it votes.
+    pub(crate) fn voter_on(&self, node: NodeId) -> Option<ReplicaId> {
         self.replicas.iter().find(|(_, there)| *there == node).map(|(replica, _)| *replica)
     }
 
     /// The node of a replica.
     pub(crate) fn node_of(&self, replica: ReplicaId) -> Option<NodeId> {
-        self.replicas.iter().find(|(id, _)| *id == replica).map(|(_, node)| *node)
+        self.all_replicas().find(|(id, _)| *id == replica).map(|(_, node)| node)
+    }
+
+    /// Whether a replica was removed, and so will never belong to the range again.
+    pub(crate) fn has_removed(&self, replica: ReplicaId) -> bool {
+        replica < self.next_replica && self.node_of(replica).is_none()
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_number(out, self.id.0);
         put_span(out, &self.span);
         put_number(out, self.generation);
-        put_number(out, self.replicas.len() as u64);
-        for (replica, node) in &self.replicas {
-            put_number(out, replica.0);
-            put_number(out, node.0);
-        }
+        put_replicas(out, &self.replicas);
+        put_replicas(out, &self.learners);
+        put_number(out, self.next_replica.0);
     }
 
-    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<RangeDescriptor> {
+    /// Reads what was encoded; a `fixed` one is of the time when replicas could not change.
+    pub(crate) fn decode(reader: &mut Reader<'_>, fixed: bool) -> Option<RangeDescriptor> {
         let id = RangeId(reader.number()?);
         let span = take_span(reader)?;
         let generation = reader.number()?;
-        let mut replicas = Vec::new();
-        for _ in 0..reader.number()? {
-            replicas.push((ReplicaId(reader.number()?), NodeId(reader.number()?)));
-        }
-        Some(RangeDescriptor { id, span, generation, replicas })
+        let replicas = take_replicas(reader)?;
+        let (learners, next_replica) = match fixed {
+            true => (Vec::new(), number_behind(&replicas)),
+            false => (take_replicas(reader)?, ReplicaId(reader.number()?)),
+        };
+        Some(RangeDescriptor { id, span, generation, replicas, learners, next_replica })
     }
+}
+
+fn number_behind(replicas: &[(ReplicaId, NodeId)]) -> ReplicaId {
+    ReplicaId(replicas.iter().map(|(replica, _)| replica.0).max().unwrap_or(0) + 1)
+}
+
+fn put_replicas(out: &mut Vec<u8>, replicas: &[(ReplicaId, NodeId)]) {
+    put_number(out, replicas.len() as u64);
+    for (replica, node) in replicas {
+        put_number(out, replica.0);
+        put_number(out, node.0);
+    }
+}
+
+fn take_replicas(reader: &mut Reader<'_>) -> Option<Vec<(ReplicaId, NodeId)>> {
+    let mut replicas = Vec::new();
+    for _ in 0..reader.number()? {
+        replicas.push((ReplicaId(reader.number()?), NodeId(reader.number()?)));
+    }
+    Some(replicas)
 }
 
 pub(crate) fn put_span(out: &mut Vec<u8>, span: &KeySpan) {

@@ -37,7 +37,10 @@
 //! A replica that stays away is not waited for: the log of a range is cut when it is too long, and
 //! who needs what is gone is given the state of the range (`raft_snapshot`).
 //!
-//! What is not there yet: a place to look ranges up, replicas that move.
+//! Who has a replica changes by one replica at a time (`members`): what dead nodes had, others get,
+//! and what leaves or joins is made up for.
+//!
+//! What is not there yet: a place to look ranges up.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
@@ -52,6 +55,7 @@ mod lease;
 mod local_keys;
 mod locking;
 mod machine;
+mod members;
 mod moving;
 mod outcomes;
 mod prepared;
@@ -64,11 +68,12 @@ mod several;
 mod splitting;
 mod state;
 
-pub use answers::Answered;
+pub use answers::{AnswerTimes, Answered};
 pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;
+pub use members::placement::{Members, Standing};
 pub use prepared::{Anchor, Decision};
 pub use raft_snapshot::thin_out;
 pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};

@@ -6,6 +6,7 @@
 //!   00 'r' range 'o' began number outcome of a transaction
 //!   00 'r' range 'p' began number part of a transaction that is prepared and not resolved
 //!   00 'r' range 'd' began number it is being resolved: its writes are there
+//!   00 't' range                  replicas of the range below a number were removed from the node
 //!   01 ..                         data
 //! ```
 //!
@@ -84,6 +85,23 @@ pub(crate) fn txn_of(key: &[u8]) -> Option<TxnId> {
     Some(TxnId { began: braid_lsm::CommitTs(number(0)?), number: number(8)? })
 }
 
+/// Key that is there when a replica of a range was removed from the node.
+pub(crate) fn retired(range: RangeId) -> Vec<u8> {
+    let mut key = vec![0, b't'];
+    key.extend_from_slice(&range.0.to_be_bytes());
+    key
+}
+
+/// Keys of all ranges of which replicas were removed.
+pub(crate) fn all_retired() -> KeySpan {
+    KeySpan::prefix(&[0, b't'])
+}
+
+/// The range of a key made by [`retired`].
+pub(crate) fn retired_range(key: &[u8]) -> Option<RangeId> {
+    Some(RangeId(u64::from_be_bytes(key.get(2..)?.try_into().ok()?)))
+}
+
 /// All state records.
 pub(crate) fn all_ranges() -> KeySpan {
     KeySpan::prefix(&[0, b'r'])
@@ -106,6 +124,9 @@ mod tests {
         assert!(outcomes(RangeId(3)).contains(&key) && !outcomes(RangeId(4)).contains(&key));
         assert_eq!(txn_of(&key), Some(txn));
         assert!(is_state(&state(RangeId(3))) && !is_state(&key));
+        let gone = retired(RangeId(3));
+        assert!(all_retired().contains(&gone) && !records(RangeId(3)).contains(&gone));
+        assert_eq!(retired_range(&gone), Some(RangeId(3)));
         assert!(all_ranges().contains(&key) && key.as_slice() < FIRST_DATA_KEY);
     }
 }

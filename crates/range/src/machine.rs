@@ -150,17 +150,17 @@ impl Machine {
         if entry.index != self.state.applied.next() {
             return wrong("it is not the entry that follows");
         }
-        if entry.kind == EntryKind::Replicas {
-            return wrong("this version cannot change the replicas of a range");
-        }
         self.state.applied = entry.index;
         if entry.data.is_empty() {
             return Ok(Applied::Foreign);
         }
-        let Some(command) = Command::decode(&entry.data) else {
+        let Some(command) = entry.command().as_deref().and_then(Command::decode) else {
             return wrong("this version does not understand the entry");
         };
         let Command { lease, proposal, ts, act } = command;
+        if matches!(act, Act::Replicas(_)) != (entry.kind == EntryKind::Replicas) {
+            return wrong("its command is not one of its kind");
+        }
         if !self.has_effect(lease, proposal, ts, &act) {
             return Ok(Applied::Nothing { lease, proposal });
         }
@@ -212,6 +212,7 @@ impl Machine {
             Act::Release => self.state.lease.expiry = CommitTs(ts.0 + 1),
             Act::Cut(index) => self.state.cut = index,
             Act::Gc(threshold) => self.state.gc = threshold,
+            Act::Replicas(change) => self.state.descriptor.carry_out(change),
             Act::Prepare(part) => {
                 let part = Prepared { bound: ts, ..*part };
                 let mut record = Vec::new();
@@ -279,7 +280,8 @@ impl Machine {
             // The holder's own next lease may begin at once: it knows what it has served.
             Act::Lease(next) => {
                 let after = next.holder == held.holder || next.start > held.expiry;
-                after && next.sequence == held.sequence + 1
+                let votes = self.state.descriptor.is_voter(next.holder);
+                after && votes && next.sequence == held.sequence + 1
             }
             // Writes may have been proposed before the range was split.
             Act::Commit { txn, writes, .. } => {
@@ -294,6 +296,7 @@ impl Machine {
                 in_lease && inside && in_time && self.outcomes.of(*txn).is_none()
             }
             Act::Release => in_lease,
+            Act::Replicas(change) => in_lease && self.state.descriptor.allows(*change, held.holder),
             Act::Cut(index) => in_lease && *index > self.state.cut,
             // What is prepared is written at its bound or later: above the threshold, too.
             Act::Gc(threshold) => {
@@ -477,7 +480,7 @@ mod tests {
         let db = Db::open(fs, std::path::Path::new("/store"), options).expect("it opens");
         let replicas = vec![(ReplicaId(1), NodeId(1))];
         let span = KeySpan::new(local_keys::FIRST_DATA_KEY, KeySpan::all().end);
-        let descriptor = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        let descriptor = RangeDescriptor::new(RangeId(1), span, replicas);
         let row_class = Options::default().row_class;
         let split_points = crate::splitting::anywhere;
         let forms = ValueForms { row_class, row_form: None, split_points };

@@ -15,7 +15,7 @@
 //! 4. Who drains says so with every tick: nobody gives it anything then, nor for a while after it
 //!    was heard last.
 //! 5. A node gives away when it leads at least two ranges more than the one with the fewest, one at
-//!    a time. Each knows from its own replicas who leads what, so nobody counts for all.
+//!    a time. Each knows from its own replicas who leads what, and of others what they say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use braid_consensus::{LogIndex, ReplicaId, Result};
 
 use crate::command::Act;
 use crate::ids::{NodeId, RangeId};
+use crate::members::placement::Placement;
 use crate::raft_snapshot::Said;
 use crate::replica::Replica;
 use crate::replicas::Replicas;
@@ -69,6 +70,7 @@ pub(crate) struct Moves {
     rests_until: u64,
     /// How many ranges it leads.
     pub(crate) led: Arc<AtomicU64>,
+    pub(crate) placement: Placement,
 }
 
 impl Replica {
@@ -147,9 +149,9 @@ impl Replica {
 }
 
 impl Replicas {
-    /// From now on this node gives away what it leads.
-    pub fn drain(&mut self) {
-        self.moves.draining = true;
+    /// From now on this node gives away what it leads; or takes its share again.
+    pub fn drain(&mut self, drains: bool) {
+        self.moves.draining = drains;
     }
 
     /// Another node gives its leases away.
@@ -160,7 +162,7 @@ impl Replicas {
     /// Says to all that this node drains.
     fn say_draining(&mut self) {
         let descriptors = self.replicas.values().map(|r| &r.machine.state.descriptor);
-        let nodes = descriptors.flat_map(|range| range.replicas.iter().map(|(_, node)| *node));
+        let nodes = descriptors.flat_map(|range| range.all_replicas().map(|(_, node)| node));
         let nodes: BTreeSet<NodeId> = nodes.filter(|node| *node != self.options.node).collect();
         nodes.into_iter().for_each(|node| self.say(RangeId(0), node, &Said::Drains));
     }
@@ -188,8 +190,11 @@ impl Replicas {
         self.moves.led.store(mine, Ordering::Relaxed);
         let now = self.counts.ticks;
         self.moves.others_drain.retain(|_, until| *until > now);
-        current.retain(|node| !self.moves.others_drain.contains_key(node));
-        if self.moves.draining {
+        let placement = &self.moves.placement;
+        let others_drain = &self.moves.others_drain;
+        let drains = |node: &NodeId| others_drain.contains_key(node) || placement.is_leaving(*node);
+        current.retain(|node| !drains(node));
+        if self.moves.draining || self.moves.placement.is_leaving(own) {
             self.say_draining();
             return self.give_all_away(leads);
         }
@@ -198,7 +203,9 @@ impl Replicas {
         if !now.is_multiple_of(every) || now < self.moves.rests_until || is_moving {
             return Ok(());
         }
-        let of = |node: &NodeId| leads.get(node).copied().unwrap_or(0);
+        // Of ranges that have no replica here a node knows what others say.
+        let said = &self.moves.placement;
+        let of = |node: &NodeId| leads.get(node).copied().unwrap_or(0).max(said.led(*node));
         let Some(to) = current.iter().copied().min_by_key(|node| (of(node), *node)) else {
             return Ok(());
         };
@@ -230,7 +237,8 @@ impl Replicas {
         for range in self.replicas.keys().copied().collect::<Vec<_>>() {
             let replica = &self.replicas[&range];
             let others = replica.machine.state.descriptor.replicas.iter();
-            let drains = |node: &NodeId| self.moves.others_drain.contains_key(node);
+            let (drain, placement) = (&self.moves.others_drain, &self.moves.placement);
+            let drains = |node: &NodeId| drain.contains_key(node) || placement.is_leaving(*node);
             let current = others.filter(|(id, node)| {
                 *node != own && !drains(node) && replica.group.is_current(*id)
             });
@@ -249,7 +257,7 @@ impl Replicas {
     fn give(&mut self, range: RangeId, to: NodeId, how: (bool, &str)) -> Result<bool> {
         let (at_any_price, why) = how;
         let Some(replica) = self.replicas.get_mut(&range) else { return Ok(false) };
-        let Some(there) = replica.machine.state.descriptor.replica_on(to) else {
+        let Some(there) = replica.machine.state.descriptor.voter_on(to) else {
             return Ok(false);
         };
         if !replica.group.is_leader() || !replica.group.is_current(there) {
@@ -257,6 +265,7 @@ impl Replicas {
         }
         let gives = replica.give_away(there, at_any_price)?;
         if gives {
+            self.moves.placement.leads_more(to);
             self.effects.notes.push(format!("the lease of {range:?} goes to {to:?}: {why}"));
         }
         Ok(gives)

@@ -28,7 +28,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use braid_consensus::{Entry, Error, Group, LogIndex, Result, Term};
+use braid_consensus::{Entry, EntryKind, Error, Group, LogIndex, Result, Term};
 use braid_env::clock::{Clock, Hlc};
 use braid_kv::{KvError, Reads, TxnId as LockTxn};
 use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
@@ -41,6 +41,7 @@ use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
+use crate::members::replica_changes::differ;
 use crate::moving::Giving;
 use crate::prepared::Decision;
 use crate::replicas::NodeOptions;
@@ -81,6 +82,8 @@ pub(crate) enum Matter {
     Record(TxnId),
     /// Up to where versions go.
     Threshold,
+    /// Who has a replica.
+    Replicas,
 }
 
 /// What was proposed and is not applied yet.
@@ -132,6 +135,8 @@ pub(crate) struct LogUse {
 /// What comes of trying to serve a request.
 pub(crate) enum Tried {
     Answer(Answer),
+    /// What was read, and above which time writes are certain to be later than the reader.
+    Read(Answer, CommitTs),
     Wait,
     /// It is answered when it has happened.
     Later,
@@ -147,8 +152,6 @@ pub(crate) struct Replica {
     pub(crate) tenure: Tenure,
     /// A lease that was asked for: its sequence, and the place of the entry.
     asked: Option<(u64, Term, LogIndex)>,
-    /// The last entry of a term that was applied.
-    applied_term: Term,
     /// Somebody wants the range to be served.
     pub(crate) wanted: bool,
     pub(crate) log: LogUse,
@@ -157,8 +160,18 @@ pub(crate) struct Replica {
     pub(crate) pending: BTreeMap<(u64, u64), Pending>,
     waiting: VecDeque<Waiting>,
     pub(crate) answers: Answers,
+    pub(crate) progress: Progress,
+}
+
+/// What came of applying.
+#[derive(Default)]
+pub(crate) struct Progress {
+    /// Term of the last entry.
+    term: Term,
     /// Ranges that this one was split into, of which there is no replica yet.
     pub(crate) born: Vec<RangeState>,
+    /// The replica was removed, and applies no more.
+    pub(crate) is_removed: bool,
 }
 
 impl Replica {
@@ -177,14 +190,13 @@ impl Replica {
             locking: Locking::default(),
             tenure: Tenure::default(),
             asked: None,
-            applied_term: Term(0),
             wanted: true,
             log: LogUse::default(),
             last_proposal: 0,
             pending: BTreeMap::new(),
             waiting: VecDeque::new(),
             answers,
-            born: Vec::new(),
+            progress: Progress::default(),
         }
     }
 
@@ -226,6 +238,7 @@ impl Replica {
     pub(crate) fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
         match self.attempt(number, &request.ask)? {
             Tried::Answer(answer) => self.answer(number, answer),
+            Tried::Read(answer, certain) => self.answer_read(number, answer, certain),
             Tried::Later => {}
             Tried::Wait => {
                 let ticks_left = self.options.patience_ticks.max(1);
@@ -244,6 +257,11 @@ impl Replica {
         }
     }
 
+    fn answer_read(&mut self, number: RequestNumber, answer: Answer, certain: CommitTs) {
+        self.answer(number, answer);
+        self.answers.is_certain_above(certain);
+    }
+
     /// Takes committed entries, to be applied.
     pub(crate) fn take_committed(&mut self, entries: Vec<Entry>) {
         self.log.unapplied.bytes += entries.iter().map(|entry| entry.data.len()).sum::<usize>();
@@ -258,11 +276,17 @@ impl Replica {
     /// Applies what is committed, as far as the store has room.
     pub(crate) fn apply(&mut self) -> Result<()> {
         let mut last = None;
-        while !self.log.unapplied.entries.is_empty() && self.machine.has_room() {
+        while !self.log.unapplied.entries.is_empty()
+            && self.machine.has_room()
+            && !self.progress.is_removed
+        {
             let entry = self.log.unapplied.entries.pop_front().expect("there is one");
             self.log.unapplied.bytes -= entry.data.len();
             let applied = self.machine.apply(&entry)?;
-            self.applied_term = entry.term;
+            self.progress.term = entry.term;
+            if entry.kind == EntryKind::Replicas && matches!(applied, Applied::Done { .. }) {
+                self.follow_change(&entry)?;
+            }
             match applied {
                 Applied::Foreign => {}
                 Applied::Nothing { lease, proposal } | Applied::Done { lease, proposal } => {
@@ -273,7 +297,7 @@ impl Replica {
                     self.settle_proposal(lease, proposal);
                     // Who waits for locks may want them of the other range.
                     self.dismiss_lock_waiters();
-                    self.born.push(*right);
+                    self.progress.born.push(*right);
                 }
             }
             self.asked = self.asked.filter(|asked| entry.index < asked.2);
@@ -289,12 +313,22 @@ impl Replica {
         self.try_waiting()
     }
 
+    /// The descriptor has other replicas: so has the group.
+    fn follow_change(&mut self, entry: &Entry) -> Result<()> {
+        let group = self.group.apply_replicas(entry)?;
+        if let Some(why) = differ(&group, &self.machine.state.replicas(), &self.group) {
+            return Err(Error::Inconsistent(format!("{}: {why}", entry.index)));
+        }
+        self.progress.is_removed = !group.contains(self.group.id());
+        Ok(())
+    }
+
     /// A proposal's entry was applied, with or without an effect.
     fn settle_proposal(&mut self, lease: u64, proposal: u64) {
         let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
         let answer = match pending.matter {
             Matter::Split => Answer::Again,
-            Matter::Threshold => Answer::Fine,
+            Matter::Threshold | Matter::Replicas => Answer::Fine,
             Matter::End(txn) => self.decided(txn).unwrap_or(Answer::Again),
             Matter::Part(txn, _) => match self.machine.prepared.get(&txn) {
                 Some(part) => Answer::Prepared { bound: part.bound },
@@ -372,7 +406,7 @@ impl Replica {
     /// Asks for the lease, or to have it renewed, if that is due.
     fn look_after_lease(&mut self) -> Result<()> {
         // All entries of earlier terms are applied when the first one of this term is.
-        let ready = self.group.is_leader() && self.applied_term == self.group.term();
+        let ready = self.group.is_leader() && self.progress.term == self.group.term();
         if ready {
             // So what was asked for in one of them is there, or lost.
             self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
@@ -456,8 +490,13 @@ impl Replica {
         }
         let proposal = self.last_proposal + 1;
         let lease = self.machine.state.lease.sequence;
-        let command = Command { lease, proposal, ts, act };
-        match self.group.propose(command.encode()) {
+        let change = if let Act::Replicas(change) = &act { Some(*change) } else { None };
+        let command = Command { lease, proposal, ts, act }.encode();
+        let proposed = match change {
+            Some(change) => self.group.change_replicas(&[change.of_group()], command),
+            None => self.group.propose(command),
+        };
+        match proposed {
             Ok(index) => {
                 self.last_proposal = proposal;
                 Ok(Some((proposal, index)))
@@ -471,6 +510,7 @@ impl Replica {
         for waiting in std::mem::take(&mut self.waiting) {
             match self.attempt(waiting.number, &waiting.ask)? {
                 Tried::Answer(answer) => self.answer(waiting.number, answer),
+                Tried::Read(answer, certain) => self.answer_read(waiting.number, answer, certain),
                 Tried::Later => {}
                 Tried::Wait => self.waiting.push_back(waiting),
             }

@@ -29,9 +29,9 @@ use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
 use braid_env::random::Random;
 use braid_kv::{RowForm, ShownRange};
-use braid_lsm::{Batch, CommitTs, Db, Durability, KeySpan, Options, Pending, ScanOptions};
+use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
-use crate::answers::Answered;
+use crate::answers::{AnswerTimes, Answered};
 use crate::collecting::{Readers, Thresholds};
 use crate::command::Split;
 use crate::envelope::Envelope;
@@ -39,6 +39,7 @@ use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
+use crate::members::retiring::{Retired, finish_retiring, stamp_for};
 use crate::moving::Moves;
 use crate::prepared::Decision;
 use crate::raft_snapshot::{Staging, Traffic, finish_installs};
@@ -79,6 +80,10 @@ pub struct NodeOptions {
     /// A transaction over several ranges that is not at its end for so long is taken for abandoned,
     /// in microseconds. Default 3 s.
     pub abandoned_micros: u64,
+    /// A node that was not heard of for so many ticks is dead: others get its replicas, if there
+    /// are
+    /// any. Default 5 minutes.
+    pub dead_after_ticks: u64,
 }
 
 impl NodeOptions {
@@ -98,6 +103,7 @@ impl NodeOptions {
             deadlock_ticks: 10,
             gc_window_micros: None,
             abandoned_micros: 3_000_000,
+            dead_after_ticks: 3_000,
         }
     }
 }
@@ -175,14 +181,21 @@ pub struct Replicas {
     touched: BTreeSet<RangeId>,
     appends: Appends,
     pub(crate) effects: NodeEffects,
-    /// What the raft log has of ranges that the store does not know: a split was lost with the end
-    /// of the store's log, and will be applied again.
-    pub(crate) unborn: BTreeMap<GroupId, LoggedGroup>,
-    random: Random,
+    pub(crate) random: Random,
     thresholds: Thresholds,
     pub(crate) counts: Counts,
     pub(crate) traffic: Traffic,
     pub(crate) moves: Moves,
+    pub(crate) absent: Absent,
+}
+
+/// What is known of ranges that have no replica here.
+#[derive(Default)]
+pub(crate) struct Absent {
+    /// What the raft log has of ranges that the store does not know: a split was lost with the end
+    /// of the store's log, and will be applied again.
+    pub(crate) unborn: BTreeMap<GroupId, LoggedGroup>,
+    pub(crate) retired: Retired,
 }
 
 /// What a node counts.
@@ -227,6 +240,7 @@ impl Replicas {
         let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
         let (mut log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         finish_installs(&staging, &db, &mut log, &mut logged)?;
+        let retired = finish_retiring(&db, &mut log, &mut logged, options.node)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
         hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         let clocks = Clocks { wall: env.clock, hlc };
@@ -253,12 +267,12 @@ impl Replicas {
             touched,
             appends: Appends::default(),
             effects: NodeEffects::default(),
-            unborn: logged,
             random: env.random,
             thresholds: Thresholds { readers, newest: Arc::default() },
             counts: Counts { starts, ..Counts::default() },
             traffic: Traffic::new(staging),
             moves: Moves::default(),
+            absent: Absent { unborn: logged, retired },
         };
         node.pump()?;
         Ok(node)
@@ -280,6 +294,7 @@ impl Replicas {
         }
         self.tick_states()?;
         self.move_leases()?;
+        self.tick_placement()?;
         self.pump()
     }
 
@@ -303,13 +318,19 @@ impl Replicas {
             return Ok(());
         }
         let (range, from) = (envelope.range, envelope.from);
+        self.moves.placement.hear(from, self.counts.ticks);
         if let Some(said) = envelope.said() {
             self.clocks.hlc.update(envelope.clock.0);
             self.heed(range, from, said)?;
             return self.pump();
         }
         let Some(Ok(message)) = envelope.message().map(Message::decode) else { return Ok(()) };
-        let Some(replica) = self.replicas.get_mut(&range) else {
+        if self.tell_removed(range, from, message.from()) {
+            return Ok(());
+        }
+        let Some(replica) =
+            self.replicas.get_mut(&range).filter(|own| own.group.id() >= message.to())
+        else {
             if message.is_of_leader() {
                 self.note_strange(range, from);
             }
@@ -507,12 +528,17 @@ impl Replicas {
         lines.join("\n")
     }
 
+    /// Something has happened to a range's replica.
+    pub(crate) fn touch(&mut self, range: RangeId) {
+        self.touched.insert(range);
+    }
+
     /// Carries out what groups want, until they want nothing.
     fn pump(&mut self) -> Result<()> {
         self.tell_synced();
         while !self.touched.is_empty() {
             let mut batch = LogBatch::default();
-            let mut appended = Vec::new();
+            let (mut appended, mut removed) = (Vec::new(), Vec::new());
             for range in std::mem::take(&mut self.touched) {
                 let Some(replica) = self.replicas.get_mut(&range) else { continue };
                 let effects = replica.group.effects();
@@ -535,7 +561,10 @@ impl Replicas {
                 replica.apply()?;
                 let threshold = replica.machine.state.gc;
                 self.thresholds.newest.fetch_max(threshold.0, Ordering::AcqRel);
-                let (answers, born) = (replica.answers.take(), take(&mut replica.born));
+                if replica.progress.is_removed {
+                    removed.push(range);
+                }
+                let (answers, born) = (replica.answers.take(), take(&mut replica.progress.born));
                 for state in born {
                     self.bear(range, state)?;
                 }
@@ -547,6 +576,9 @@ impl Replicas {
             let place = self.log.write(&batch)?;
             let unsynced = |(range, number, send)| Unsynced { place, range, number, send };
             self.appends.unsynced.extend(appended.into_iter().map(unsynced));
+            for range in removed {
+                self.retire(range)?;
+            }
             self.tell_synced();
         }
         let awaited = self.appends.unsynced.back().map(|unsynced| unsynced.place);
@@ -561,7 +593,7 @@ impl Replicas {
             let reason = format!("{range:?} is split off and has a replica already");
             return Err(Error::Inconsistent(reason));
         }
-        let logged = self.unborn.remove(&range.group()).unwrap_or_default();
+        let logged = self.absent.unborn.remove(&range.group()).unwrap_or_default();
         self.add_replica(state, logged)?;
         let mut replica = self.replicas.remove(&range).expect("it was added");
         let inherited = match self.replicas.get_mut(&left) {
@@ -609,8 +641,8 @@ impl Replicas {
 
     /// Answers a request that no replica has to look at.
     fn answer_at_once(&mut self, number: RequestNumber, answer: Answer) {
-        let clock = CommitTs(self.clocks.hlc.now());
-        self.effects.answers.push(Answered { number, clock, answer });
+        let times = AnswerTimes::of(CommitTs(self.clocks.hlc.now()));
+        self.effects.answers.push(Answered { number, times, answer });
     }
 
     /// What messages say of this node's clock.
@@ -732,7 +764,7 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
         starts = count;
     }
     starts += 1;
-    let mut batch = Batch::at(start_stamp(db)?);
+    let mut batch = Batch::at(stamp_for(db, local_keys::NODE)?);
     let mut record = Vec::new();
     put_number(&mut record, node.0);
     put_number(&mut record, starts);
@@ -745,12 +777,4 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
     }
     db.write(batch, Durability::Sync)?;
     Ok(starts)
-}
-
-/// A stamp for the node's record, which has no time of its own: above its last one (contract C1),
-/// and above the threshold (C2).
-fn start_stamp(db: &Db) -> Result<CommitTs> {
-    let last = db.newest_above(&KeySpan::point(local_keys::NODE), CommitTs::ZERO)?;
-    let last = last.unwrap_or(CommitTs::ZERO);
-    Ok(CommitTs(last.max(db.gc_threshold()).0 + 1))
 }

@@ -43,8 +43,9 @@ pub struct When {
     /// What the clock of the node that is asked showed at some time after the reader began, if
     /// that is known: what it has written later came later.
     pub observed: Option<CommitTs>,
-    /// What the clock of whoever served the range showed when it answered this reader, if it has:
-    /// what is written there later, by whomever, came later. A lease that moves changes nothing.
+    /// Of what whoever served the range has been certain when it answered this reader, if it has
+    /// ([`crate::AnswerTimes`]): what is written there above that, by whomever, came later. A lease
+    /// that moves changes nothing.
     pub served: Option<CommitTs>,
 }
 

@@ -14,7 +14,9 @@
 //! doubt.
 //!
 //! What a range's holders write under their own clocks is in the order of its log, whoever has the
-//! lease. So what a reader has once been answered from a range bounds its doubts there for good.
+//! lease. So what a reader has once been certain of in a range bounds its doubts there for good:
+//! that
+//! is said with each answer, and said again to whoever has the lease then.
 //! Only what other clocks have stamped, of transactions over several ranges, stays in doubt up to
 //! the limit.
 //!
@@ -74,7 +76,8 @@ impl Replica {
         if let Some(newest) = self.in_doubt(&spans, when)? {
             return Ok(Tried::Answer(Answer::Uncertain(newest)));
         }
-        Ok(told(self.machine.keys().get_many(keys, when.at).map(Answer::Got)))
+        let got = self.machine.keys().get_many(keys, when.at).map(Answer::Got);
+        Ok(self.told_reader(got, when))
     }
 
     pub(crate) fn scan(&mut self, request: &ScanMany, when: &When) -> Result<Tried> {
@@ -88,7 +91,26 @@ impl Replica {
         {
             return Ok(Tried::Answer(Answer::Uncertain(newest)));
         }
-        Ok(told(scanned.map(Answer::Scanned)))
+        Ok(self.told_reader(scanned.map(Answer::Scanned), when))
+    }
+
+    /// What was read, or why nothing was.
+    fn told_reader(&self, result: KvResult<Answer>, when: &When) -> Tried {
+        match told(result) {
+            Tried::Answer(read @ (Answer::Got(_) | Answer::Scanned(_))) => {
+                Tried::Read(read, self.certain(when))
+            }
+            other => other,
+        }
+    }
+
+    /// What is written here above this time, under the holders' own clocks, is later than the
+    /// reader's beginning.
+    fn certain(&self, when: &When) -> CommitTs {
+        let When { at, limit, observed, served } = *when;
+        // Under earlier leases other clocks than this node's have written.
+        let seen = observed.unwrap_or(self.clocks.now()).max(self.tenure.since);
+        limit.min(served.unwrap_or(limit)).min(seen).max(at)
     }
 
     /// Why spans cannot be read as of that time, if they cannot. If they can, nothing will be
@@ -115,10 +137,7 @@ impl Replica {
     /// When something was written there that may be older than the reader, and that it does not
     /// see.
     fn in_doubt(&self, spans: &[KeySpan], when: &When) -> Result<Option<CommitTs>> {
-        let When { at, limit, observed, served } = *when;
-        // Under earlier leases other clocks than this node's have written.
-        let seen = observed.unwrap_or(self.clocks.now()).max(self.tenure.since);
-        let certain = limit.min(served.unwrap_or(limit)).min(seen).max(at);
+        let (When { at, limit, .. }, certain) = (*when, self.certain(when));
         let mut doubts: Vec<(CommitTs, CommitTs)> =
             self.machine.foreign.within(certain, limit).collect();
         doubts.extend(Some((at, certain)).filter(|(at, certain)| at < certain));

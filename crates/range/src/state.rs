@@ -4,11 +4,11 @@ use braid_consensus::codec::{Reader, put_number};
 use braid_consensus::{LogIndex, ReplicaId, ReplicaSet};
 use braid_lsm::CommitTs;
 
-use crate::ids::RangeDescriptor;
+use crate::ids::{NodeId, RangeDescriptor};
 use crate::lease::Lease;
 
-/// Version 1 had no threshold: nothing was collected.
-const VERSION: u8 = 2;
+/// Version 1 had no threshold: nothing was collected. Up to version 2 replicas could not change.
+const VERSION: u8 = 3;
 
 /// The same on all replicas that have applied the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +48,9 @@ impl RangeState {
 
     /// Who belongs to the group.
     pub(crate) fn replicas(&self) -> ReplicaSet {
-        let voters = self.descriptor.replicas.iter().map(|(replica, _)| *replica);
-        ReplicaSet::of_voters(voters.collect::<Vec<ReplicaId>>())
+        let ids = |list: &[(ReplicaId, NodeId)]| list.iter().map(|(replica, _)| *replica).collect();
+        let RangeDescriptor { replicas, learners, .. } = &self.descriptor;
+        ReplicaSet { voters: ids(replicas), learners: ids(learners), ..ReplicaSet::default() }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -68,7 +69,7 @@ impl RangeState {
     pub(crate) fn decode(bytes: &[u8]) -> Option<RangeState> {
         let mut reader = Reader::new(bytes);
         let version = reader.byte()?;
-        if ![1, VERSION].contains(&version) {
+        if !(1..=VERSION).contains(&version) {
             return None;
         }
         let state = RangeState {
@@ -79,7 +80,7 @@ impl RangeState {
             proposal: reader.number()?,
             cut: LogIndex(reader.number()?),
             gc: CommitTs(if version == 1 { 0 } else { reader.number()? }),
-            descriptor: RangeDescriptor::decode(&mut reader)?,
+            descriptor: RangeDescriptor::decode(&mut reader, version < 3)?,
         };
         reader.is_empty().then_some(state)
     }
@@ -88,7 +89,7 @@ impl RangeState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{NodeId, RangeId};
+    use crate::ids::RangeId;
     use braid_lsm::KeySpan;
 
     fn descriptor_len(state: &RangeState) -> usize {
@@ -101,14 +102,22 @@ mod tests {
     fn states_round_trip_and_cuts_are_noticed() {
         let replicas = vec![(ReplicaId(4), NodeId(1)), (ReplicaId(5), NodeId(300))];
         let span = KeySpan::new("a", "q");
-        let descriptor = RangeDescriptor { id: RangeId(9), span, generation: 2, replicas };
+        let descriptor =
+            RangeDescriptor { generation: 2, ..RangeDescriptor::new(RangeId(9), span, replicas) };
         let mut state = RangeState::new(descriptor);
         (state.applied, state.proposal) = (LogIndex(70_000), 12);
+        // As version 2 wrote it: without learners (none), and without the next number (6).
+        let mut second = state.encode();
+        assert_eq!((second.pop(), second.pop()), (Some(6), Some(0)));
+        second[0] = 2;
+        assert_eq!(RangeState::decode(&second).as_ref(), Some(&state));
         // As version 1 wrote it.
-        let mut first = state.encode();
-        assert_eq!(first.remove(first.len() - descriptor_len(&state) - 1), 0);
+        let mut first = second;
+        assert_eq!(first.remove(first.len() - (descriptor_len(&state) - 2) - 1), 0);
         first[0] = 1;
         assert_eq!(RangeState::decode(&first).as_ref(), Some(&state));
+        state.descriptor.learners = vec![(ReplicaId(6), NodeId(4))];
+        state.descriptor.next_replica = ReplicaId(7);
         state.gc = CommitTs(1 << 40);
         let bytes = state.encode();
         assert_eq!(RangeState::decode(&bytes), Some(state));

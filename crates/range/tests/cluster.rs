@@ -1,4 +1,5 @@
-//! Three replicas of one range, driven by hand: what is refused, what waits, what is answered again.
+//! Three replicas of one range, driven by hand: what is refused, what waits, what is answered
+//! again.
 
 #[path = "cluster/collecting.rs"]
 mod collecting;
@@ -8,6 +9,8 @@ mod doubts;
 mod locks;
 #[path = "cluster/moving.rs"]
 mod moving;
+#[path = "cluster/replicas.rs"]
+mod replicas;
 #[path = "cluster/several.rs"]
 mod several;
 #[path = "cluster/states.rs"]
@@ -26,7 +29,7 @@ use braid_env::tasks::SeededTasks;
 use braid_kv::{Conflict, Reads, ShownRange};
 use braid_lsm::{CommitTs, KeySpan, Options, ScanOptions};
 use braid_range::{
-    Answer, Answered, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions,
+    Answer, AnswerTimes, Answered, Ask, CommitAsk, FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions,
     RangeDescriptor, RangeId, Replicas, Request, Split, TxnId, Write,
 };
 use bytes::Bytes;
@@ -46,7 +49,7 @@ struct Cluster {
     messages: VecDeque<(NodeId, Vec<u8>)>,
     answers: Vec<(u64, Answer)>,
     /// What clocks showed when answers were made.
-    clocks: BTreeMap<u64, CommitTs>,
+    clocks: BTreeMap<u64, AnswerTimes>,
     cut_off: Vec<u64>,
     asked: u64,
 }
@@ -54,7 +57,7 @@ struct Cluster {
 fn descriptor() -> RangeDescriptor {
     let replicas = (1..=3).map(|id| (ReplicaId(id), NodeId(id))).collect();
     let span = KeySpan::new(FIRST_DATA_KEY, "\x01z");
-    RangeDescriptor { id: RangeId(1), span, generation: 1, replicas }
+    RangeDescriptor::new(RangeId(1), span, replicas)
 }
 
 /// Rows lie in each other as folders do.
@@ -98,8 +101,18 @@ fn start(id: u64, node: &mut Node) {
         spread_ticks,
         ..own
     };
-    let opened = Replicas::open(env, Path::new("/node"), options, &[descriptor()]);
+    let founders = if id <= 3 { vec![descriptor()] } else { Vec::new() };
+    let opened = Replicas::open(env, Path::new("/node"), options, &founders);
     node.process = Some(opened.unwrap_or_else(|error| panic!("n{id}: {error}")));
+}
+
+fn new_node(micros: u64, gc_window_micros: Option<u64>) -> Node {
+    let clock = Arc::new(ManualClock::at_micros(micros));
+    let tasks = Arc::new(SeededTasks::new(0));
+    let max_log_bytes = GroupOptions::default().max_log_bytes;
+    let (process, spread_ticks) = (None, None);
+    let fs = MemFs::new();
+    Node { fs, clock, tasks, process, gc_window_micros, max_log_bytes, spread_ticks }
 }
 
 impl Cluster {
@@ -110,14 +123,7 @@ impl Cluster {
 
     /// The same, and versions are kept for so long.
     fn keeping(gc_window_micros: Option<u64>) -> Cluster {
-        let node = |_| {
-            let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
-            let tasks = Arc::new(SeededTasks::new(0));
-            let max_log_bytes = GroupOptions::default().max_log_bytes;
-            let (process, spread_ticks) = (None, None);
-            let fs = MemFs::new();
-            Node { fs, clock, tasks, process, gc_window_micros, max_log_bytes, spread_ticks }
-        };
+        let node = |_| new_node(1_000_000_000, gc_window_micros);
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
         let (messages, answers, clocks) = (VecDeque::new(), Vec::new(), BTreeMap::new());
@@ -159,7 +165,7 @@ impl Cluster {
     fn settle(&mut self) {
         loop {
             let mut any = false;
-            for id in 1..=3u64 {
+            for id in 1..=self.nodes.len() as u64 {
                 let cut_off = self.cut_off.contains(&id);
                 let node = &mut self.nodes[id as usize - 1];
                 if let Some(after) = node.fs.take_crash() {
@@ -174,9 +180,9 @@ impl Cluster {
                     process.sync_log(place).expect("the disk works");
                     process.log_synced(place).expect("nothing fails");
                 }
-                for Answered { number, clock, answer } in effects.answers {
+                for Answered { number, times, answer } in effects.answers {
                     self.answers.push((number, answer));
-                    self.clocks.insert(number, clock);
+                    self.clocks.insert(number, times);
                 }
                 if !cut_off {
                     self.messages.extend(effects.send);

@@ -34,7 +34,6 @@ mod limits;
 mod named_arguments;
 mod operators;
 mod pattern;
-mod pieces;
 mod refinement;
 mod registry;
 mod resolve;

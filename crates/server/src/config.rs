@@ -70,7 +70,9 @@ impl ServerConfig {
 pub struct ClusterConfig {
     /// Where it listens for the other members. Loopback only. Default: as at its first start.
     pub listen: Option<SocketAddr>,
-    /// All members in an order that is the same for all of them. Default: as at its first start.
+    /// The first members in an order that is the same for all of them; or, for one that joins
+    /// later,
+    /// some members. Default: as at its first start.
     pub members: Vec<SocketAddr>,
     /// No two members' clocks differ by more. Default 250 ms.
     pub max_clock_offset: Duration,
@@ -79,6 +81,8 @@ pub struct ClusterConfig {
     /// The log of a range with more bytes is cut though somebody who is away needs it. Default
     /// 64 MiB.
     pub max_log_bytes: u64,
+    /// A member that was not heard of for so long is dead: others get its replicas. Default 5 min.
+    pub dead_after: Duration,
 }
 
 impl Default for ClusterConfig {
@@ -89,6 +93,7 @@ impl Default for ClusterConfig {
             max_clock_offset: Duration::from_millis(250),
             max_range_bytes: 256 << 20,
             max_log_bytes: 64 << 20,
+            dead_after: Duration::from_secs(300),
         }
     }
 }

@@ -10,7 +10,7 @@ use braid_env::fs::{DiskFs, FileSystem};
 use braid_env::memory::{self, Pool};
 use braid_kv::{Coordinator, KvError, Store, StoreOptions};
 use braid_lsm::{CommitTs, Db};
-use braid_node::{Member, MemberOptions};
+use braid_node::{Member, MemberChanges, MemberOptions};
 use braid_sql::{Database, GeneralQueries};
 use braid_types::{SqlError, SqlState};
 
@@ -57,6 +57,11 @@ impl Place {
                     max_clock_offset: cluster.max_clock_offset,
                     max_range_bytes: cluster.max_range_bytes,
                     max_log_bytes: cluster.max_log_bytes,
+                    changes: MemberChanges {
+                        dead_after: cluster.dead_after,
+                        roster_key: braid_keys::system::cluster_nodes().into(),
+                        ..MemberChanges::default()
+                    },
                     gc_window: Some(config.gc_window),
                     engine: options.engine,
                     memory: options.memory,

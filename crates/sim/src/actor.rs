@@ -25,7 +25,9 @@ use braid_kv::{
     Conflict, Coordinator, CoordinatorOptions, Isolation, KvError, KvResult, LockMode, ScanOptions,
     Txn, TxnOptions, Wait,
 };
-use braid_range::{Answer, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write};
+use braid_range::{
+    Answer, AnswerTimes, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write,
+};
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -89,12 +91,14 @@ pub(crate) struct Actor {
 
 /// How the thread's questions leave it.
 struct Baton {
+    nodes: u64,
     words: Mutex<Receiver<Word>>,
     said: Sender<Said>,
     clock: Arc<dyn Clock>,
     /// Says now and then who is running, also while it waits for an answer.
     router: OnceLock<Weak<Router>>,
     announced_at: AtomicU64,
+    announces: AtomicBool,
 }
 
 /// From one announcement to the next.
@@ -117,11 +121,13 @@ impl Actor {
         let clock: Arc<dyn Clock> = Arc::new(NodeClock::new(world));
         let gone = outbox.clone();
         let baton = Arc::new(Baton {
+            nodes: plan.all_nodes(),
             words: Mutex::new(inbox),
             said: outbox,
             clock,
             router: OnceLock::new(),
             announced_at: AtomicU64::new(0),
+            announces: AtomicBool::new(false),
         });
         let (plan, seed) = (plan.clone(), random.next_u64());
         let (ops, coordinator) = (Arc::new(Mutex::default()), dead << CLIENT_BITS | id);
@@ -243,6 +249,15 @@ impl Drop for Actor {
 
 impl Baton {
     fn announce(&self) {
+        // On a node it has a thread of its own; here it asks like everything else.
+        if self.announces.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.announce_if_due();
+        self.announces.store(false, Ordering::Relaxed);
+    }
+
+    fn announce_if_due(&self) {
         let (now, last) = (self.clock.now_micros(), self.announced_at.load(Ordering::Relaxed));
         if last + ANNOUNCE_MICROS < now
             && let Some(router) = self.router.get().and_then(Weak::upgrade)
@@ -276,6 +291,10 @@ impl Transport for Baton {
             // Whoever asks on and on would never end: the thread is unwound.
             _ => std::panic::resume_unwind(Box::new(())),
         }
+    }
+
+    fn nodes(&self) -> Vec<NodeId> {
+        (1..=self.nodes).map(NodeId).collect()
     }
 
     fn tell(&self, node: NodeId, request: &Request) {
@@ -479,6 +498,6 @@ fn transaction(
 }
 
 /// What an answer was, and what the clock of the node showed.
-pub(crate) fn reply(clock: braid_lsm::CommitTs, answer: Answer) -> Option<Reply> {
-    Some(Reply { clock, answer })
+pub(crate) fn reply(times: AnswerTimes, answer: Answer) -> Option<Reply> {
+    Some(Reply { times, answer })
 }

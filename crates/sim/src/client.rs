@@ -150,7 +150,7 @@ impl Client {
         let random = &mut self.random;
         self.gives_up = random.chance(1, 30);
         if random.chance(1, 6) {
-            self.node = random.between(1, self.plan.nodes);
+            self.node = random.between(1, self.plan.all_nodes());
         }
         self.start(now, steps)
     }
@@ -334,7 +334,7 @@ impl Client {
                 }
             }
         }
-        self.node = 1 + self.random.below(self.plan.nodes);
+        self.node = 1 + self.random.below(self.plan.all_nodes());
         self.send()
     }
 
@@ -357,7 +357,7 @@ impl Client {
                 self.node = node.0;
                 Some(self.send())
             }
-            // The client's patience ends this.
+            // The client's patience ends this: another node is asked then.
             _ => None,
         }
     }

@@ -26,6 +26,7 @@ mod client;
 mod clock;
 mod data;
 mod live;
+mod membership;
 mod network;
 mod node;
 mod plan;

@@ -91,7 +91,7 @@ pub struct LiveCluster {
 fn descriptor() -> RangeDescriptor {
     let replicas = (1..=NODES).map(|id| (ReplicaId(id), NodeId(id))).collect();
     let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
-    RangeDescriptor { id: RangeId(1), span, generation: 1, replicas }
+    RangeDescriptor::new(RangeId(1), span, replicas)
 }
 
 impl LiveCluster {
@@ -347,8 +347,8 @@ impl Transport for LiveCluster {
         self.changed.notify_all();
         let until = self.clock.now_micros() + patience.as_micros() as u64;
         loop {
-            if let Some(Answered { clock, answer, .. }) = inner.answers.remove(&number) {
-                return Some(Reply { clock, answer });
+            if let Some(Answered { times, answer, .. }) = inner.answers.remove(&number) {
+                return Some(Reply { times, answer });
             }
             let now = self.clock.now_micros();
             if now > until || stop.load(Ordering::Relaxed) {

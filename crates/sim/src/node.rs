@@ -87,9 +87,11 @@ impl Node {
             spread_ticks: plan.leases.spread.then_some(7),
             max_range_bytes: plan.disk.max_range_bytes,
             gc_window_micros: plan.gc_window_micros,
+            dead_after_ticks: plan.spares.map_or(u64::MAX, |(_, dead_after)| dead_after),
             ..NodeOptions::new(self.id)
         };
-        let opened = Replicas::open(env, Path::new("/node"), options, std::slice::from_ref(range));
+        let founders = if self.id.0 <= plan.nodes { std::slice::from_ref(range) } else { &[] };
+        let opened = Replicas::open(env, Path::new("/node"), options, founders);
         self.process = Some(opened?);
         Ok(())
     }

@@ -46,8 +46,11 @@ pub enum Sabotage {
 pub struct Plan {
     /// Where everything comes from.
     pub seed: u64,
-    /// Nodes, each with a replica.
+    /// Nodes that a cluster begins with, each with a replica: each range keeps so many.
     pub nodes: u64,
+    /// Nodes join, leave, and are lost: so many may join, and one that was not heard of for so many
+    /// ticks is dead. `None`: the nodes are the same for ever.
+    pub spares: Option<(u64, u64)>,
     /// What clients do.
     pub clients: ClientPlan,
     /// Lists and registers.
@@ -56,10 +59,8 @@ pub struct Plan {
     pub network: NetworkPlan,
     /// How disks work.
     pub disk: DiskPlan,
-    /// Of ten pieces of trouble so many come with a split.
-    pub splits: u64,
-    /// The range is split in front of everything as soon as it is served.
-    pub borders: bool,
+    /// When ranges are split.
+    pub splits: SplitPlan,
     /// Microseconds between two pieces of trouble.
     pub trouble_every: u64,
     /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause.
@@ -74,6 +75,15 @@ pub struct Plan {
     pub gc_window_micros: Option<u64>,
     /// What is broken on purpose.
     pub sabotage: Option<Sabotage>,
+}
+
+/// When ranges are split.
+#[derive(Debug, Clone)]
+pub struct SplitPlan {
+    /// Of ten pieces of trouble so many come with one.
+    pub of_ten: u64,
+    /// The range is split in front of everything as soon as it is served.
+    pub at_first: bool,
 }
 
 /// What clients do.
@@ -153,6 +163,7 @@ impl Plan {
         let mut plan = Plan {
             seed,
             nodes: if random.chance(1, 5) { 5 } else { 3 },
+            spares: None,
             clients: ClientPlan {
                 count: random.between(2, 8) as usize,
                 over_kv: false,
@@ -175,8 +186,7 @@ impl Plan {
                 kept_bytes: *random.pick(&[0, 1 << 10, 1 << 20]),
                 max_bytes: [1 << 10, 8 << 10, 64 << 20][(seed / 3) as usize % 3],
             },
-            splits: random.below(4),
-            borders: false,
+            splits: SplitPlan { of_ten: random.below(4), at_first: false },
             // About as long as clients are kept waiting by what breaks, or longer.
             gc_window_micros: [None, Some(2_000_000), Some(8_000_000)][seed as usize % 3],
             sabotage: None,
@@ -189,9 +199,23 @@ impl Plan {
     pub fn over_kv(mut self) -> Plan {
         self.clients.over_kv = true;
         // Most transactions are to have several participants.
-        self.splits = self.splits.max(2);
-        self.borders = self.seed.is_multiple_of(3);
+        self.splits.of_ten = self.splits.of_ten.max(2);
+        self.splits.at_first = self.seed.is_multiple_of(3);
         self
+    }
+
+    /// The same with nodes that join, leave, and are lost.
+    pub fn moving(mut self) -> Plan {
+        self.nodes = 3;
+        // Some are taken for dead though they are about to come back.
+        self.spares = Some((1 + self.seed % 4, [20, 60, 200][(self.seed / 4) as usize % 3]));
+        self.trouble_every = self.trouble_every.min(1_000_000);
+        self
+    }
+
+    /// All nodes that there may ever be.
+    pub fn all_nodes(&self) -> u64 {
+        self.nodes + self.spares.map_or(0, |(count, _)| count)
     }
 
     /// The same with a broken promise. There is trouble enough for it to matter.
@@ -216,7 +240,7 @@ impl Plan {
                 // Clients die with prepared parts, again and again, while nodes are away and the
                 // logs that they need are cut.
                 self = self.over_kv();
-                (self.borders, self.clients.deaths) = (true, 8);
+                (self.splits.at_first, self.clients.deaths) = (true, 8);
                 (self.clients.count, self.clients.rest_micros) = (8, 1);
                 self.log.cut_after = 8;
                 self.trouble[0] += 20;
@@ -234,7 +258,7 @@ impl Plan {
                 | Sabotage::LocksTakenForHeld
         ) {
             self = self.over_kv();
-            (self.borders, self.clients.deaths) = (true, 2);
+            (self.splits.at_first, self.clients.deaths) = (true, 2);
         }
         self.disk.memtable_size = 1 << 20;
         self.trouble = self.trouble.map(|weight| weight.max(1));

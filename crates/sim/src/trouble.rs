@@ -30,7 +30,7 @@ pub(crate) fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Optio
         at = at.saturating_sub(*weight);
         here
     })?;
-    let node = random.between(1, plan.nodes);
+    let node = random.between(1, plan.all_nodes());
     // Where logs are short, others write past what is kept of them.
     let away = plan.log.max_bytes < 1 << 20 && random.chance(1, 3);
     let longest = if away { 20_000_000 } else { 3_000_000 };

@@ -10,8 +10,8 @@ use braid_env::clock::Hlc;
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
 use braid_range::{
-    Answer, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Replicas,
-    Request, Split, TxnId,
+    Answer, AnswerTimes, Answered, Ask, Decision, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId,
+    Replicas, Request, Split, TxnId,
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
@@ -19,6 +19,7 @@ use crate::actor::{Actor, reply};
 use crate::client::{Client, Wish};
 use crate::clock::BEGIN_MICROS;
 use crate::data;
+use crate::membership::Register;
 use crate::network::{Network, Party};
 use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
@@ -36,18 +37,52 @@ const TROUBLE_MICROS: u64 = 120_000_000;
 const HEALED_MICROS: u64 = 60_000_000;
 
 /// Something that happens.
-enum Event {
-    Tick { node: u64, life: u64 },
-    StoreSync { node: u64, life: u64 },
-    LogSynced { node: u64, life: u64, place: LogPlace },
-    Message { from: u64, node: u64, bytes: Vec<u8> },
-    Request { node: u64, number: u64, request: Request },
-    Answer { client: Party, number: u64, clock: CommitTs, answer: Answer },
-    Impatient { client: Party, number: u64 },
-    Begin { client: usize },
+pub(crate) enum Event {
+    Tick {
+        node: u64,
+        life: u64,
+    },
+    StoreSync {
+        node: u64,
+        life: u64,
+    },
+    LogSynced {
+        node: u64,
+        life: u64,
+        place: LogPlace,
+    },
+    Message {
+        from: u64,
+        node: u64,
+        bytes: Vec<u8>,
+    },
+    Request {
+        node: u64,
+        number: u64,
+        request: Request,
+    },
+    Answer {
+        client: Party,
+        number: u64,
+        times: AnswerTimes,
+        answer: Answer,
+    },
+    Impatient {
+        client: Party,
+        number: u64,
+    },
+    Begin {
+        client: usize,
+    },
     Trouble,
     Mend,
-    Start { node: u64 },
+    Start {
+        node: u64,
+    },
+    /// A node hears who belongs to the cluster.
+    Members {
+        node: u64,
+    },
 }
 
 /// What is going to happen, by time; at the same time in the order in which it was put in.
@@ -99,10 +134,10 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, now: u64, clock: CommitTs, answer: Answer) -> Option<Wish> {
+    fn answer(&mut self, now: u64, times: AnswerTimes, answer: Answer) -> Option<Wish> {
         match self {
             Worker::Plain(client) => client.answer(now, answer),
-            Worker::Threaded(actor) => Some(actor.reply(now, reply(clock, answer))),
+            Worker::Threaded(actor) => Some(actor.reply(now, reply(times, answer))),
         }
     }
 
@@ -139,23 +174,24 @@ struct Fates {
     dead: u64,
     /// What nodes were asked, by number, as far as their answers are twisted.
     asked: BTreeMap<u64, Request>,
+    /// While a client asks for what was given up: what it was told.
+    found_out: Option<Outcome>,
 }
 
-struct World {
-    plan: Plan,
+pub(crate) struct World {
+    pub(crate) plan: Plan,
     range: RangeDescriptor,
-    random: Random,
+    pub(crate) random: Random,
     now: Arc<AtomicU64>,
     agenda: Agenda,
-    nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) register: Register,
     workers: Vec<Worker>,
     network: Network,
     history: History,
     fates: Fates,
     begun: u64,
     healed_at: Option<u64>,
-    /// While a client asks for what was given up: what it was told.
-    found_out: Option<Outcome>,
     /// Ranges that were thought of.
     ranges: u64,
     verdict: Verdict,
@@ -176,9 +212,10 @@ impl World {
         let network = Network::new(&plan.network, fork());
         let replicas = (1..=plan.nodes).map(|id| (ReplicaId(id), NodeId(id))).collect();
         let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
-        let range = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        let range = RangeDescriptor::new(RangeId(1), span, replicas);
         let nodes: Vec<Node> =
-            (1..=plan.nodes).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+            (1..=plan.all_nodes()).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+        let register = Register::of_founders(plan.nodes);
         let plain = |n, random| {
             Worker::Plain(Box::new(Client::new(FIRST_CLIENT + n, &plan, range.clone(), random)))
         };
@@ -200,13 +237,13 @@ impl World {
             now,
             agenda: Agenda::default(),
             nodes,
+            register,
             workers,
             network,
             history: History::default(),
             fates: Fates::default(),
             begun: 0,
             healed_at: None,
-            found_out: None,
             ranges: 1,
             verdict: Verdict::default(),
             plan,
@@ -217,12 +254,12 @@ impl World {
         self.now.load(Ordering::Relaxed)
     }
 
-    fn after(&mut self, micros: u64, event: Event) {
+    pub(crate) fn after(&mut self, micros: u64, event: Event) {
         self.agenda.put(self.now() + micros, event);
     }
 
     /// Notes what has happened.
-    fn note(&mut self, what: String) {
+    pub(crate) fn note(&mut self, what: String) {
         let line = format!("{} {what}", self.now() - BEGIN_MICROS);
         for byte in line.bytes() {
             self.verdict.trace =
@@ -236,11 +273,11 @@ impl World {
         tail.push_back(line);
     }
 
-    fn count(&mut self, what: &'static str) {
+    pub(crate) fn count(&mut self, what: &'static str) {
         *self.verdict.counts.entry(what).or_default() += 1;
     }
 
-    fn wrong(&mut self, what: String) {
+    pub(crate) fn wrong(&mut self, what: String) {
         self.note(format!("WRONG: {what}"));
         self.verdict.problems.push(what);
     }
@@ -293,7 +330,7 @@ impl World {
         self.note("all is healed".into());
         self.healed_at = Some(self.now());
         self.network.heal();
-        for node in 1..=self.plan.nodes {
+        for node in 1..=self.plan.all_nodes() {
             let here = &mut self.nodes[node as usize - 1];
             here.clock.set_off(0);
             here.paused_until = 0;
@@ -332,8 +369,8 @@ impl World {
             let clock = CommitTs(process.hlc().now());
             self.fates.asked.insert(*number, request.clone());
             if let Some(answer) = twist_request(sabotage, request, clock) {
-                let (client, number) = (*number >> 32, *number);
-                return self.after(1_000, Event::Answer { client, number, clock, answer });
+                let (client, number, times) = (*number >> 32, *number, AnswerTimes::of(clock));
+                return self.after(1_000, Event::Answer { client, number, times, answer });
             }
         }
         self.happen_on(node, event);
@@ -399,12 +436,7 @@ impl World {
         let Some(process) = here.process.as_mut() else { return };
         let effects = process.effects();
         for note in effects.notes {
-            if note.contains("goes on with a state") {
-                self.count("states installed");
-            }
-            if note.contains("the lease of") {
-                self.count("leases given away");
-            }
+            self.count_what_is_noted(&note);
             self.note(format!("n{node}: {note}"));
         }
         for (to, bytes) in effects.send {
@@ -424,7 +456,7 @@ impl World {
                 self.after(delay, Event::Message { from: node, node: to.0, bytes });
             }
         }
-        for Answered { number, clock, mut answer } in effects.answers {
+        for Answered { number, times, mut answer } in effects.answers {
             let client = number >> 32;
             if client < FIRST_CLIENT {
                 continue;
@@ -440,7 +472,7 @@ impl World {
             }
             for delay in self.network.arrivals(node, client) {
                 let answer = answer.clone();
-                self.after(delay, Event::Answer { client, number, clock, answer });
+                self.after(delay, Event::Answer { client, number, times, answer });
             }
         }
         if let Some(place) = effects.sync {
@@ -449,14 +481,27 @@ impl World {
         }
     }
 
+    fn count_what_is_noted(&mut self, note: &str) {
+        for (words, count) in [
+            ("goes on with a state", "states installed"),
+            ("the lease of", "leases given away"),
+            ("gets a vote in", "votes given"),
+            ("on this node was removed", "replicas removed"),
+        ] {
+            if note.contains(words) {
+                self.count(count);
+            }
+        }
+    }
+
     fn happen_outside(&mut self, event: Event) {
         match event {
-            Event::Answer { client, number, clock, answer } => {
+            Event::Answer { client, number, times, answer } => {
                 let n = (client - FIRST_CLIENT) as usize;
                 if self.workers[n].number() == number {
                     self.note(format!("c{n} is answered {number}: {answer:?}"));
                     let now = self.now();
-                    if let Some(wish) = self.workers[n].answer(now, clock, answer) {
+                    if let Some(wish) = self.workers[n].answer(now, times, answer) {
                         self.grant(n, wish);
                     }
                 }
@@ -476,12 +521,13 @@ impl World {
                 self.network.mend();
             }
             Event::Start { node } => self.start(node),
+            Event::Members { node } => self.tell_members(node),
             _ => unreachable!("other events happen to processes"),
         }
     }
 
     fn start(&mut self, node: u64) {
-        if self.nodes[node as usize - 1].process.is_some() {
+        if self.nodes[node as usize - 1].process.is_some() || !self.register.runs(node) {
             return;
         }
         let (plan, range) = (self.plan.clone(), self.range.clone());
@@ -494,6 +540,10 @@ impl World {
         let first = self.random.below(TICK_MICROS);
         self.after(first, Event::Tick { node, life });
         self.after(STORE_SYNC_MICROS, Event::StoreSync { node, life });
+        if self.plan.spares.is_some() {
+            let micros = self.random.below(3_000_000);
+            self.after(micros, Event::Members { node });
+        }
         self.settle(node, Ok(()));
     }
 
@@ -568,7 +618,7 @@ impl World {
 
     fn ended(&mut self, client: usize, transaction: Transaction, ask: Option<Ask>) {
         self.note(format!("c{client} is done: {transaction:?}"));
-        if let Some(found_out) = &mut self.found_out {
+        if let Some(found_out) = &mut self.fates.found_out {
             *found_out = transaction.outcome;
             return;
         }
@@ -585,13 +635,14 @@ impl World {
         let every = self.plan.trouble_every;
         let next = self.random.between(every / 2, every * 3 / 2);
         self.after(next, Event::Trouble);
-        if self.random.chance(self.plan.splits, 10) {
+        if self.random.chance(self.plan.splits.of_ten, 10) {
             self.split();
         }
         if self.random.chance(self.plan.clients.deaths, 10) {
             self.kill_client();
         }
-        let nodes = 1..=self.plan.nodes;
+        self.change_membership();
+        let nodes = 1..=self.plan.all_nodes();
         let parties: Vec<Party> =
             nodes.chain((0..self.workers.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
         let Some(trouble) = draw(&mut self.random, &self.plan, &parties) else { return };
@@ -603,7 +654,7 @@ impl World {
             }
             Trouble::Crash { node, in_changes: None, down_micros } => self.crash(node, down_micros),
             Trouble::CrashAll { down_micros } => {
-                (1..=self.plan.nodes).for_each(|node| self.crash(node, down_micros));
+                (1..=self.plan.all_nodes()).for_each(|node| self.crash(node, down_micros));
             }
             Trouble::Partition { side, micros } => {
                 self.count("partitions");
@@ -637,7 +688,7 @@ impl World {
 
     /// The first range is split in front of everything, if the plan says so.
     fn split_at_borders(&mut self) {
-        if !self.plan.borders {
+        if !self.plan.splits.at_first {
             return;
         }
         // From the last one on, so that the first range has all of them.
@@ -659,7 +710,7 @@ impl World {
         let at = data::border(self.random.below(self.plan.keys) as u32);
         let ask = Ask::Split(Split { at, right });
         let range = RangeId(self.random.between(1, self.ranges - 1));
-        for node in 1..=self.plan.nodes {
+        for node in 1..=self.plan.all_nodes() {
             let request = Request { range, ask: ask.clone() };
             self.after(node * 1_000, Event::Request { node, number: 0, request });
         }
@@ -680,12 +731,12 @@ impl World {
     /// all replicas must have the same rows.
     fn look_at_everything(&mut self) {
         for (place, ask) in std::mem::take(&mut self.fates.unknown) {
-            self.found_out = Some(Outcome::Unknown);
+            self.fates.found_out = Some(Outcome::Unknown);
             let wish = self.last().find_out(ask);
             if !self.lasts(wish) {
                 return self.wrong("nobody says what became of a commit".into());
             }
-            let (found_out, now) = (self.found_out.take(), self.now());
+            let (found_out, now) = (self.fates.found_out.take(), self.now());
             let transaction = &mut self.history.transactions[place];
             transaction.outcome = found_out.unwrap_or(Outcome::Unknown);
             transaction.ended = now;
@@ -699,10 +750,10 @@ impl World {
         }
         // It has been in all ranges.
         if let Some(Worker::Threaded(actor)) = self.workers.last_mut() {
-            self.found_out = Some(Outcome::Unknown);
+            self.fates.found_out = Some(Outcome::Unknown);
             let wish = actor.tidy(self.now.load(Ordering::Relaxed));
             over &= self.lasts(wish);
-            self.found_out = None;
+            self.fates.found_out = None;
         }
         if !over || !self.go_until(World::replicas_are_level) {
             let states: Vec<String> = self.nodes.iter().map(describe).collect();
@@ -710,20 +761,19 @@ impl World {
         }
         self.judge_orphans();
         self.check_ranges();
-        let rows: Vec<_> = self.nodes.iter().map(rows_of).collect();
-        if let Some(other) = rows.iter().position(|other| *other != rows[0]) {
-            self.wrong(format!("n{} has other rows than n1", other + 1));
-        }
+        self.compare_rows();
     }
 
     /// What has become of transactions whose clients died; and nothing of them is left.
     fn judge_orphans(&mut self) {
         let now = self.now();
-        let Some(process) = &self.nodes[0].process else { return };
-        let left = process.unfinished();
+        let processes = || self.nodes.iter().filter_map(|node| node.process.as_ref());
+        let left = processes().map(Replicas::unfinished).find(|left| *left != (0, 0));
         for (place, names) in &self.fates.orphans {
-            let happened =
-                |name: &TxnId| matches!(process.decision(*name), Some(Decision::Committed { .. }));
+            let happened = |name: &TxnId| {
+                let mut known = processes().filter_map(|process| process.decision(*name));
+                matches!(known.next(), Some(Decision::Committed { .. }))
+            };
             let outcome = match names.iter().any(happened) {
                 true => Outcome::Committed,
                 false => Outcome::Aborted,
@@ -731,7 +781,7 @@ impl World {
             let transaction = &mut self.history.transactions[*place];
             (transaction.outcome, transaction.ended) = (outcome, now);
         }
-        if left != (0, 0) {
+        if let Some(left) = left {
             self.wrong(format!("of transactions that are over is left: {left:?}"));
         }
     }
@@ -769,17 +819,13 @@ impl World {
         true
     }
 
-    fn replicas_are_level(&self) -> bool {
-        let ranges = |node: &Node| node.process.as_ref().map(Replicas::ranges);
-        let first = ranges(&self.nodes[0]);
-        first.is_some() && self.nodes.iter().all(|node| ranges(node) == first)
-    }
-
     /// Ranges cover all keys, each key once.
     fn check_ranges(&mut self) {
-        let Some(process) = &self.nodes[0].process else { return };
+        let Some(process) = self.nodes.iter().find_map(|node| node.process.as_ref()) else {
+            return;
+        };
         let mut spans: Vec<KeySpan> =
-            process.ranges().into_iter().map(|(range, _)| range.span).collect();
+            self.newest_ranges().into_values().map(|range| range.span).collect();
         spans.sort_by(|a, b| a.start.cmp(&b.start));
         let ends = spans.iter().map(|span| &span.end).take(spans.len() - 1);
         let gapless = spans.iter().skip(1).map(|span| &span.start).eq(ends);
@@ -833,12 +879,11 @@ fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, fold)
 }
 
-/// All rows of a node's replica, with their timestamps.
-fn rows_of(node: &Node) -> Vec<(Vec<u8>, Vec<u8>, CommitTs)> {
+/// All rows that a node has in a span, with their timestamps.
+pub(crate) fn rows_of(node: &Node, span: &KeySpan) -> Vec<(Vec<u8>, Vec<u8>, CommitTs)> {
     let Some(process) = &node.process else { return Vec::new() };
     let view = process.store().view(CommitTs(u64::MAX - 1)).expect("the store is open");
-    let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
-    let mut scan = view.scan(span, ScanOptions::default()).expect("the disk works");
+    let mut scan = view.scan(span.clone(), ScanOptions::default()).expect("the disk works");
     let mut rows = Vec::new();
     while let Some(row) = scan.next_row().expect("the disk works") {
         rows.push((row.key.to_vec(), row.value.to_vec(), row.ts));

@@ -65,7 +65,26 @@ fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
     assert_ne!(counts["leases given away"], 0);
 }
 
-/// A range is split in front of a family of which only a later row is there so far: the border is in
+/// Nodes join, leave and are lost for ever, under all other trouble.
+#[test]
+fn replicas_move_and_nothing_is_lost_whatever_breaks() {
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let all = seeds(10);
+    for seed in all.clone() {
+        for plan in [Plan::of_seed(seed).moving(), Plan::of_seed(seed).over_kv().moving()] {
+            let verdict = run(&plan);
+            assert!(verdict.is_good(), "seed {seed}: {}", show(&plan, &verdict));
+            verdict.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
+        }
+    }
+    println!("seeds {all:?}: {counts:?}");
+    for what in ["nodes joined", "nodes asked to leave", "disks lost", "replicas removed"] {
+        assert_ne!(counts.get(what), None, "no {what}");
+    }
+}
+
+/// A range is split in front of a family of which only a later row is there so far: the border is
+/// in
 /// front of all that it may have. Clients that look at a number whole cannot do so over a border.
 #[test]
 fn a_family_whose_first_rows_come_late_stays_whole() {
@@ -79,7 +98,7 @@ fn a_seed_gives_the_same_trace_again() {
     for seed in seeds(4).flat_map(|seed| [seed, seed + 1_000_000]) {
         let over_kv = seed > 1_000_000;
         let plan = Plan::of_seed(seed % 1_000_000);
-        let plan = if over_kv { plan.over_kv() } else { plan };
+        let plan = if over_kv { plan.over_kv().moving() } else { plan };
         let (one, two) = (run(&plan), run(&plan));
         assert_eq!((one.trace, one.events), (two.trace, two.events), "seed {seed}");
         assert_eq!(one.tail, two.tail, "seed {seed}");

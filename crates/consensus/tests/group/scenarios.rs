@@ -225,7 +225,7 @@ impl Scene {
             }
             ["change", id, changes @ ..] => {
                 let changes: Vec<ReplicaChange> = changes.iter().map(|word| change(word)).collect();
-                refused = self.peer(id).group.change_replicas(&changes).err();
+                refused = self.peer(id).group.change_replicas(&changes, Vec::new()).err();
             }
             ["transfer", id, to] => self.peer(id).group.transfer_leadership(replica(to)),
             ["settle"] => self.settle(),

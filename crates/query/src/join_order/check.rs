@@ -67,7 +67,8 @@ impl Check {
         Ok(LogicalPlan::Join(join))
     }
 
-    /// Whether rows that do not pass can be left out while they are read, once the others are known.
+    /// Whether rows that do not pass can be left out while they are read, once the others are
+    /// known.
     pub(super) fn can_be_told(&self) -> bool {
         self.join.join_type == JoinType::LeftSemi
     }

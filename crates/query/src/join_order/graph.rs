@@ -1,8 +1,8 @@
 //! A group of inner joins as a graph: relations, and what connects them.
 //!
 //! A semi or anti join over such a group is a *check*: a relation of which no column is given, and
-//! which lets some rows of the others pass, wherever in the tree it stands above those whose columns
-//! it asks for.
+//! which lets some rows of the others pass, wherever in the tree it stands above those whose
+//! columns it asks for.
 
 use std::collections::HashMap;
 use std::sync::Arc;

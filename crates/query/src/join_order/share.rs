@@ -1,8 +1,9 @@
 //! The share of a table's rows that pass its filters.
 //!
-//! What a filter compares a column with is a literal, or a constant of the execution: plans are made
-//! while their first execution has begun, so its values are known. Later ones ask whether theirs
-//! promise about as many rows ([`Spec::rows_expected`](crate::exec)), and are planned anew if not.
+//! What a filter compares a column with is a literal, or a constant of the execution: plans are
+//! made while their first execution has begun, so its values are known. Later ones ask whether
+//! theirs promise about as many rows ([`Spec::rows_expected`](crate::exec)), and are planned anew
+//! if not.
 
 use std::collections::HashMap;
 use std::ops::Bound;

@@ -120,6 +120,8 @@ impl Staging {
             let file = self.fs.create(&new)?;
             file.write_at(&plan.encode(), 0)?;
             file.sync_data()?;
+            // The files that it names are there whenever it is.
+            self.fs.sync_dir(&self.dir)?;
             self.fs.rename(&new, &ready)
         };
         write().map_err(|error| disk("writing", &ready, &error))?;
@@ -283,7 +285,7 @@ impl Replicas {
                 self.answer(answers);
                 LoggedGroup { hard_state, ..LoggedGroup::default() }
             }
-            None => self.unborn.remove(&range.group()).unwrap_or_default(),
+            None => self.absent.unborn.remove(&range.group()).unwrap_or_default(),
         };
         let logged = begun_anew(&mut self.log, range, before, &plan.begin)?;
         self.forget_unsynced(range);

@@ -1,7 +1,7 @@
 //! What is said about the state of a range (`docs/formats/range_entries.md`).
 
 use braid_consensus::codec::{Reader, put_bytes, put_number};
-use braid_consensus::{LogIndex, Term};
+use braid_consensus::{LogIndex, ReplicaId, Term};
 use braid_lsm::{CommitTs, Exported};
 use bytes::Bytes;
 
@@ -14,6 +14,9 @@ const PIECE: u8 = 3;
 const GOT: u8 = 4;
 const STOPPED: u8 = 5;
 const DRAINS: u8 = 6;
+const HERE: u8 = 7;
+const REMOVED: u8 = 8;
+const ASKS: u8 = 9;
 
 /// What is about to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +82,19 @@ pub(crate) enum Said {
     },
     /// The node gives its leases away, and wants none. About no range.
     Drains,
+    /// The node is there, has so many replicas, and leads so many ranges. About no range.
+    Here {
+        replicas: u64,
+        led: u64,
+    },
+    /// This replica of the node that is told does not belong to the range any more.
+    Removed {
+        replica: ReplicaId,
+    },
+    /// Whether this replica of the sender still belongs to the range: it hears of no leader.
+    Asks {
+        replica: ReplicaId,
+    },
 }
 
 impl Said {
@@ -87,6 +103,19 @@ impl Said {
         match self {
             Said::Lacks => out.push(LACKS),
             Said::Drains => out.push(DRAINS),
+            Said::Here { replicas, led } => {
+                out.push(HERE);
+                put_number(&mut out, *replicas);
+                put_number(&mut out, *led);
+            }
+            Said::Removed { replica } => {
+                out.push(REMOVED);
+                put_number(&mut out, replica.0);
+            }
+            Said::Asks { replica } => {
+                out.push(ASKS);
+                put_number(&mut out, replica.0);
+            }
             Said::Begin(begin) => {
                 out.push(BEGIN);
                 begin.encode(&mut out);
@@ -127,6 +156,9 @@ impl Said {
                 }
                 Said::Piece(Piece { number, place, is_last, items })
             }
+            HERE => Said::Here { replicas: reader.number()?, led: reader.number()? },
+            REMOVED => Said::Removed { replica: ReplicaId(reader.number()?) },
+            ASKS => Said::Asks { replica: ReplicaId(reader.number()?) },
             GOT => Said::Got { number: reader.number()?, upto: reader.number()? },
             STOPPED => {
                 let number = reader.number()?;
@@ -184,14 +216,13 @@ pub fn thin_out(envelope: &[u8], leaves_out: fn(&Exported) -> bool) -> Option<Ve
 mod tests {
     use super::*;
     use crate::ids::{NodeId, RangeDescriptor, RangeId};
-    use braid_consensus::ReplicaId;
     use braid_lsm::KeySpan;
 
     #[test]
     fn what_is_said_round_trips_and_cuts_are_noticed() {
         let replicas = vec![(ReplicaId(1), NodeId(1))];
         let span = KeySpan::new("a", "b");
-        let descriptor = RangeDescriptor { id: RangeId(1), span, generation: 1, replicas };
+        let descriptor = RangeDescriptor::new(RangeId(1), span, replicas);
         let state = RangeState::new(descriptor);
         let begin = Begin { number: 300, term: Term(4), state, at_term: Term(3) };
         let (key, ts) = (Bytes::from_static(b"k"), CommitTs(1 << 40));
@@ -203,6 +234,9 @@ mod tests {
         let said = [
             Said::Lacks,
             Said::Drains,
+            Said::Here { replicas: 300, led: 4 },
+            Said::Removed { replica: ReplicaId(300) },
+            Said::Asks { replica: ReplicaId(3) },
             Said::Begin(Box::new(begin)),
             Said::Piece(Piece { number: 1, place: 0, is_last: true, items }),
             Said::Got { number: 1, upto: 2 },

@@ -138,6 +138,7 @@ impl Replicas {
             }
             self.forget_arriving(range)?;
         }
+        self.make_way(range, &begin)?;
         let no = match self.traffic.receiving.len() < AT_THE_SAME_TIME {
             true => self.does_not_want(range, from, &begin),
             false => Some("other states are arriving".into()),
@@ -152,14 +153,29 @@ impl Replicas {
         Ok(())
     }
 
+    /// A replica that was removed goes, if there is one here: a range has one replica on a node,
+    /// and
+    /// the state is for another one.
+    fn make_way(&mut self, range: RangeId, begin: &Begin) -> Result<()> {
+        let next = begin.state.descriptor.replica_on(self.options.node);
+        let own = self.replicas.get(&range).map(|own| own.group.id());
+        match (own, next) {
+            (Some(own), Some(next)) if own < next => self.retire(range),
+            _ => Ok(()),
+        }
+    }
+
     /// Why a state cannot take the place of what is here, if it cannot. Who has it already is
     /// told so as a leader is.
     fn does_not_want(&mut self, range: RangeId, from: NodeId, begin: &Begin) -> Option<String> {
         let (descriptor, at) = (&begin.state.descriptor, begin.at());
         let leader = descriptor.replica_on(from);
-        let (Some(leader), Some(_)) = (leader, descriptor.replica_on(self.options.node)) else {
+        let (Some(leader), Some(own)) = (leader, descriptor.replica_on(self.options.node)) else {
             return Some("it is no range of both nodes".into());
         };
+        if self.was_removed(range, own) {
+            return Some("that replica of this node was removed".into());
+        }
         if descriptor.id != range {
             return Some("it is the state of another range".into());
         }
@@ -172,6 +188,9 @@ impl Replicas {
             return Some("its threshold is below that of the store".into());
         }
         let replica = self.replicas.get(&range)?;
+        if replica.group.id() != own {
+            return Some("it is for an earlier replica".into());
+        }
         let applied = replica.machine.state.applied;
         if replica.group.is_leader() {
             return Some("this replica leads".into());

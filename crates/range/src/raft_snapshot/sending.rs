@@ -199,6 +199,15 @@ impl Replicas {
                 self.note_draining(from);
                 Ok(())
             }
+            Said::Here { replicas, led } => {
+                self.moves.placement.hear_counts(from, replicas, led);
+                Ok(())
+            }
+            Said::Removed { replica } => self.hear_of_removal(range, replica),
+            Said::Asks { replica } => {
+                self.tell_removed(range, from, replica);
+                Ok(())
+            }
             Said::Begin(begin) => self.begin_receiving(range, from, *begin),
             Said::Piece(piece) => self.receive_piece(range, from, piece),
             Said::Got { number, upto } => self.was_got(range, from, (number, upto)),

@@ -38,7 +38,7 @@ fn is_certain(cluster: &mut Cluster, (range, node): (u64, u64), name: &str, when
 
 /// The first node gives all away; who serves that range then.
 fn drain(cluster: &mut Cluster, range: u64) -> u64 {
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     cluster.pass(20, &[1, 2, 3]);
     let serves = |id: &u64| cluster.process(*id).serves(RangeId(range));
     [2, 3].into_iter().find(serves).expect("another one serves it")
@@ -105,6 +105,25 @@ fn what_a_reader_was_answered_by_one_holder_bounds_its_doubts_at_the_next() {
     assert!(is_certain(&mut cluster, (1, 1), "b", seen));
 }
 
+/// A reader has seen the clock of a node, and then reads a range there into which that node has
+/// written since: it is certain. So it is when the lease has moved and it reads again.
+#[test]
+fn what_a_reader_was_certain_of_stays_certain_when_the_lease_moves() {
+    let mut cluster = Cluster::new();
+    let began = cluster.now(1);
+    cluster.pass(1, &[1, 2, 3]);
+    let observed = Some(cluster.now(1));
+    let written = write(&mut cluster, (1, 1), "b");
+    let first = When { observed, ..reader(began) };
+    assert!(is_certain(&mut cluster, (1, 1), "b", first));
+    let times = cluster.clocks[&cluster.asked];
+    assert!(times.clock > written && Some(times.certain) == observed, "{times:?}");
+    let holder = drain(&mut cluster, 1);
+    let again = |served| When { served: Some(served), ..reader(began) };
+    assert!(!is_certain(&mut cluster, (1, holder), "b", again(times.clock)));
+    assert!(is_certain(&mut cluster, (1, holder), "b", again(times.certain)));
+}
+
 /// A node may take many requests before it sends an answer. What others write in between was not
 /// there when the first one was answered, and is in doubt for nobody who asks again.
 #[test]
@@ -123,7 +142,7 @@ fn an_answer_says_what_the_clock_showed_when_it_was_made_and_not_when_it_was_sen
     let Some(Answer::Committed { at, .. }) = cluster.answer(902) else { panic!("it commits") };
     for number in [901, 903] {
         assert!(matches!(cluster.answer(number), Some(Answer::Got(_))));
-        let clock = Some(cluster.clocks[&number]);
+        let clock = Some(cluster.clocks[&number].clock);
         assert!(clock < Some(at), "the clock showed {clock:?} for what was read before {at}");
         let observed = When { observed: clock, ..reader(began) };
         let served = When { served: clock, ..reader(began) };

@@ -90,7 +90,7 @@ fn a_node_that_drains_leads_nothing_soon_and_nobody_waits_for_its_leases() {
     let mut cluster = six_ranges();
     let mut number = 0;
     write_all(&mut cluster, &[1, 2, 3], &mut number);
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     let mut ticks = 0;
     while leads(&mut cluster)[0] > 0 {
         cluster.pass(1, &[1, 2, 3]);
@@ -109,7 +109,7 @@ fn a_node_that_drains_leads_nothing_soon_and_nobody_waits_for_its_leases() {
 fn a_node_that_drains_is_given_nothing_by_the_others() {
     let mut cluster = six_ranges();
     spread(&mut cluster);
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     cluster.pass(20, &[1, 2, 3]);
     for _ in 0..50 {
         cluster.pass(1, &[1, 2, 3]);
@@ -141,7 +141,7 @@ fn who_has_locks_may_end_and_who_has_none_waits_for_the_next_lease() {
     let (first, second) = (LockTxn(1 << TXN_COUNTER_BITS | 1), LockTxn(1 << TXN_COUNTER_BITS | 2));
     let held = cluster.ask(1, lock(first, now));
     let Some(Answer::Locked(Locked { stop: None, .. })) = held else { panic!("{held:?}") };
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     cluster.pass(6, &[1, 2, 3]);
     // All but the range with the lock have gone.
     assert_eq!(leads(&mut cluster)[0], 1);
@@ -162,7 +162,7 @@ fn a_lock_that_stays_keeps_a_node_from_draining_for_a_second_only() {
     let now = cluster.now(1);
     let holds = LockTxn(1 << TXN_COUNTER_BITS | 1);
     assert!(matches!(cluster.ask(1, lock(holds, now)), Some(Answer::Locked(_))));
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     cluster.pass(20, &[1, 2, 3]);
     assert_eq!(leads(&mut cluster)[0], 0);
 }
@@ -172,7 +172,7 @@ fn a_lock_that_stays_keeps_a_node_from_draining_for_a_second_only() {
 fn who_has_asked_to_release_its_lease_serves_nothing_whatever_becomes_of_that() {
     let mut cluster = Cluster::new();
     assert_eq!(shown(cluster.ask(1, read("a", "b"))), "");
-    cluster.process(1).drain();
+    cluster.process(1).drain(true);
     // It releases with this tick, and none of its messages arrives.
     cluster.pass(3, &[2, 3]);
     cluster.cut_off = vec![1];

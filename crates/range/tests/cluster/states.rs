@@ -169,12 +169,13 @@ fn who_was_away_while_the_log_was_cut_is_given_all_versions_and_goes_on() {
     );
 }
 
-/// The receiver loses power in front of each change of its disk while it gets a state. It comes back
+/// The receiver loses power in front of each change of its disk while it gets a state. It comes
+/// back
 /// with the old state or the new one, whole, and gets there in the end.
 #[test]
 fn a_crash_while_a_state_arrives_leaves_the_old_one_or_the_new_one() {
     let (mut old, mut new) = (0, 0);
-    for changes in 0.. {
+    for round in 0.. {
         let mut cluster = short_logs(None);
         write_while_n3_is_away(&mut cluster);
         cluster.restart(3);
@@ -182,10 +183,11 @@ fn a_crash_while_a_state_arrives_leaves_the_old_one_or_the_new_one() {
         let leader = leads(&mut cluster, "a");
         let after = rows(&mut cluster, leader, NEWEST);
         assert_ne!(before, after);
-        let policy = [CrashPolicy::LoseAll, CrashPolicy::KeepAll, CrashPolicy::Random(50)];
-        let random = Random::seeded(changes);
+        let half = CrashPolicy::Random(50);
+        let policy = [CrashPolicy::LoseAll, CrashPolicy::KeepAll, half, half, half];
+        let (changes, random) = (round / 3, Random::seeded(round));
         // What a start changes has no part in it.
-        cluster.nodes[2].fs.arm_crash(changes, random, policy[changes as usize % 3]);
+        cluster.nodes[2].fs.arm_crash(changes, random, policy[round as usize % 5]);
         for _ in 0..20 {
             live(&mut cluster, 1);
             if cluster.nodes[2].process.is_none() {

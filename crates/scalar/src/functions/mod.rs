@@ -20,6 +20,7 @@ pub(crate) mod money;
 mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
+pub(crate) mod pieces;
 mod ranges;
 mod slices;
 mod system;

@@ -3,10 +3,10 @@
 use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 use std::sync::Arc;
 
+use super::pieces::Pieces;
 use super::{i64_of, text_of};
 use crate::array_operators::array;
 use crate::limits::{MAX_BYTES, check_bytes, items};
-use crate::pieces::Pieces;
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::quote_ident;

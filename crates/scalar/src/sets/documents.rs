@@ -7,9 +7,9 @@ use braid_types::jsonb::serde_json::Value;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
 use crate::EvalContext;
+use crate::functions::pieces::Pieces;
 use crate::functions::{json_of, plain_text, text_of};
 use crate::pattern::no_global;
-use crate::pieces::Pieces;
 use crate::registry::{Rows, RowsEval, Table};
 
 fn invalid(message: String) -> SqlError {

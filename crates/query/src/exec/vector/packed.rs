@@ -1,8 +1,8 @@
 //! Numerics whose scale nobody knows beforehand: sums, averages, products with them.
 //!
-//! Such a value travels in the packed form, with its own scale. One of up to 32 digits is read as an
-//! integer and a scale, and compared or multiplied so; a batch with larger ones, with NaN or with
-//! infinities is for the row form.
+//! Such a value travels in the packed form, with its own scale. One of up to 32 digits is read as
+//! an integer and a scale, and compared or multiplied so; a batch with larger ones, with NaN or
+//! with infinities is for the row form.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

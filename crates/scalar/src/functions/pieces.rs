@@ -12,7 +12,7 @@ use std::sync::Arc;
 use braid_types::{Datum, SqlResult};
 use regex::Regex;
 
-use crate::functions::text_of;
+use super::text_of;
 use crate::pattern;
 
 /// Where a text is cut.

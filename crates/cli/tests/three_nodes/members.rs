@@ -1,0 +1,84 @@
+//! Nodes that are lost for ever, others that take their place, and one that leaves, while clients
+//! write: with `braid start --join` and `braid node`, as an operator does it.
+
+use std::process::Command;
+
+use super::*;
+
+/// Runs `braid node` until it is through; what it says.
+fn braid_node(peer: &str, arguments: &[&str]) -> Result<String, String> {
+    let built = env!("CARGO_BIN_EXE_braid").to_string();
+    let output = Command::new(std::env::var("BRAID_BINARY").unwrap_or(built))
+        .args(["node", "--peer", peer])
+        .args(arguments)
+        .output()
+        .expect("the binary starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
+
+/// The nodes that have a replica of the first range, as one of them says.
+fn replicas(client: &mut Client) -> String {
+    let shown = ranges(client, "SHOW RANGES");
+    shown.first().map(|row| row.join(" ")).expect("there is a range")
+}
+
+#[test]
+#[ignore = "the nodes of a cluster cannot be changed yet (docs/design/2026-11-25-members.md)"]
+fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
+    let _watchdog = Watchdog::after(4 * PATIENCE);
+    let cluster = Cluster::start(&[]);
+    let mut client = cluster.client(0);
+    create_tables(&mut client);
+    run(&mut client, "ALTER TABLE account SPLIT AT VALUES (4), (8)");
+    let peer = |n: usize| cluster.members[n].clone();
+    let seen = Seen::default();
+    std::thread::scope(|scope| {
+        let (cluster, seen) = (&cluster, &seen);
+        let _stops = StopsWriters(&seen.stop);
+        (0..3).for_each(|n| drop(scope.spawn(move || transfers(cluster, n, seen))));
+        seen.wait_for(20);
+        let refused = braid_node(&peer(0), &["decommission", "3"]).expect_err("three are needed");
+        assert!(refused.contains("start a node that joins first"), "{refused}");
+        // The third one's disk is lost.
+        cluster.kill(2);
+        std::fs::remove_dir_all(cluster.data(2)).expect("it is there");
+        seen.wait_for(10);
+        cluster.run(3);
+        // It dies while it gets what there is, and comes back.
+        cluster.kill(3);
+        cluster.run(3);
+        let gap = longest_gap(seen, || {
+            let said = braid_node(&peer(0), &["decommission", "3"]).expect("it is carried out");
+            assert!(said.contains("not let in again"), "{said}");
+        });
+        println!("n3 replaced by n4: at most {gap:?} without a commit");
+        // The new one counts: without the second there is a majority with it.
+        cluster.kill(1);
+        seen.wait_for(10);
+        cluster.run(1);
+        // The first one leaves for a fifth. All of them are asked to let go while they write.
+        cluster.run(4);
+        let gap = longest_gap(seen, || {
+            let said = braid_node(&peer(1), &["decommission", "1"]).expect("it is carried out");
+            assert!(said.contains("not let in again"), "{said}");
+        });
+        println!("n1 left for n5: at most {gap:?} without a commit");
+        cluster.kill(0);
+        seen.wait_for(10);
+    });
+    let status = braid_node(&peer(1), &["status"]).expect("it answers");
+    for line in ["1 ", "3 "] {
+        let line = status.lines().find(|known| known.starts_with(line)).expect("it is listed");
+        assert!(line.ends_with(" gone"), "{status}");
+    }
+    assert!(status.starts_with("replicas of each range: 3"), "{status}");
+    let shown = replicas(&mut cluster.client(4));
+    assert!(shown.contains("2,4,5") || shown.contains("{2,4,5}"), "{shown}");
+    let acknowledged = seen.acknowledged.lock().clone();
+    println!("{} transfers", acknowledged.len());
+    [1, 3, 4].into_iter().for_each(|n| check(&mut cluster.client(n), &acknowledged));
+}

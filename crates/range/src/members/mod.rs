@@ -1,0 +1,11 @@
+//! Members come and go, and replicas with them.
+//!
+//! ```text
+//!   placement        who should have a replica: one step at a time
+//!   replica_changes  a step as an entry of the log, and why it is safe
+//!   retiring         the end of a replica that was removed
+//! ```
+
+pub(crate) mod placement;
+pub(crate) mod replica_changes;
+pub(crate) mod retiring;

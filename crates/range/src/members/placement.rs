@@ -1,0 +1,502 @@
+//! Where replicas should be: who leads a range looks whether its nodes are the right ones, and
+//! changes them one by one.
+//!
+//! ```text
+//!   node      fit      heard of within 3 s, and a member
+//!             away     not heard of for a while
+//!             dead     for longer than an operator wants to wait
+//!             leaving  its operator wants it to be empty
+//! ```
+//!
+//! For each range, the first that applies:
+//!
+//! 1. A replica that does not vote yet is given the range's state; when it has nearly all of the
+//!    log
+//!    it gets its vote. If its node is not there any more it goes.
+//! 2. One voter too many: one goes, of a dead or leaving node first, then of one that is away, then
+//!    of the node with the most replicas.
+//! 3. A voter on a dead or leaving node: a fit node gets a replica, the one with the fewest.
+//! 4. Too few voters: the same.
+//! 5. A voter's node has at least two replicas more than some fit node: that one gets a replica.
+//!
+//! No step is taken that leaves fewer than a majority of the voters there and up to date. Without
+//! another fit node nothing moves: a range keeps its dead replica, with which it is not worse off
+//! than without.
+//!
+//! Whoever leads decides for its ranges alone; nodes say every second how many replicas they have.
+//! A step needs a lease and an entry of the log like every other change, so two who believe that
+//! they lead cannot both take one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use braid_consensus::{ReplicaId, Result};
+
+use crate::command::Act;
+use crate::ids::{NodeId, RangeDescriptor, RangeId};
+use crate::members::replica_changes::Change;
+use crate::raft_snapshot::Said;
+use crate::replica::{Matter, Replica};
+use crate::replicas::Replicas;
+use crate::request::NOBODY;
+
+/// Every so many ticks a node says how many replicas it has, and looks for steps. No multiple of
+/// what elections take: then it would always look when the leader has begun to count anew who is
+/// there.
+const SAY_TICKS: u64 = 11;
+/// A node that was not heard of for so many ticks is away.
+const AWAY_TICKS: u64 = 30;
+/// A replica that has not heard of a leader asks every so many ticks whether it was removed.
+const ASK_TICKS: u64 = 53;
+/// So many replicas at a time are on their way to their votes, of the ranges that a node leads.
+const ON_THE_WAY: usize = 2;
+
+/// What the cluster wants of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It has its share.
+    Member,
+    /// It gives away all that it has.
+    Leaving,
+    /// It is not let in any more.
+    Gone,
+}
+
+/// The nodes of the cluster, as far as this node knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Members {
+    /// Each range has so many replicas, if there are as many nodes.
+    pub replicas: usize,
+    /// All nodes that there ever were.
+    pub nodes: BTreeMap<NodeId, Standing>,
+}
+
+/// What a node is good for at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Health {
+    Fit,
+    Away,
+    Leaving,
+    Dead,
+}
+
+impl Health {
+    fn must_go(self) -> bool {
+        self >= Health::Leaving
+    }
+}
+
+/// A node as it looks from here.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    health: Health,
+    replicas: u64,
+}
+
+/// What is to be done next with the replicas of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// A replica needs the state.
+    Feed(NodeId),
+    Take(Change),
+}
+
+/// What a node knows of where replicas should be.
+#[derive(Default)]
+pub(crate) struct Placement {
+    /// `None`: nobody has said; replicas stay where they are.
+    members: Option<Members>,
+    /// By node: in which tick it was heard last.
+    heard: BTreeMap<NodeId, u64>,
+    /// How many replicas it has, as it said or as will be.
+    counts: BTreeMap<NodeId, u64>,
+    /// How many ranges it leads, the same way.
+    led: BTreeMap<NodeId, u64>,
+    /// A step could not be taken: a lease was over, and has been renewed since then.
+    again: bool,
+}
+
+impl Placement {
+    /// Something was heard of a node.
+    pub(crate) fn hear(&mut self, node: NodeId, tick: u64) {
+        self.heard.insert(node, tick);
+    }
+
+    /// A node has said how many replicas it has, and how many ranges it leads.
+    pub(crate) fn hear_counts(&mut self, node: NodeId, replicas: u64, led: u64) {
+        self.counts.insert(node, replicas);
+        self.led.insert(node, led);
+    }
+
+    /// How many ranges a node leads, as far as it has said.
+    pub(crate) fn led(&self, node: NodeId) -> u64 {
+        self.led.get(&node).copied().unwrap_or(0)
+    }
+
+    /// A node gets one lease more.
+    pub(crate) fn leads_more(&mut self, node: NodeId) {
+        // Where nobody says anything, nothing would ever be taken back.
+        if self.members.is_some() {
+            *self.led.entry(node).or_default() += 1;
+        }
+    }
+
+    /// Whether a node gives away what it has.
+    pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
+        let standing = self.members.as_ref().and_then(|members| members.nodes.get(&node));
+        standing.is_some_and(|standing| *standing != Standing::Member)
+    }
+
+    fn see(&self, own: NodeId, (now, dead_after): (u64, u64)) -> BTreeMap<NodeId, Seen> {
+        let nodes = self.members.iter().flat_map(|members| &members.nodes);
+        let look = |(node, standing): (&NodeId, &Standing)| {
+            let silent = match *node == own {
+                true => 0,
+                false => now - self.heard.get(node).copied().unwrap_or(0).min(now),
+            };
+            let health = match standing {
+                Standing::Gone => Health::Dead,
+                _ if silent >= dead_after => Health::Dead,
+                Standing::Leaving => Health::Leaving,
+                Standing::Member if silent >= AWAY_TICKS => Health::Away,
+                Standing::Member => Health::Fit,
+            };
+            let replicas = self.counts.get(node).copied().unwrap_or(0);
+            (*node, Seen { health, replicas })
+        };
+        nodes.map(look).collect()
+    }
+}
+
+/// What a step is decided by.
+struct Situation<'a> {
+    range: &'a RangeDescriptor,
+    own: NodeId,
+    wanted: usize,
+    nodes: &'a BTreeMap<NodeId, Seen>,
+    /// Whether a replica is there and has nearly all of the log.
+    is_current: &'a dyn Fn(ReplicaId) -> bool,
+    /// Whether it may be that a replica moves for the sake of balance.
+    balances: bool,
+}
+
+impl Situation<'_> {
+    /// Who is not in the list of nodes yet is left in peace.
+    fn health(&self, node: NodeId) -> Health {
+        self.nodes.get(&node).map_or(Health::Away, |seen| seen.health)
+    }
+
+    fn replicas(&self, node: NodeId) -> u64 {
+        self.nodes.get(&node).map_or(0, |seen| seen.replicas)
+    }
+
+    /// Whether of these voters a majority is up to date.
+    fn holds(&self, voters: impl Iterator<Item = (ReplicaId, NodeId)>) -> bool {
+        let (mut all, mut there) = (0, 0);
+        for (replica, node) in voters {
+            all += 1;
+            there += usize::from(node == self.own || (self.is_current)(replica));
+        }
+        there > all / 2
+    }
+
+    /// The fit node with the fewest replicas that has none of this range.
+    fn candidate(&self) -> Option<NodeId> {
+        let fit = self.nodes.iter().filter(|(node, seen)| {
+            seen.health == Health::Fit && self.range.replica_on(**node).is_none()
+        });
+        fit.map(|(node, seen)| (seen.replicas, *node)).min().map(|(_, node)| node)
+    }
+
+    /// Whether nothing has to be done.
+    fn is_settled(&self) -> bool {
+        let RangeDescriptor { replicas, learners, .. } = self.range;
+        let stays = |(_, node): &(ReplicaId, NodeId)| !self.health(*node).must_go();
+        learners.is_empty() && replicas.len() == self.wanted && replicas.iter().all(stays)
+    }
+
+    fn add(&self) -> Option<Step> {
+        let node = self.candidate()?;
+        Some(Step::Take(Change::Add(self.range.next_replica, node)))
+    }
+
+    fn next(&self) -> Option<(Step, &'static str)> {
+        let (range, voters) = (self.range, &self.range.replicas);
+        if let Some(&(learner, node)) = range.learners.first() {
+            if self.health(node).must_go() {
+                return Some((
+                    Step::Take(Change::Remove(learner)),
+                    "its node is not there any more",
+                ));
+            }
+            if !(self.is_current)(learner) {
+                return Some((Step::Feed(node), ""));
+            }
+            let holds = self.holds(range.all_replicas());
+            return holds.then_some((Step::Take(Change::Promote(learner)), "it has what there is"));
+        }
+        if voters.len() > self.wanted {
+            return self.one_less();
+        }
+        if voters.iter().any(|(_, node)| self.health(*node).must_go()) {
+            return Some((self.add()?, "in place of one whose node is dead or leaving"));
+        }
+        if voters.len() < self.wanted {
+            return Some((self.add()?, "there are too few"));
+        }
+        let others = voters.iter().filter(|(_, node)| *node != self.own);
+        let most = others.map(|(_, node)| self.replicas(*node)).max()?;
+        let fewest = self.replicas(self.candidate()?);
+        let moves = self.balances && most >= fewest + 2;
+        moves.then(|| Some((self.add()?, "its node has the fewest"))).flatten()
+    }
+
+    fn one_less(&self) -> Option<(Step, &'static str)> {
+        // Who gives its leases away is removed by the next who leads.
+        if self.health(self.own).must_go() {
+            return None;
+        }
+        let others = self.range.replicas.iter().filter(|(_, node)| *node != self.own);
+        let order = |node| (self.health(node), self.replicas(node), node);
+        let (victim, node) = *others.max_by_key(|(_, node)| order(*node))?;
+        let rest = self.range.replicas.iter().copied().filter(|(replica, _)| *replica != victim);
+        let why = match self.health(node) {
+            Health::Fit => "its node has the most",
+            Health::Away => "its node is away",
+            Health::Leaving => "its node is leaving",
+            Health::Dead => "its node is dead",
+        };
+        self.holds(rest).then_some((Step::Take(Change::Remove(victim)), why))
+    }
+}
+
+impl Replica {
+    /// Proposes other replicas; whether it did.
+    fn change_replicas(&mut self, change: Change) -> Result<bool> {
+        // The lease of a range that nobody asks anything is over.
+        self.wanted = true;
+        let ts = self.next_write();
+        let busy = self.is_being_split() || self.is_closing() || self.is_changing();
+        if busy || !self.proposes() || !self.serves(ts) {
+            return Ok(false);
+        }
+        self.propose_for(
+            NOBODY,
+            Matter::Replicas,
+            (ts, Vec::new(), Vec::new()),
+            Act::Replicas(change),
+        )?;
+        Ok(self.is_changing())
+    }
+
+    fn is_changing(&self) -> bool {
+        self.pending.values().any(|pending| pending.matter == Matter::Replicas)
+    }
+}
+
+impl Replicas {
+    /// From now on these are the nodes of the cluster: replicas move to where they should be.
+    pub fn set_members(&mut self, members: Members) {
+        self.moves.placement.members = Some(members);
+    }
+
+    /// Time has passed for replicas that are to move.
+    pub(crate) fn tick_placement(&mut self) -> Result<()> {
+        let Some(members) = &self.moves.placement.members else { return Ok(()) };
+        let (own, now, wanted) = (self.options.node, self.counts.ticks, members.replicas);
+        let others = members
+            .nodes
+            .iter()
+            .filter(|(node, standing)| **node != own && **standing != Standing::Gone);
+        let others: Vec<NodeId> = others.map(|(node, _)| *node).collect();
+        if now.is_multiple_of(ASK_TICKS) {
+            self.ask_whether_removed(&others);
+        }
+        let again = std::mem::take(&mut self.moves.placement.again);
+        if !now.is_multiple_of(SAY_TICKS) {
+            return if again { self.place(wanted, false) } else { Ok(()) };
+        }
+        let replicas = self.replicas.len() as u64;
+        self.moves.placement.counts.insert(own, replicas);
+        let led = self.moves.led.load(Ordering::Relaxed);
+        others.iter().for_each(|node| self.say(RangeId(0), *node, &Said::Here { replicas, led }));
+        // Not all who lead at the same time, or the one with the fewest had the most.
+        let balances = self.random.chance(1, others.len() as u64 + 1);
+        self.place(wanted, balances)
+    }
+
+    /// Takes the next step of each range that this node leads, as far as there is room.
+    fn place(&mut self, wanted: usize, mut balances: bool) -> Result<()> {
+        let own = self.options.node;
+        let time = (self.counts.ticks, self.options.dead_after_ticks);
+        let led = |(_, replica): &(&RangeId, &Replica)| replica.group.is_leader();
+        let ranges: Vec<RangeId> =
+            self.replicas.iter().filter(led).map(|(range, _)| *range).collect();
+        let learners =
+            |range: &RangeId| self.replicas[range].machine.state.descriptor.learners.len();
+        let mut on_the_way: usize = ranges.iter().map(learners).sum();
+        for range in ranges {
+            let nodes = self.moves.placement.see(own, time);
+            let replica = &self.replicas[&range];
+            let is_current = |other| replica.group.is_current(other);
+            let descriptor = &replica.machine.state.descriptor;
+            let is_current: &dyn Fn(ReplicaId) -> bool = &is_current;
+            let situation =
+                Situation { range: descriptor, own, wanted, nodes: &nodes, is_current, balances };
+            let (next, settled) = (situation.next(), situation.is_settled());
+            if !settled && let Some(replica) = self.replicas.get_mut(&range) {
+                // Where nothing is written, nobody knows who is up to date: its lease is renewed.
+                replica.wanted = true;
+            }
+            let Some((step, why)) = next else { continue };
+            match step {
+                Step::Feed(node) => self.traffic.want(range, node),
+                Step::Take(Change::Add(..)) if on_the_way >= ON_THE_WAY => {}
+                Step::Take(change) => {
+                    let count = usize::from(matches!(change, Change::Add(..)));
+                    if self.take_step(range, change, why)? {
+                        on_the_way += count;
+                        // What others have said of their replicas does not count with this one.
+                        balances &= count == 0;
+                    } else {
+                        self.moves.placement.again = true;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_step(&mut self, range: RangeId, change: Change, why: &str) -> Result<bool> {
+        let Some(replica) = self.replicas.get_mut(&range) else { return Ok(false) };
+        let node = match change {
+            Change::Add(_, node) => Some(node),
+            Change::Promote(other) | Change::Remove(other) => {
+                replica.machine.state.descriptor.node_of(other)
+            }
+        };
+        let (Some(node), true) = (node, replica.change_replicas(change)?) else {
+            return Ok(false);
+        };
+        let what = match change {
+            Change::Add(..) => {
+                *self.moves.placement.counts.entry(node).or_default() += 1;
+                "gets a replica of"
+            }
+            Change::Promote(_) => "gets a vote in",
+            Change::Remove(_) => "gives up its replica of",
+        };
+        self.touch(range);
+        self.effects.notes.push(format!("{node:?} {what} {range:?}: {why}"));
+        Ok(true)
+    }
+
+    /// Replicas that hear of no leader ask whether they were removed.
+    fn ask_whether_removed(&mut self, others: &[NodeId]) {
+        let lost = self.replicas.iter().filter(|(_, replica)| !replica.group.hears_leader());
+        let lost: Vec<_> = lost.map(|(range, replica)| (*range, replica.group.id())).collect();
+        for (range, replica) in lost {
+            for node in others {
+                self.say(range, *node, &Said::Asks { replica });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_lsm::KeySpan;
+
+    fn range(voters: &[u64], learners: &[u64]) -> RangeDescriptor {
+        let list = |ids: &[u64]| ids.iter().map(|id| (ReplicaId(*id), NodeId(*id))).collect();
+        let new = RangeDescriptor::new(RangeId(1), KeySpan::new("a", "b"), list(voters));
+        RangeDescriptor { learners: list(learners), next_replica: ReplicaId(9), ..new }
+    }
+
+    /// What node 1 does, of nodes `(number, health, replicas)`; those that are fit are up to date.
+    fn step(range: &RangeDescriptor, nodes: &[(u64, Health, u64)]) -> Option<Step> {
+        let all: BTreeMap<NodeId, Seen> = nodes
+            .iter()
+            .map(|(node, health, replicas)| {
+                (NodeId(*node), Seen { health: *health, replicas: *replicas })
+            })
+            .collect();
+        let is_current = |replica: ReplicaId| {
+            matches!(all[&NodeId(replica.0)].health, Health::Fit | Health::Leaving)
+        };
+        let (own, wanted, balances) = (NodeId(1), 3, true);
+        let (nodes, is_current): (_, &dyn Fn(ReplicaId) -> bool) = (&all, &is_current);
+        let situation = Situation { range, own, wanted, nodes, is_current, balances };
+        situation.next().map(|(step, _)| step)
+    }
+
+    use Health::{Away, Dead, Fit, Leaving};
+
+    fn add(node: u64) -> Option<Step> {
+        Some(Step::Take(Change::Add(ReplicaId(9), NodeId(node))))
+    }
+
+    fn remove(replica: u64) -> Option<Step> {
+        Some(Step::Take(Change::Remove(ReplicaId(replica))))
+    }
+
+    fn promote(replica: u64) -> Option<Step> {
+        Some(Step::Take(Change::Promote(ReplicaId(replica))))
+    }
+
+    #[test]
+    fn a_dead_node_is_replaced_by_the_one_with_the_fewest_and_only_then_removed() {
+        let three = range(&[1, 2, 3], &[]);
+        let nodes = |third| [(1, Fit, 9), (2, Fit, 9), (3, third, 9), (4, Fit, 5), (5, Fit, 4)];
+        assert_eq!(step(&three, &nodes(Dead)), add(5));
+        assert_eq!(step(&three, &nodes(Leaving)), add(5));
+        assert_eq!(step(&three, &nodes(Dead)[..3]), None, "there is nobody else");
+        let joining = range(&[1, 2, 3], &[5]);
+        assert_eq!(step(&joining, &nodes(Dead)), promote(5));
+        assert_eq!(step(&range(&[1, 2, 3, 5], &[]), &nodes(Dead)), remove(3));
+        assert_eq!(step(&range(&[1, 2, 5], &[]), &nodes(Dead)), add(4), "balance: n2 has 9");
+    }
+
+    #[test]
+    fn no_step_leaves_less_than_a_majority_that_is_there() {
+        // Of four voters two would be up to date.
+        let joining = range(&[1, 2, 3], &[4]);
+        let away = [(1, Fit, 1), (2, Away, 1), (3, Dead, 1), (4, Fit, 0)];
+        assert_eq!(step(&joining, &away), None);
+        // The one that is away goes first, and the others are a majority of what is left.
+        let four = range(&[1, 2, 3, 4], &[]);
+        let one_away = [(1, Fit, 1), (2, Away, 1), (3, Fit, 7), (4, Fit, 1)];
+        assert_eq!(step(&four, &one_away), remove(2));
+        let two_away = [(1, Fit, 1), (2, Away, 1), (3, Away, 7), (4, Fit, 1)];
+        assert_eq!(step(&four, &two_away), remove(3));
+        let alone = [(1, Fit, 1), (2, Away, 1), (3, Away, 7), (4, Away, 1)];
+        assert_eq!(step(&four, &alone), None);
+    }
+
+    #[test]
+    fn a_replica_is_fed_before_it_votes_and_goes_with_its_node() {
+        let joining = range(&[1, 2, 3], &[4]);
+        let nodes = |fourth| [(1, Fit, 1), (2, Fit, 1), (3, Fit, 1), (4, fourth, 0)];
+        assert_eq!(step(&joining, &nodes(Away)), Some(Step::Feed(NodeId(4))));
+        assert_eq!(step(&joining, &nodes(Dead)), remove(4));
+        assert_eq!(step(&joining, &nodes(Leaving)), remove(4));
+    }
+
+    #[test]
+    fn who_leads_and_leaves_is_not_removed_by_itself() {
+        let four = range(&[1, 2, 3, 4], &[]);
+        let nodes = [(1, Leaving, 1), (2, Fit, 1), (3, Fit, 1), (4, Fit, 0)];
+        assert_eq!(step(&four, &nodes), None);
+        assert_eq!(step(&range(&[1, 2, 3], &[]), &nodes), add(4), "but it finds its successor");
+    }
+
+    #[test]
+    fn replicas_move_for_balance_only_by_two() {
+        let three = range(&[1, 2, 3], &[]);
+        let nodes = |fourth| [(1, Fit, 30), (2, Fit, 10), (3, Fit, 10), (4, Fit, fourth)];
+        assert_eq!(step(&three, &nodes(8)), add(4));
+        // What this node itself has too many of, others move away: it leads.
+        assert_eq!(step(&three, &nodes(9)), None);
+    }
+}
