@@ -94,8 +94,8 @@ pub struct MemberChanges {
     pub dead_after: Duration,
     /// The key of the roster's record: nobody else writes it.
     pub roster_key: Bytes,
-    /// Nodes may join and leave, and replicas move. Default no: of 200 simulated runs three lost
-    /// something.
+    /// Nodes may join and leave, and replicas move. Default no: of about 200 simulated
+    /// runs two lost writes, and one stopped a node.
     pub allowed: bool,
 }
 

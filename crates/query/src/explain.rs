@@ -21,17 +21,17 @@ use braid_types::SqlResult;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, StatisticsArgs, StatisticsContext,
-    displayable, execute_stream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, StatisticsArgs, StatisticsContext, displayable,
+    execute_stream,
 };
 use futures::{Stream, StreamExt};
 
 use crate::error::from_df;
+use crate::exec::around::around_rows;
 use crate::exec::execution::about_scan;
 use crate::exec::stoppable::{is_stoppable, stoppable};
 use crate::run::drive;
@@ -47,7 +47,7 @@ struct Seen {
 }
 
 /// See the [module documentation](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Measured {
     input: Arc<dyn ExecutionPlan>,
     seen: Arc<Seen>,
@@ -194,35 +194,10 @@ impl DisplayAs for Measured {
 }
 
 impl ExecutionPlan for Measured {
+    around_rows!();
+
     fn name(&self) -> &str {
         MEASURED
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Measured { input, seen: self.seen.clone() }))
     }
 
     fn execute(

@@ -12,6 +12,7 @@ use braid_env::memory::{Account, Exceeded, Scope};
 use braid_types::{SqlError, SqlResult, SqlState};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
@@ -177,6 +178,14 @@ fn marked(e: &Exceeded) -> String {
     let error = memory_error(e);
     let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
     format!("{MARK}{}{MARK}{detail}{MARK}{hint}{MARK}", error.message())
+}
+
+/// This part of a statement's memory, for rows that are kept while other operators need the rest.
+pub(crate) fn part_of(task: &TaskContext, part: usize) -> usize {
+    match task.memory_pool().memory_limit() {
+        MemoryLimit::Finite(bytes) => bytes / part,
+        MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+    }
 }
 
 /// The error of a refused operator.

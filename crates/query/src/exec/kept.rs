@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::spill_file::SpillFile;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::SpillManager;
@@ -14,6 +14,8 @@ use datafusion::physical_plan::metrics::SpillMetrics;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt, stream};
+
+use crate::memory::part_of;
 
 /// Files are not smaller than this, however little memory there is.
 const FILE_MIN: usize = 4 << 20;
@@ -50,9 +52,7 @@ impl Kept {
 
     /// Leaves all but this part of the statement's memory to others.
     pub(super) fn within_part(mut self, part: usize, task: &TaskContext) -> Kept {
-        if let MemoryLimit::Finite(bytes) = task.memory_pool().memory_limit() {
-            self.most = bytes / part;
-        }
+        self.most = part_of(task, part);
         self
     }
 

@@ -1,6 +1,7 @@
 //! What runs inside DataFusion's plans: functions over rows, aggregates, scans, subqueries.
 
 pub mod aggregate;
+pub(crate) mod around;
 pub(crate) mod columns;
 pub(crate) mod constant;
 pub mod execution;

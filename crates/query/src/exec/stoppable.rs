@@ -26,16 +26,17 @@ use braid_types::{SqlError, SqlState};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::Stream;
 
 use crate::error::to_df;
+use crate::exec::around::around_rows;
 
 /// What bounds a query, as an extension of its session's configuration.
 #[derive(Debug)]
@@ -112,7 +113,7 @@ fn checked_join(
 const STOPPABLE: &str = "Stoppable";
 
 /// See the [module documentation](self).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stoppable {
     input: Arc<dyn ExecutionPlan>,
     cancel: Arc<AtomicBool>,
@@ -125,39 +126,14 @@ impl DisplayAs for Stoppable {
 }
 
 impl ExecutionPlan for Stoppable {
+    around_rows!();
+
     fn name(&self) -> &str {
         STOPPABLE
     }
 
     fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
         Some(self.input.as_ref())
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Stoppable { input, cancel: self.cancel.clone() }))
     }
 
     fn execute(

@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
@@ -22,6 +22,8 @@ use datafusion::physical_plan::{
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
+
+use crate::memory::part_of;
 
 type Values = Vec<Arc<dyn PhysicalExpr>>;
 
@@ -108,10 +110,7 @@ const SHARE: usize = 8;
 /// All rows, if there is memory for them.
 async fn computed_by(input: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> Result<Computed> {
     let memory = MemoryConsumer::new("common part of a query").register(task.memory_pool());
-    let most = match task.memory_pool().memory_limit() {
-        MemoryLimit::Finite(bytes) => bytes / SHARE,
-        MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
-    };
+    let most = part_of(&task, SHARE);
     let mut rows = input.execute(0, task)?;
     let mut batches = Vec::new();
     while let Some(batch) = rows.next().await {

@@ -14,18 +14,17 @@ use std::task::{Context, Poll};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::spill::get_record_batch_memory_size;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ReplaceChildrenOptions,
 };
 use futures::Stream;
 use parking_lot::Mutex;
+
+use crate::exec::around::{around_operator, around_rows};
 
 /// How often the operator has a row that it keeps: in what it was given, in its partition, and once
 /// more while either is copied into a longer one.
@@ -51,40 +50,10 @@ impl DisplayAs for BoundedWindows {
 }
 
 impl ExecutionPlan for BoundedWindows {
-    fn name(&self) -> &str {
-        self.window.name()
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.window.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.window.children()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        self.window.maintains_input_order()
-    }
+    around_operator!();
 
     fn metrics(&self) -> Option<MetricsSet> {
         self.window.metrics()
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.window.apply_expressions(f)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mode = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        let window = self.window.clone().replace_children(children, mode)?;
-        Ok(Arc::new(BoundedWindows::new(window)))
     }
 
     fn execute(
@@ -135,7 +104,7 @@ impl Meter {
 }
 
 /// Counts what an operator takes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tap {
     input: Arc<dyn ExecutionPlan>,
     meter: Arc<Mutex<Meter>>,
@@ -148,35 +117,10 @@ impl DisplayAs for Tap {
 }
 
 impl ExecutionPlan for Tap {
+    around_rows!();
+
     fn name(&self) -> &str {
         self.input.name()
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Tap { input, meter: Arc::clone(&self.meter) }))
     }
 
     fn execute(
