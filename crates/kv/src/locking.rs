@@ -61,7 +61,7 @@ impl Txn {
 
     /// Whether its locks take much memory: then [`Txn::lock_instead`] helps.
     pub fn holds_many_locks(&self) -> bool {
-        self.state.lock().memory.locked.bytes() > self.spill_at
+        self.state.lock().memory.locked.bytes() > self.much()
     }
 
     /// Locks a span exclusively, as [`Txn::lock_span`], and gives back the locks on single keys in

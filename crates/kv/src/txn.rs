@@ -33,6 +33,8 @@ const SPILL_PART: usize = 16;
 const SPILL_LEAST: usize = 8 << 20;
 /// nor more than this.
 const SPILL_MOST: usize = 256 << 20;
+/// Where the node has less to give at present than so many times that, it is this part of it.
+const SPILL_PART_OF_ROOM: usize = 4;
 /// Where memory is refused, it helps to move so many bytes.
 pub(crate) const WORTH_SPILLING: usize = 1 << 20;
 
@@ -468,7 +470,7 @@ impl Txn {
 
     /// Takes memory for a write. If there is too much of it, what was written goes to disk.
     fn take_for_write(&self, state: &mut State, bytes: usize) -> KvResult<()> {
-        if state.memory.written.bytes() + bytes > self.spill_at && self.spill(state)? {
+        if state.memory.written.bytes() + bytes > self.much() && self.spill(state)? {
             return Ok(state.memory.written.grow(bytes)?);
         }
         match state.memory.written.grow(bytes) {
@@ -477,6 +479,13 @@ impl Txn {
             }
             other => Ok(other?),
         }
+    }
+
+    /// So many bytes of one kind are much: less where the node has little to give at present, since
+    /// rows, writes and locks of a statement take their part each.
+    pub(crate) fn much(&self) -> usize {
+        let room = self.coordinator.memory().room() / SPILL_PART_OF_ROOM;
+        self.spill_at.min(room.max(WORTH_SPILLING))
     }
 
     /// Moves what was written to disk, if it can lie there; what then is in memory is counted.

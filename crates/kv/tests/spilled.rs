@@ -269,6 +269,34 @@ fn memory_does_not_grow_with_what_lies_on_disk() {
     assert_eq!(rows, 120_000);
 }
 
+/// What counts as much follows what the node has to give at present, not what it was made for.
+#[test]
+fn where_the_node_has_little_to_give_few_locks_are_many() {
+    let mut options =
+        StoreOptions::new(Arc::new(MemFs::new()), Path::new("db"), Arc::new(WallClock));
+    options.memory = braid_env::memory::Pool::new(32 << 20);
+    let store = Store::open(options).expect("opens");
+    let lock = |txn: &Txn, count: usize| {
+        for n in 0..count {
+            let key = format!("{n:01000}");
+            txn.hold(key.as_bytes(), braid_kv::LockMode::Exclusive).expect("there is room");
+        }
+        txn.holds_many_locks()
+    };
+    let txn = store.begin(TxnOptions::default()).expect("begins");
+    assert!(!lock(&txn, 2_000), "2 MB of 32 are few");
+    txn.rollback();
+    // Nobody has counted most of it: a quarter is left.
+    store.memory().note_resident(32 << 20, 0);
+    let txn = store.begin(TxnOptions::default()).expect("begins");
+    assert!(!lock(&txn, 100));
+    assert!(lock(&txn, 2_500), "more than a quarter of 8 MB");
+    for n in 0..20_000 {
+        txn.put(format!("{n:05}"), vec![b'v'; 1_000]).expect("it goes to disk in time");
+    }
+    assert!(txn.spilled() > 1);
+}
+
 #[test]
 fn a_full_disk_leaves_what_was_written_as_it_was() {
     for nth in 1..6 {

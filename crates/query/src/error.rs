@@ -91,6 +91,13 @@ fn from_arrow(error: &ArrowError) -> SqlError {
 }
 
 fn from_io(error: &io::Error) -> SqlError {
+    // Writers of spill files wrap what the file system said, more than once.
+    let wrapped = error.get_ref().filter(|inner| {
+        inner.is::<io::Error>() || inner.is::<DataFusionError>() || inner.is::<ArrowError>()
+    });
+    if let Some(inner) = wrapped {
+        return foreign(inner);
+    }
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             SqlError::new(SqlState::DISK_FULL, "no space left for what the query spills")
@@ -135,6 +142,8 @@ mod tests {
     fn no_failure_of_datafusion_is_an_internal_error() {
         let arrow = |e| DataFusionError::ArrowError(Box::new(e), None);
         let io = |kind| DataFusionError::IoError(io::Error::from(kind));
+        let wrapped = |e| DataFusionError::IoError(io::Error::other(e));
+        let full = || io::Error::other(io::Error::from(io::ErrorKind::StorageFull));
         let own = || to_df(SqlError::new(SqlState::UNDEFINED_FUNCTION, "ours"));
         for (error, want) in [
             (own(), "42883"),
@@ -152,6 +161,8 @@ mod tests {
             (DataFusionError::ResourcesExhausted("x".into()), "53200"),
             (io(io::ErrorKind::StorageFull), "53100"),
             (io(io::ErrorKind::NotFound), "58030"),
+            (wrapped(io(io::ErrorKind::StorageFull)), "53100"),
+            (arrow(ArrowError::IoError("x".into(), full())), "53100"),
             (DataFusionError::Execution("Arithmetic overflow".into()), "22003"),
             (DataFusionError::Execution("x".into()), "0A000"),
             (DataFusionError::Internal("x".into()), "0A000"),

@@ -143,8 +143,11 @@ impl MemoryPool for StatementPool {
         }
         if shares(reservation.consumer()) && reservation.size() + additional > self.share() {
             let what = operator(reservation.consumer().name()).to_string();
-            let limit = self.account.limit();
-            let refused = Exceeded { what, bytes: additional, scope: Scope::Statement, limit };
+            let (own, room) = (self.account.limit(), self.account.pool().room());
+            let is_own = own == spillers_limit(&self.account);
+            let (scope, limit) =
+                if is_own { (Scope::Statement, own) } else { (Scope::Node, room) };
+            let refused = Exceeded { what, bytes: additional, scope, limit };
             return Err(DataFusionError::ResourcesExhausted(marked(&refused)));
         }
         let spare = spare(reservation);
