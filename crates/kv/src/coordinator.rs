@@ -8,7 +8,7 @@ use braid_env::fs::FileSystem;
 use braid_env::memory::Pool;
 use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 
-use crate::bulk::BulkFolder;
+use crate::bulk::{BulkFolder, ScratchFile};
 use crate::error::{KvError, KvResult};
 use crate::locks::TxnId;
 use crate::read_set::Reads;
@@ -173,6 +173,11 @@ impl Coordinator {
             Err(KvError::Retry { .. }) => Ok(false),
             Err(e) => Err(e),
         }
+    }
+
+    /// A file for what does not fit into memory, gone with its value.
+    pub fn scratch_file(&self) -> KvResult<ScratchFile> {
+        ScratchFile::create(&self.bulk)
     }
 
     pub(crate) fn bulk_folder(&self) -> &Arc<BulkFolder> {

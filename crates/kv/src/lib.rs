@@ -60,7 +60,7 @@ mod txn;
 mod watch;
 
 pub use braid_lsm::{CommitTs, KeySpan, RowBatch, even_cuts};
-pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, SpillAs, Spilled};
+pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, ScratchFile, SpillAs, Spilled};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};

@@ -5,7 +5,9 @@
 //! for clients is taken, a plan beyond a few for each core waits until a running one has ended.
 //!
 //! Nobody may wait for somebody who waits here: a transaction that holds locks goes past, and
-//! nobody waits for longer than [`PATIENCE`] (who reads slowly may hold a place for hours).
+//! nobody waits for longer than [`PATIENCE`] (who reads slowly may hold a place for hours). Once half
+//! of the memory is taken, it is some times that: on a machine that is slow because much runs,
+//! all would come in after a second and be slow together.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,6 +28,8 @@ const FOR_EACH_CORE: usize = 4;
 const STEP: Duration = Duration::from_millis(20);
 /// Steps after which nobody waits any longer: a second.
 const PATIENCE: usize = 50;
+/// So many times that, while half of the memory is taken.
+const LONGER: usize = 4;
 
 /// The gate that plans pass before they run. One for a node.
 #[derive(Debug)]
@@ -64,9 +68,10 @@ impl Gate {
         runtime: &Handle,
     ) -> SqlResult<Admitted> {
         let mut running = self.running.lock();
-        for _ in 0..self.patience {
-            let much = pool.used() > pool.room() / 4;
-            if !may_wait || !much || *running < FOR_EACH_CORE * cores() {
+        for step in 0..self.patience.saturating_mul(LONGER) {
+            let (used, room) = (pool.used(), pool.room());
+            let is_over = step >= self.patience && used <= room / 2;
+            if !may_wait || is_over || used <= room / 4 || *running < FOR_EACH_CORE * cores() {
                 break;
             }
             self.ended.wait_for(&mut running, STEP);

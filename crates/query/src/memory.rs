@@ -145,8 +145,7 @@ impl MemoryPool for StatementPool {
             let what = operator(reservation.consumer().name()).to_string();
             let (own, room) = (self.account.limit(), self.account.pool().room());
             let is_own = own == spillers_limit(&self.account);
-            let (scope, limit) =
-                if is_own { (Scope::Statement, own) } else { (Scope::Node, room) };
+            let (scope, limit) = if is_own { (Scope::Statement, own) } else { (Scope::Node, room) };
             let refused = Exceeded { what, bytes: additional, scope, limit };
             return Err(DataFusionError::ResourcesExhausted(marked(&refused)));
         }

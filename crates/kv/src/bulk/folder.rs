@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   00000012.run          of a load that ends with its process: gone at the next open
+//!   00000013.kept         rows that a session keeps: likewise
 //!   job-7-00000003.sst    of job 7's load: stays until somebody says that job 7 has ended
 //!   job-7-note            what job 7 needs to go on
 //! ```

@@ -19,6 +19,8 @@
 //! - [`merge`]: all of it as one ordered stream.
 //! - [`folder`], [`files`], [`saved`]: files, and how a load goes on in another process.
 //!
+//! - [`scratch`]: no load, but in the same folder: rows that a session keeps for a while.
+//!
 //! *Targets* are places in key space that are filled at the same time, such as a table's rows and
 //! one of its indexes: rows often arrive in key order, index entries hardly ever do.
 //!
@@ -39,6 +41,7 @@ pub(crate) mod order;
 pub(crate) mod run;
 pub(crate) mod saved;
 pub(crate) mod scatter;
+pub(crate) mod scratch;
 pub(crate) mod sst;
 
 pub use files::BulkFiles;
@@ -47,5 +50,6 @@ pub(crate) use folder::BulkFolder;
 pub use load::{BulkLoad, Loaded, Spilled};
 pub use order::SpillAs;
 pub use saved::SavedLoad;
+pub use scratch::ScratchFile;
 
 use folder::io_error;

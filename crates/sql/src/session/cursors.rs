@@ -5,20 +5,18 @@
 //!         0              1      2      3            4          where a cursor stands
 //! ```
 //! A cursor without SCROLL pulls its rows when they are fetched and keeps none of them, so it can
-//! go onward only. One that scrolls keeps what has passed, in the memory that a statement may hold;
-//! one WITH HOLD keeps all from the beginning, because it outlives its transaction.
+//! go onward only. One that scrolls keeps what has passed; one WITH HOLD keeps all from the
+//! beginning, because it outlives its transaction. Kept rows go to disk when memory is short.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use braid_catalog::memory_error;
-use braid_env::memory::Account;
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 
 use super::client::Session;
 use super::context::Context;
-use super::outcome::{Outcome, Rows, RowsTag, VecRows};
-use crate::general_query::{ColumnInfo, Row, row_memory};
+use super::kept_rows::{KeptRows, KeptStream};
+use super::outcome::{Outcome, Rows, RowsTag};
+use crate::general_query::{ColumnInfo, Row};
 use braid_parser::{DeclareCursor, FetchRows, Steps};
 
 /// What [`Session::declare`] needs beside the rows.
@@ -34,24 +32,22 @@ pub(crate) struct Cursor {
     source: Option<Rows>,
     /// Pulled, and still ahead.
     ahead: VecDeque<Row>,
-    /// Passed, from the first; only of a cursor that scrolls.
-    passed: Vec<Row>,
+    /// Passed, from the first, of a cursor that scrolls; all, of one WITH HOLD.
+    kept: KeptRows,
     scrolls: bool,
     /// Where it stands.
     at: u64,
     hold: bool,
     /// How many savepoints there were when it was declared; `None` once its transaction has ended.
     savepoints: Option<usize>,
-    /// What it keeps.
-    memory: Arc<Account>,
 }
 
 impl Cursor {
     /// The next row, which the cursor stands on then.
     fn next(&mut self) -> SqlResult<Option<Row>> {
-        if self.scrolls && (self.at as usize) < self.passed.len() {
+        if let Some(row) = self.kept.get(self.at as usize)? {
             self.at += 1;
-            return Ok(Some(self.passed[self.at as usize - 1].clone()));
+            return Ok(Some(row));
         }
         let is_behind = self.source.is_none() && self.ahead.is_empty();
         let row = self.pull()?;
@@ -59,10 +55,7 @@ impl Cursor {
             Some(row) => {
                 self.at += 1;
                 if self.scrolls {
-                    if !self.hold {
-                        self.keep(row)?;
-                    }
-                    self.passed.push(row.clone());
+                    self.kept.push(row.clone())?;
                 }
             }
             None if is_behind && !self.scrolls => {}
@@ -73,7 +66,7 @@ impl Cursor {
 
     /// The number of the last row, once all were pulled.
     fn last(&self) -> u64 {
-        if self.scrolls { self.passed.len() as u64 } else { self.at }
+        if self.scrolls { self.kept.len() as u64 } else { self.at }
     }
 
     fn pull(&mut self) -> SqlResult<Option<Row>> {
@@ -87,21 +80,17 @@ impl Cursor {
         Ok(self.ahead.pop_front())
     }
 
-    fn keep(&self, row: &Row) -> SqlResult<()> {
-        self.memory.take("the rows of a cursor", row_memory(row)).map_err(|e| memory_error(&e))
-    }
-
     /// The row before; `None`, and the cursor stands before the first, when there is none.
     fn prior(&mut self) -> SqlResult<Option<Row>> {
         self.check_scrolls()?;
         self.at = self.at.saturating_sub(1);
-        Ok(self.at.checked_sub(1).map(|at| self.passed[at as usize].clone()))
+        self.at.checked_sub(1).map_or(Ok(None), |at| self.kept.get(at as usize))
     }
 
     /// The row that it stands on.
-    fn current(&self) -> SqlResult<Option<Row>> {
+    fn current(&mut self) -> SqlResult<Option<Row>> {
         self.check_scrolls()?;
-        Ok(self.at.checked_sub(1).and_then(|at| self.passed.get(at as usize).cloned()))
+        self.at.checked_sub(1).map_or(Ok(None), |at| self.kept.get(at as usize))
     }
 
     /// Whether it was declared in the transaction that is open.
@@ -129,10 +118,7 @@ impl Cursor {
     fn pull_all(&mut self) -> SqlResult<()> {
         while let Some(source) = &mut self.source {
             let Some(rows) = source.next_batch()? else { break };
-            for row in rows {
-                self.keep(&row)?;
-                self.ahead.push_back(row);
-            }
+            rows.into_iter().try_for_each(|row| self.kept.push(row))?;
         }
         self.source = None;
         Ok(())
@@ -229,16 +215,16 @@ impl Session {
             Some(failure) => rows.failing(failure.clone()),
             None => rows,
         };
+        let (coordinator, types) = (self.db.coordinator(), column_types(&declared.columns));
         let mut cursor = Cursor {
             columns: declared.columns,
             source: Some(rows),
             ahead: VecDeque::new(),
-            passed: Vec::new(),
+            kept: KeptRows::new(coordinator, types, &ctx.memory, "the rows of a cursor"),
             scrolls: scroll.unwrap_or(*hold),
             at: 0,
             hold: *hold,
             savepoints,
-            memory: ctx.memory.clone(),
         };
         if *hold {
             cursor.pull_all()?;
@@ -258,21 +244,18 @@ impl Session {
 
     /// FETCH and MOVE.
     pub(crate) fn fetch(&mut self, fetch: &FetchRows) -> SqlResult<Outcome> {
-        let memory = self.db.coordinator().memory();
-        let account = memory.account(self.state.derived().statement_mem);
+        let coordinator = self.db.coordinator().clone();
+        let account = coordinator.memory().account(self.state.derived().statement_mem);
         let cursor = self.cursor(&fetch.cursor)?;
         if fetch.only_move {
             let passed = cursor.go(fetch.steps, |_| Ok(()))?;
             return Ok(Outcome::Done(format!("MOVE {passed}")));
         }
-        let mut rows = Vec::new();
-        let found = cursor.go(fetch.steps, |row| {
-            account.take("the rows of a FETCH", row_memory(&row)).map_err(|e| memory_error(&e))?;
-            rows.push(row);
-            Ok(())
-        })?;
+        let types = column_types(&cursor.columns);
+        let mut rows = KeptRows::new(&coordinator, types, &account, "the rows of a FETCH");
+        let found = cursor.go(fetch.steps, |row| rows.push(row))?;
         let tag = RowsTag::Fixed(format!("FETCH {found}"));
-        Ok(Outcome::Rows(Rows::new(Box::new(VecRows::new(rows)), tag).holding(account)))
+        Ok(Outcome::Rows(Rows::new(Box::new(KeptStream::new(rows)), tag).holding(account)))
     }
 
     /// CLOSE; `None`: all.
@@ -300,6 +283,10 @@ impl Session {
             cursor.savepoints = cursor.savepoints.map(|n| n.min(savepoint));
         }
     }
+}
+
+fn column_types(columns: &[ColumnInfo]) -> Vec<SqlType> {
+    columns.iter().map(|column| column.ty.clone()).collect()
 }
 
 fn no_cursor(name: &str) -> SqlError {

@@ -31,6 +31,7 @@ mod cursors;
 pub(crate) mod execute;
 pub mod interrupt;
 mod jobs;
+mod kept_rows;
 mod named;
 mod node_settings;
 mod outcome;

@@ -1,0 +1,102 @@
+//! Cursors that keep more rows than fit into memory: what they kept is what the query gave.
+
+mod harness;
+
+use braid_env::fs::{FileSystem, MemFs};
+use braid_sql::Session;
+use harness::{database_on, rows, run, session, state};
+use std::path::Path;
+
+const ROWS: usize = 3_000;
+
+/// A table with columns of many kinds, NULLs among them.
+fn filled(files: &MemFs) -> Session {
+    let mut s = session(&database_on(files.clone()));
+    run(
+        &mut s,
+        "create type mood as enum ('sad', 'fine');
+         create table t (id int primary key, note text, price numeric, at timestamptz, doc jsonb,
+            raw json, list int[], names text[], key uuid, mood mood, within int4range, bits bytea,
+            ratio float8, day date, span interval, net inet)",
+    );
+    for from in (0..ROWS).step_by(500) {
+        let row = |n: usize| {
+            let note = format!("note {n} {}", "x".repeat(n % 700));
+            match n % 7 {
+                0 => format!("({n}, '{note}')"),
+                _ => format!(
+                    "({n}, '{note}', {n}.50, '2026-01-01 00:00:{:02}+00', '{{\"b\": {n}, \"a\": null}}',
+                     '{{\"b\":{n}, \"a\":1}}', '{{{n}, null}}', '[0:1]={{a,\"b c\"}}',
+                     '00000000-0000-0000-0000-{n:012}', 'fine', '[{n},{})', '\\x00{:02x}', {n}.25,
+                     '2026-02-03', '1 mon 2 days 00:00:{:02}', '10.0.0.{}')",
+                    n % 60, n + 3, n % 256, n % 60, n % 200
+                ),
+            }
+        };
+        let (short, long): (Vec<usize>, Vec<usize>) =
+            (from..from + 500).partition(|n| n.is_multiple_of(7));
+        let list = |rows: Vec<usize>| rows.into_iter().map(row).collect::<Vec<_>>().join(", ");
+        run(&mut s, &format!("insert into t (id, note) values {}", list(short)));
+        run(&mut s, &format!("insert into t values {}", list(long)));
+    }
+    run(&mut s, "set statement_mem = '512kB'");
+    s
+}
+
+/// Files that hold what sessions keep.
+fn kept(files: &MemFs) -> usize {
+    let folder = Path::new("db/bulk");
+    let names = if files.exists(folder).unwrap() { files.list(folder).unwrap() } else { vec![] };
+    names.iter().filter(|name| name.ends_with(".kept")).count()
+}
+
+#[test]
+fn a_cursor_that_outlives_its_block_keeps_any_number_of_rows() {
+    let files = MemFs::new();
+    let mut s = filled(&files);
+    let all = rows(&mut s, "select * from t order by id");
+    run(&mut s, "begin; declare c cursor with hold for select * from t order by id; commit");
+    run(&mut s, "delete from t");
+    assert_eq!(kept(&files), 1, "they do not fit into memory");
+    assert_eq!(rows(&mut s, "fetch all from c"), all);
+    assert_eq!(rows(&mut s, "fetch from c"), Vec::<String>::new());
+    let back: Vec<String> = all.iter().rev().cloned().collect();
+    assert_eq!(rows(&mut s, "fetch backward all from c"), back);
+    for n in [1, 2, 1_700, 3, 2_999, 3_000] {
+        assert_eq!(rows(&mut s, &format!("fetch absolute {n} from c")), [all[n - 1].clone()]);
+    }
+    assert_eq!(rows(&mut s, "fetch absolute 3001 from c"), Vec::<String>::new());
+    assert_eq!(rows(&mut s, "fetch prior from c"), [all[2_999].clone()]);
+    run(&mut s, "close c");
+    assert_eq!(kept(&files), 0);
+}
+
+#[test]
+fn a_cursor_that_scrolls_goes_back_over_any_number_of_rows() {
+    let files = MemFs::new();
+    let mut s = filled(&files);
+    let all = rows(&mut s, "select * from t order by id");
+    run(&mut s, "begin; declare c scroll cursor for select * from t order by id");
+    assert_eq!(rows(&mut s, "fetch 2000 from c"), all[..2_000]);
+    assert_eq!(rows(&mut s, "fetch absolute 17 from c"), [all[16].clone()]);
+    assert_eq!(rows(&mut s, "fetch last from c"), [all[2_999].clone()]);
+    assert_eq!(rows(&mut s, "fetch relative -2000 from c"), [all[999].clone()]);
+    assert_eq!(rows(&mut s, "fetch all from c"), all[1_000..]);
+    run(&mut s, "rollback");
+    assert_eq!(kept(&files), 0);
+}
+
+/// Rows without a type of their own cannot be written down: they must fit.
+#[test]
+fn rows_of_no_type_are_kept_in_memory() {
+    let files = MemFs::new();
+    let mut s = filled(&files);
+    run(
+        &mut s,
+        "begin; declare c cursor with hold for select row(id, 1) from t where id < 9; commit",
+    );
+    assert_eq!(rows(&mut s, "fetch 2 from c"), ["(0,1)", "(1,1)"]);
+    let large = "declare d cursor with hold for select row(id, note) from t";
+    assert_eq!(state(&mut s, large), "53200");
+    assert_eq!(kept(&files), 0);
+}
