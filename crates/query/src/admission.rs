@@ -5,9 +5,9 @@
 //! for clients is taken, a plan beyond a few for each core waits until a running one has ended.
 //!
 //! Nobody may wait for somebody who waits here: a transaction that holds locks goes past, and
-//! nobody waits for longer than [`PATIENCE`] (who reads slowly may hold a place for hours). Once half
-//! of the memory is taken, it is some times that: on a machine that is slow because much runs,
-//! all would come in after a second and be slow together.
+//! nobody waits for longer than [`PATIENCE`] (who reads slowly may hold a place for hours). Once
+//! half of the memory is taken, it is some times that: where all are slow, all would come in after
+//! a second and be slow together.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

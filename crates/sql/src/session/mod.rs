@@ -31,7 +31,6 @@ mod cursors;
 pub(crate) mod execute;
 pub mod interrupt;
 mod jobs;
-mod kept_rows;
 mod named;
 mod node_settings;
 mod outcome;

@@ -12,11 +12,11 @@ use std::collections::VecDeque;
 
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 
-use super::client::Session;
-use super::context::Context;
 use super::kept_rows::{KeptRows, KeptStream};
-use super::outcome::{Outcome, Rows, RowsTag};
 use crate::general_query::{ColumnInfo, Row};
+use crate::session::client::Session;
+use crate::session::context::Context;
+use crate::session::outcome::{Outcome, Rows, RowsTag};
 use braid_parser::{DeclareCursor, FetchRows, Steps};
 
 /// What [`Session::declare`] needs beside the rows.
@@ -94,12 +94,12 @@ impl Cursor {
     }
 
     /// Whether it was declared in the transaction that is open.
-    pub(super) fn is_new(&self) -> bool {
+    pub(in crate::session) fn is_new(&self) -> bool {
         self.savepoints.is_some()
     }
 
     /// Its transaction has committed.
-    pub(super) fn settle(&mut self) {
+    pub(in crate::session) fn settle(&mut self) {
         self.savepoints = None;
     }
 
@@ -268,17 +268,17 @@ impl Session {
     }
 
     /// A transaction ends: its cursors go, but for those WITH HOLD if it commits.
-    pub(super) fn end_cursors(&mut self, commits: bool) {
+    pub(in crate::session) fn end_cursors(&mut self, commits: bool) {
         self.cursors.retain(|_, cursor| !cursor.is_new() || (commits && cursor.hold));
     }
 
     /// What was declared since this savepoint never was.
-    pub(super) fn forget_cursors_since(&mut self, savepoint: usize) {
+    pub(in crate::session) fn forget_cursors_since(&mut self, savepoint: usize) {
         self.cursors.retain(|_, cursor| cursor.savepoints.is_none_or(|n| n <= savepoint));
     }
 
     /// A savepoint is forgotten: what was declared since belongs to the one before it.
-    pub(super) fn adopt_cursors(&mut self, savepoint: usize) {
+    pub(in crate::session) fn adopt_cursors(&mut self, savepoint: usize) {
         for cursor in self.cursors.values_mut() {
             cursor.savepoints = cursor.savepoints.map(|n| n.min(savepoint));
         }
