@@ -36,7 +36,7 @@ use bytes::Bytes;
 
 use crate::answers::{Answered, Answers};
 use crate::command::{Act, Command, Split, Write};
-use crate::ids::{NodeId, TxnId};
+use crate::ids::{NodeId, RangeId, TxnId};
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
@@ -84,6 +84,8 @@ pub(crate) enum Matter {
     Threshold,
     /// Who has a replica.
     Replicas,
+    /// That a range is founded.
+    Founded(RangeId),
 }
 
 /// What was proposed and is not applied yet.
@@ -328,7 +330,7 @@ impl Replica {
         let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
         let answer = match pending.matter {
             Matter::Split => Answer::Again,
-            Matter::Threshold | Matter::Replicas => Answer::Fine,
+            Matter::Threshold | Matter::Replicas | Matter::Founded(_) => Answer::Fine,
             Matter::End(txn) => self.decided(txn).unwrap_or(Answer::Again),
             Matter::Part(txn, _) => match self.machine.prepared.get(&txn) {
                 Some(part) => Answer::Prepared { bound: part.bound },
@@ -461,6 +463,9 @@ impl Replica {
             return Ok(());
         }
         let state = &self.machine.state;
+        if !state.unfounded.is_empty() {
+            return Ok(());
+        }
         let Some(matched) = self.group.matched_by_all() else { return Ok(()) };
         let index = matched.min(self.machine.stored);
         if index.0 >= state.cut.0 + self.options.cut_after_entries {
@@ -641,7 +646,7 @@ impl Replica {
         if !self.proposes() || !self.serves(ts) {
             return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
         }
-        let act = Act::Split(split.clone());
+        let act = Act::Split { split: split.clone(), is_remembered: true };
         self.propose_for(number, Matter::Split, (ts, Vec::new(), Vec::new()), act)
     }
 

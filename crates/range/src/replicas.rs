@@ -293,6 +293,7 @@ impl Replicas {
             self.split_by_size()?;
         }
         self.tick_states()?;
+        self.tick_founding()?;
         self.move_leases()?;
         self.tick_placement()?;
         self.pump()
@@ -586,12 +587,17 @@ impl Replicas {
         Ok(())
     }
 
-    /// Makes the replica of a range that another one was split into.
+    /// Makes the replica of a range that another one was split into. It is durable before it takes
+    /// part in anything: whoever counts on it must not find that it is gone with the end of the
+    /// store's log. Blocks on the device.
     fn bear(&mut self, left: RangeId, state: RangeState) -> Result<()> {
         let range = state.descriptor.id;
         if self.replicas.contains_key(&range) {
             let reason = format!("{range:?} is split off and has a replica already");
             return Err(Error::Inconsistent(reason));
+        }
+        if let Some(pending) = self.replicas.get(&left).and_then(|l| l.machine.pending.clone()) {
+            pending.wait_durable()?;
         }
         let logged = self.absent.unborn.remove(&range.group()).unwrap_or_default();
         self.add_replica(state, logged)?;

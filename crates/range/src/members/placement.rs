@@ -10,14 +10,14 @@
 //!
 //! For each range, the first that applies:
 //!
-//! 1. A replica that does not vote yet is given the range's state; when it has nearly all of the
-//!    log
-//!    it gets its vote. If its node is not there any more it goes.
-//! 2. One voter too many: one goes, of a dead or leaving node first, then of one that is away, then
-//!    of the node with the most replicas.
-//! 3. A voter on a dead or leaving node: a fit node gets a replica, the one with the fewest.
-//! 4. Too few voters: the same.
-//! 5. A voter's node has at least two replicas more than some fit node: that one gets a replica.
+//! 1. A replica that does not vote any more goes.
+//! 2. A replica that does not vote yet is given the range's state; when it has nearly all of the
+//!    log it gets its vote. If its node is not there any more it goes.
+//! 3. One voter too many: one loses its vote, of a dead or leaving node first, then of one that is
+//!    away, then of the node with the most replicas.
+//! 4. A voter on a dead or leaving node: a fit node gets a replica, the one with the fewest.
+//! 5. Too few voters: the same.
+//! 6. A voter's node has at least two replicas more than some fit node: that one gets a replica.
 //!
 //! No step is taken that leaves fewer than a majority of the voters there and up to date. Without
 //! another fit node nothing moves: a range keeps its dead replica, with which it is not worse off
@@ -141,6 +141,13 @@ impl Placement {
         }
     }
 
+    /// All nodes that may have replicas, as far as somebody has said.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        let nodes = self.members.iter().flat_map(|members| &members.nodes);
+        let present = nodes.filter(|(_, standing)| **standing != Standing::Gone);
+        present.map(|(node, _)| *node).collect()
+    }
+
     /// Whether a node gives away what it has.
     pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
         let standing = self.members.as_ref().and_then(|members| members.nodes.get(&node));
@@ -210,9 +217,10 @@ impl Situation<'_> {
 
     /// Whether nothing has to be done.
     fn is_settled(&self) -> bool {
-        let RangeDescriptor { replicas, learners, .. } = self.range;
+        let RangeDescriptor { replicas, learners, leaving, .. } = self.range;
         let stays = |(_, node): &(ReplicaId, NodeId)| !self.health(*node).must_go();
-        learners.is_empty() && replicas.len() == self.wanted && replicas.iter().all(stays)
+        let moves = !learners.is_empty() || !leaving.is_empty();
+        !moves && replicas.len() == self.wanted && replicas.iter().all(stays)
     }
 
     fn add(&self) -> Option<Step> {
@@ -222,6 +230,9 @@ impl Situation<'_> {
 
     fn next(&self) -> Option<(Step, &'static str)> {
         let (range, voters) = (self.range, &self.range.replicas);
+        if let Some(&(replica, _)) = range.leaving.first() {
+            return Some((Step::Take(Change::Remove(replica)), "it has no vote any more"));
+        }
         if let Some(&(learner, node)) = range.learners.first() {
             if self.health(node).must_go() {
                 return Some((
@@ -232,7 +243,8 @@ impl Situation<'_> {
             if !(self.is_current)(learner) {
                 return Some((Step::Feed(node), ""));
             }
-            let holds = self.holds(range.all_replicas());
+            let all = voters.iter().chain(&range.learners).copied();
+            let holds = self.holds(all);
             return holds.then_some((Step::Take(Change::Promote(learner)), "it has what there is"));
         }
         if voters.len() > self.wanted {
@@ -266,7 +278,7 @@ impl Situation<'_> {
             Health::Leaving => "its node is leaving",
             Health::Dead => "its node is dead",
         };
-        self.holds(rest).then_some((Step::Take(Change::Remove(victim)), why))
+        self.holds(rest).then_some((Step::Take(Change::Demote(victim)), why))
     }
 }
 
@@ -276,7 +288,8 @@ impl Replica {
         // The lease of a range that nobody asks anything is over.
         self.wanted = true;
         let ts = self.next_write();
-        let busy = self.is_being_split() || self.is_closing() || self.is_changing();
+        let is_founding = !self.machine.state.unfounded.is_empty();
+        let busy = self.is_being_split() || self.is_closing() || self.is_changing() || is_founding;
         if busy || !self.proposes() || !self.serves(ts) {
             return Ok(false);
         }
@@ -371,7 +384,7 @@ impl Replicas {
         let Some(replica) = self.replicas.get_mut(&range) else { return Ok(false) };
         let node = match change {
             Change::Add(_, node) => Some(node),
-            Change::Promote(other) | Change::Remove(other) => {
+            Change::Promote(other) | Change::Demote(other) | Change::Remove(other) => {
                 replica.machine.state.descriptor.node_of(other)
             }
         };
@@ -384,6 +397,7 @@ impl Replicas {
                 "gets a replica of"
             }
             Change::Promote(_) => "gets a vote in",
+            Change::Demote(_) => "loses its vote in",
             Change::Remove(_) => "gives up its replica of",
         };
         self.touch(range);
@@ -441,6 +455,10 @@ mod tests {
         Some(Step::Take(Change::Remove(ReplicaId(replica))))
     }
 
+    fn demote(replica: u64) -> Option<Step> {
+        Some(Step::Take(Change::Demote(ReplicaId(replica))))
+    }
+
     fn promote(replica: u64) -> Option<Step> {
         Some(Step::Take(Change::Promote(ReplicaId(replica))))
     }
@@ -454,7 +472,11 @@ mod tests {
         assert_eq!(step(&three, &nodes(Dead)[..3]), None, "there is nobody else");
         let joining = range(&[1, 2, 3], &[5]);
         assert_eq!(step(&joining, &nodes(Dead)), promote(5));
-        assert_eq!(step(&range(&[1, 2, 3, 5], &[]), &nodes(Dead)), remove(3));
+        let mut one_more = range(&[1, 2, 3, 5], &[]);
+        assert_eq!(step(&one_more, &nodes(Dead)), demote(3));
+        one_more.carry_out(Change::Demote(ReplicaId(3)));
+        assert_eq!(step(&one_more, &nodes(Dead)), remove(3));
+        assert_eq!(step(&one_more, &nodes(Fit)), remove(3), "even if it is back");
         assert_eq!(step(&range(&[1, 2, 5], &[]), &nodes(Dead)), add(4), "balance: n2 has 9");
     }
 
@@ -467,9 +489,9 @@ mod tests {
         // The one that is away goes first, and the others are a majority of what is left.
         let four = range(&[1, 2, 3, 4], &[]);
         let one_away = [(1, Fit, 1), (2, Away, 1), (3, Fit, 7), (4, Fit, 1)];
-        assert_eq!(step(&four, &one_away), remove(2));
+        assert_eq!(step(&four, &one_away), demote(2));
         let two_away = [(1, Fit, 1), (2, Away, 1), (3, Away, 7), (4, Fit, 1)];
-        assert_eq!(step(&four, &two_away), remove(3));
+        assert_eq!(step(&four, &two_away), demote(3));
         let alone = [(1, Fit, 1), (2, Away, 1), (3, Away, 7), (4, Away, 1)];
         assert_eq!(step(&four, &alone), None);
     }

@@ -50,14 +50,15 @@ fn keep_number(db: &Db, range: RangeId, next: ReplicaId) -> Result<()> {
     Ok(())
 }
 
-/// Takes away what a replica had. Durable but for the log, which is done again after a crash.
+/// Takes away what a replica had. Durable when it returns: the next replica of the range on this
+/// node must not find the log of this one after a crash.
 fn clear_away(db: &Db, log: &mut RaftLog, range: RangeId, keys: &KeySpan) -> Result<()> {
     db.excise(keys)?;
     db.excise(&local_keys::records(range))?;
     let mut batch = LogBatch::default();
     batch.remove(range.group());
     log.write(&batch)?;
-    Ok(())
+    log.sync(log.written())
 }
 
 /// Does what a crash has kept from being done; returns the numbers that are kept.

@@ -208,6 +208,13 @@ impl Replicas {
                 self.tell_removed(range, from, replica);
                 Ok(())
             }
+            Said::IsFounded => {
+                if self.is_founded(range) {
+                    self.say(range, from, &Said::Founded);
+                }
+                Ok(())
+            }
+            Said::Founded => self.hear_of_founding(range),
             Said::Begin(begin) => self.begin_receiving(range, from, *begin),
             Said::Piece(piece) => self.receive_piece(range, from, piece),
             Said::Got { number, upto } => self.was_got(range, from, (number, upto)),
