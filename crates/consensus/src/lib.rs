@@ -25,6 +25,7 @@
 //!
 //! What this crate does not know: what entries mean, key spans, leases, transactions, sockets.
 
+mod absent;
 pub mod codec;
 mod entry;
 mod error;
@@ -34,6 +35,7 @@ mod ids;
 mod message;
 mod raft_log;
 
+pub use absent::{AbsentVote, vote_absent};
 pub use entry::{Entry, EntryKind, HardState, ReplicaChange, ReplicaSet};
 pub use error::{Error, Result};
 pub use group::{Append, Effects, Fetch, Group, GroupOptions, GroupStart};

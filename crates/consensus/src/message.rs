@@ -35,6 +35,12 @@ impl Message {
         matches!(self.raft.get_msg_type(), MessageType::MsgAppend | MessageType::MsgHeartbeat)
     }
 
+    /// Whether it asks for a vote because a leader has told its sender to, which may happen while
+    /// that leader is there.
+    pub fn is_of_transfer(&self) -> bool {
+        self.raft.context == raft::CAMPAIGN_TRANSFER
+    }
+
     /// The bytes that [`Message::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
         self.raft.write_to_bytes().expect("all fields of a message are optional")

@@ -38,7 +38,8 @@
 //! stays below the oldest time that a transaction of any router reads (`collecting`).
 //!
 //! A replica that stays away is not waited for: the log of a range is cut when it is too long, and
-//! who needs what is gone is given the state of the range (`raft_snapshot`).
+//! who needs what is gone is given the state of the range (`raft_snapshot`). Until then it votes
+//! with what it has, be it nothing (`absent`).
 //!
 //! Who has a replica changes by one replica at a time (`members`): what dead nodes had, others get,
 //! and what leaves or joins is made up for.
@@ -47,6 +48,7 @@
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
+mod absent;
 mod answers;
 mod collecting;
 mod command;

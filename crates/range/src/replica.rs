@@ -174,6 +174,8 @@ pub(crate) struct Progress {
     pub(crate) born: Vec<RangeState>,
     /// The replica was removed, and applies no more.
     pub(crate) is_removed: bool,
+    /// It had heard of no leader when somebody looked last.
+    pub(crate) is_leaderless: bool,
 }
 
 impl Replica {

@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_consensus::codec::{Reader, put_number};
 use braid_consensus::{
-    Error, Group, GroupId, GroupOptions, GroupStart, LogBatch, LogIndex, LogPlace, LoggedGroup,
-    Message, RaftLog, RaftLogOptions, ReplicaId, Result,
+    Error, Group, GroupOptions, GroupStart, LogBatch, LogIndex, LogPlace, LoggedGroup, Message,
+    RaftLog, RaftLogOptions, ReplicaId, Result,
 };
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
@@ -31,6 +31,7 @@ use braid_env::random::Random;
 use braid_kv::{RowForm, ShownRange};
 use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
+use crate::absent::Absent;
 use crate::answers::{AnswerTimes, Answered};
 use crate::collecting::{Readers, Thresholds};
 use crate::command::Split;
@@ -39,7 +40,7 @@ use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
-use crate::members::retiring::{Retired, finish_retiring, stamp_for};
+use crate::members::retiring::{finish_retiring, stamp_for};
 use crate::moving::Moves;
 use crate::prepared::Decision;
 use crate::raft_snapshot::{Staging, Traffic, finish_installs};
@@ -189,15 +190,6 @@ pub struct Replicas {
     pub(crate) absent: Absent,
 }
 
-/// What is known of ranges that have no replica here.
-#[derive(Default)]
-pub(crate) struct Absent {
-    /// What the raft log has of ranges that the store does not know: a split was lost with the end
-    /// of the store's log, and will be applied again.
-    pub(crate) unborn: BTreeMap<GroupId, LoggedGroup>,
-    pub(crate) retired: Retired,
-}
-
 /// What a node counts.
 #[derive(Default)]
 pub(crate) struct Counts {
@@ -220,6 +212,9 @@ impl Counts {
 
 /// Sizes are looked at every so many ticks.
 const SIZE_TICKS: u64 = 10;
+
+/// Whether replicas hear of a leader is looked at every so many ticks.
+const LEADERLESS_TICKS: u64 = 50;
 
 /// Groups whose oldest entries lie so many segments behind keep too many files.
 const OLD_SEGMENTS: u64 = 8;
@@ -272,7 +267,7 @@ impl Replicas {
             counts: Counts { starts, ..Counts::default() },
             traffic: Traffic::new(staging),
             moves: Moves::default(),
-            absent: Absent { unborn: logged, retired },
+            absent: Absent::new(logged, retired),
         };
         node.pump()?;
         Ok(node)
@@ -292,11 +287,27 @@ impl Replicas {
         if self.counts.ticks.is_multiple_of(SIZE_TICKS) {
             self.split_by_size()?;
         }
+        if self.counts.ticks.is_multiple_of(LEADERLESS_TICKS) {
+            self.tell_leaderless();
+        }
         self.tick_states()?;
         self.tick_founding()?;
         self.move_leases()?;
         self.tick_placement()?;
         self.pump()
+    }
+
+    /// Says which replicas have heard of no leader since this was called last.
+    fn tell_leaderless(&mut self) {
+        let node = self.options.node;
+        for (range, replica) in &mut self.replicas {
+            let hears = replica.group.hears_leader();
+            if !hears && replica.progress.is_leaderless {
+                let state = replica.describe(node);
+                self.effects.notes.push(format!("{range:?} hears of no leader: {state}"));
+            }
+            replica.progress.is_leaderless = !hears;
+        }
     }
 
     /// Splits what is too large and led by this node.
@@ -329,14 +340,16 @@ impl Replicas {
         if self.tell_removed(range, from, message.from()) {
             return Ok(());
         }
-        let Some(replica) =
-            self.replicas.get_mut(&range).filter(|own| own.group.id() >= message.to())
-        else {
+        let Some(replica) = self.replicas.get_mut(&range) else {
+            self.clocks.hlc.update(envelope.clock.0);
+            return self.receive_absent(range, from, &message);
+        };
+        if replica.group.id() < message.to() {
             if message.is_of_leader() {
                 self.note_strange(range, from);
             }
             return Ok(());
-        };
+        }
         self.clocks.hlc.update(envelope.clock.0);
         if message.brings_entries() && replica.is_choked() {
             return Ok(());
@@ -429,7 +442,10 @@ impl Replicas {
             replica.log.is_old = old.contains(&range.group());
         }
         for group in self.log.holding(2) {
-            let Some(replica) = self.replicas.get(&RangeId(group.0)) else { continue };
+            let Some(replica) = self.replicas.get(&RangeId(group.0)) else {
+                self.absent.keep_promise(group, &mut batch);
+                continue;
+            };
             // Those with many entries are not quiet.
             let all = replica.group.all_entries().unwrap_or_default();
             batch.entries(group, &all);
@@ -521,12 +537,11 @@ impl Replicas {
         all.fold((0, 0), |(prepared, decided), (p, d)| (prepared + p, decided + d))
     }
 
-    /// The state, a line for each replica.
+    /// The state, a line for each replica and for each promise of one that is not there yet.
     pub fn describe(&self) -> String {
         let node = self.options.node;
-        let lines: Vec<String> =
-            self.replicas.values().map(|replica| replica.describe(node)).collect();
-        lines.join("\n")
+        let lines = self.replicas.values().map(|replica| replica.describe(node));
+        lines.chain(self.absent.describe(node)).collect::<Vec<String>>().join("\n")
     }
 
     /// Something has happened to a range's replica.

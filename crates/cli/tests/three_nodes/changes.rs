@@ -71,8 +71,7 @@ fn filled(cluster: &Cluster) -> Client {
 
 #[test]
 fn indexes_and_constraints_are_added_while_others_write_through_other_nodes() {
-    let _watchdog = Watchdog::after(3 * PATIENCE);
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(3 * PATIENCE, &[]);
     let mut client = filled(&cluster);
     beside_writers(&cluster, || {
         run(&mut client, "CREATE INDEX by_v ON t (v)");
@@ -103,8 +102,7 @@ fn indexes_and_constraints_are_added_while_others_write_through_other_nodes() {
 /// What it has half done is taken back by the others, whatever step it had come to.
 #[test]
 fn an_index_whose_node_is_killed_in_the_middle_is_taken_back_and_can_be_made_again() {
-    let _watchdog = Watchdog::after(3 * PATIENCE);
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(3 * PATIENCE, &[]);
     let mut client = filled(&cluster);
     let wall = WallClock;
     for wait_millis in [0, 300, 900] {

@@ -29,8 +29,7 @@ fn replicas(client: &mut Client) -> String {
 #[test]
 #[ignore = "the nodes of a cluster cannot be changed yet (docs/design/2026-11-25-members.md)"]
 fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
-    let _watchdog = Watchdog::after(4 * PATIENCE);
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(4 * PATIENCE, &[]);
     let mut client = cluster.client(0);
     create_tables(&mut client);
     run(&mut client, "ALTER TABLE account SPLIT AT VALUES (4), (8)");

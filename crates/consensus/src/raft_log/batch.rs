@@ -106,6 +106,12 @@ impl LogBatch {
         self.must_sync = true;
     }
 
+    /// What a replica has promised that is not there yet.
+    pub fn promise(&mut self, group: GroupId, promised: HardState) {
+        self.hard_state(group, promised);
+        self.must_sync = true;
+    }
+
     /// The group has no replica on this node any more.
     pub fn remove(&mut self, group: GroupId) {
         self.begin(REMOVED, group);

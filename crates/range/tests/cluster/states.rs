@@ -287,6 +287,51 @@ fn ranges_that_were_split_off_meanwhile_begin_with_a_state() {
     }
 }
 
+/// n3 comes back, and before it is given what was split off meanwhile, one of those who have it is
+/// lost: with n3's vote the other one serves it. n3 keeps its vote over a loss of power.
+#[test]
+fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
+    let mut cluster = short_logs(None);
+    let mut number = 0;
+    write(&mut cluster, &mut number, "a", vec![put("a", "1"), put("m", "1")]);
+    live(&mut cluster, 2);
+    cluster.crash(3, CrashPolicy::LoseAll);
+    let leader = leads(&mut cluster, "a");
+    let split = Ask::Split(Split { at: key("m"), right: RangeId(7) });
+    assert_eq!(cluster.ask_range(1, leader, split), Some(Answer::Again));
+    write(&mut cluster, &mut number, "m", vec![put("m", "2")]);
+    // The log with the split in it is cut.
+    for n in 0..25 {
+        write(&mut cluster, &mut number, "a", vec![large("a", ["x", "y"][n % 2])]);
+        live(&mut cluster, 1);
+    }
+    let leader = leads(&mut cluster, "m");
+    let other = if leader == 1 { 2 } else { 1 };
+    cluster.crash(leader, CrashPolicy::LoseAll);
+    cluster.restart(3);
+    let promise = |cluster: &mut Cluster| {
+        let lines = cluster.describe(3);
+        lines.lines().find(|line| line.contains("is not there")).map(str::to_string)
+    };
+    let mut ticks = 0;
+    while promise(&mut cluster).is_none() {
+        cluster.pass(1, &[other, 3]);
+        ticks += 1;
+        assert!(ticks < 1_000, "{}", cluster.describe(other));
+    }
+    let promised = promise(&mut cluster).expect("it has voted");
+    assert!(promised.contains(&format!("voted r{other}")), "{promised}");
+    cluster.crash(3, CrashPolicy::LoseAll);
+    cluster.restart(3);
+    assert_eq!(promise(&mut cluster), Some(promised));
+    write(&mut cluster, &mut number, "m", vec![put("m", "3")]);
+    assert_eq!(leads(&mut cluster, "m"), other);
+    cluster.restart(leader);
+    until_level(&mut cluster);
+    assert_eq!(promise(&mut cluster), None);
+    assert_eq!(rows(&mut cluster, 3, NEWEST), rows(&mut cluster, other, NEWEST));
+}
+
 /// What is older than the threshold of the range comes along, and is below that of the store.
 #[test]
 fn a_state_is_taken_in_below_the_threshold_of_the_store() {
