@@ -222,6 +222,7 @@ impl Replica {
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.group.tick();
         self.tick_giving()?;
+        self.hand_on_without_a_vote();
         self.look_after_lease()?;
         self.propose_cut()?;
         for waiting in &mut self.waiting {
@@ -410,7 +411,8 @@ impl Replica {
     /// Asks for the lease, or to have it renewed, if that is due.
     fn look_after_lease(&mut self) -> Result<()> {
         // All entries of earlier terms are applied when the first one of this term is.
-        let ready = self.group.is_leader() && self.progress.term == self.group.term();
+        let votes = self.machine.state.descriptor.is_voter(self.group.id());
+        let ready = self.group.is_leader() && self.progress.term == self.group.term() && votes;
         if ready {
             // So what was asked for in one of them is there, or lost.
             self.asked = self.asked.filter(|asked| asked.1 == self.group.term());

@@ -756,7 +756,7 @@ fn open_replica(
 }
 
 /// The states of all replicas in the store.
-fn stored_states(db: &Db) -> Result<Vec<RangeState>> {
+pub(crate) fn stored_states(db: &Db) -> Result<Vec<RangeState>> {
     let view = db.view(newest())?;
     let mut scan = view.scan(local_keys::all_ranges(), ScanOptions::default())?;
     let mut states = Vec::new();

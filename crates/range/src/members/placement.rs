@@ -302,6 +302,18 @@ impl Replica {
         Ok(self.is_changing())
     }
 
+    /// A replica that leads and has lost its vote meanwhile: somebody else had proposed that. It
+    /// cannot have the lease, so another one has to lead.
+    pub(crate) fn hand_on_without_a_vote(&mut self) {
+        let descriptor = &self.machine.state.descriptor;
+        if self.group.is_leader() && !descriptor.is_voter(self.group.id()) {
+            let voters = descriptor.replicas.iter().map(|(replica, _)| *replica);
+            if let Some(next) = voters.filter(|other| self.group.is_current(*other)).max() {
+                self.group.transfer_leadership(next);
+            }
+        }
+    }
+
     fn is_changing(&self) -> bool {
         self.pending.values().any(|pending| pending.matter == Matter::Replicas)
     }

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A node that finds a kept number above that of a replica when it opens its store does what is
-//! missing. The number stays for ever: a state that would bring the replica back, without what it
-//! had
-//! promised, is refused.
+//! missing. So it does if the range's state names no replica of this node: the entry that removes
+//! it was applied, and then the power failed. The number stays for ever: a state that would bring
+//! the replica back, without what it had promised, is refused.
 //!
 //! Who was removed may not know it: it has no part in the entry that says so. So whoever knows
 //! tells
@@ -25,7 +25,7 @@ use crate::ids::{NodeId, RangeId};
 use crate::local_keys;
 use crate::machine::newest;
 use crate::raft_snapshot::Said;
-use crate::replicas::Replicas;
+use crate::replicas::{Replicas, stored_states};
 use crate::state::RangeState;
 
 /// Replicas of ranges that were removed from this node: all below these numbers.
@@ -75,6 +75,14 @@ pub(crate) fn finish_retiring(
         let number = Reader::new(&row.value).number().map(ReplicaId);
         if let (Some(range), Some(number)) = (local_keys::retired_range(&row.key), number) {
             retired.insert(range, number);
+        }
+    }
+    for state in stored_states(db)? {
+        if state.descriptor.replica_on(own).is_none() {
+            // The node gets none of the numbers below any more, and has got none of those above.
+            let (range, next) = (state.descriptor.id, state.descriptor.next_replica);
+            keep_number(db, range, next)?;
+            retired.insert(range, next);
         }
     }
     for (range, next) in &retired {

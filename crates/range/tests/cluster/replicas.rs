@@ -329,3 +329,40 @@ fn who_hears_nothing_of_what_was_split_off_asks_whether_it_is_founded() {
     cluster.say_members(&with(Leaving));
     cluster.until_voters(4, 1, &[1, 2, 4]);
 }
+
+/// The same for a replica that applies the entry that removes it.
+#[test]
+fn a_replica_that_hears_of_its_end_goes_whole_whatever_crashes() {
+    let mut crashes = 0;
+    for round in 0.. {
+        let (changes, seed) = (round / 3, round);
+        let mut cluster = Cluster::new();
+        cluster.write(1, 1, "a");
+        cluster.join();
+        cluster.say_members(&with(Leaving));
+        cluster.pass(20, &[1, 2, 3, 4]);
+        let random = Random::seeded(seed);
+        cluster.nodes[2].fs.arm_crash(changes, random, CrashPolicy::Random(50));
+        for _ in 0..12 {
+            cluster.pass(10, &[1, 2, 3, 4]);
+            if cluster.nodes[2].process.is_none() {
+                break;
+            }
+        }
+        let crashed = cluster.nodes[2].process.is_none();
+        cluster.nodes[2].fs.disarm_crash();
+        if crashed {
+            crashes += 1;
+            cluster.restart(3);
+            cluster.say_members(&with(Leaving));
+        }
+        cluster.until_voters(4, 1, &[1, 2, 4]);
+        cluster.pass(60, &[1, 2, 3, 4]);
+        assert_eq!(cluster.process(3).ranges(), vec![], "{changes} changes");
+        assert_eq!(cluster.rows_in_store(3), 0, "{changes} changes");
+        if !crashed {
+            assert!(crashes > 20, "it lost power {crashes} times");
+            return;
+        }
+    }
+}

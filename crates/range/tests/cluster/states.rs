@@ -308,6 +308,8 @@ fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
     let leader = leads(&mut cluster, "m");
     let other = if leader == 1 { 2 } else { 1 };
     cluster.crash(leader, CrashPolicy::LoseAll);
+    // It does not hear of the split itself.
+    cluster.deaf = vec![(3, 1)];
     cluster.restart(3);
     let promise = |cluster: &mut Cluster| {
         let lines = cluster.describe(3);
@@ -324,6 +326,7 @@ fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
     cluster.crash(3, CrashPolicy::LoseAll);
     cluster.restart(3);
     assert_eq!(promise(&mut cluster), Some(promised));
+    cluster.deaf.clear();
     write(&mut cluster, &mut number, "m", vec![put("m", "3")]);
     assert_eq!(leads(&mut cluster, "m"), other);
     cluster.restart(leader);
