@@ -351,6 +351,9 @@ impl Replicas {
             return Ok(());
         }
         self.clocks.hlc.update(envelope.clock.0);
+        if replica.machine.state.descriptor.node_of(message.from()).is_none() {
+            self.moves.placement.hear_stranger(range, message.from(), from);
+        }
         if message.brings_entries() && replica.is_choked() {
             return Ok(());
         }
@@ -709,7 +712,8 @@ impl Replicas {
         let descriptor = &replica.machine.state.descriptor;
         let head = (range, self.options.node, self.clock());
         for message in messages {
-            if let Some(node) = descriptor.node_of(message.to()) {
+            let stranger = || self.moves.placement.stranger(range, message.to());
+            if let Some(node) = descriptor.node_of(message.to()).or_else(stranger) {
                 let bytes = Envelope::of_group(head, message.encode()).seal();
                 self.effects.send.push((node, bytes));
             }

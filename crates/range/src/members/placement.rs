@@ -48,6 +48,8 @@ const SAY_TICKS: u64 = 11;
 const AWAY_TICKS: u64 = 30;
 /// A replica that has not heard of a leader asks every so many ticks whether it was removed.
 const ASK_TICKS: u64 = 53;
+/// So many replicas of others are remembered that are not known here; they say something again.
+const MOST_STRANGERS: usize = 10_000;
 /// So many replicas at a time are on their way to their votes, of the ranges that a node leads.
 const ON_THE_WAY: usize = 2;
 
@@ -114,12 +116,28 @@ pub(crate) struct Placement {
     led: BTreeMap<NodeId, u64>,
     /// A step could not be taken: a lease was over, and has been renewed since then.
     again: bool,
+    /// Where replicas are that have said something and that this node's own replica has not heard
+    /// of: they were added while it was away. Without an answer they could not give it anything.
+    strangers: BTreeMap<(RangeId, ReplicaId), NodeId>,
 }
 
 impl Placement {
     /// Something was heard of a node.
     pub(crate) fn hear(&mut self, node: NodeId, tick: u64) {
         self.heard.insert(node, tick);
+    }
+
+    /// A replica that is not known here has said something.
+    pub(crate) fn hear_stranger(&mut self, range: RangeId, replica: ReplicaId, node: NodeId) {
+        if self.strangers.len() >= MOST_STRANGERS {
+            self.strangers.clear();
+        }
+        self.strangers.insert((range, replica), node);
+    }
+
+    /// Where a replica is that is not known here.
+    pub(crate) fn stranger(&self, range: RangeId, replica: ReplicaId) -> Option<NodeId> {
+        self.strangers.get(&(range, replica)).copied()
     }
 
     /// A node has said how many replicas it has, and how many ranges it leads.

@@ -366,3 +366,34 @@ fn a_replica_that_hears_of_its_end_goes_whole_whatever_crashes() {
         }
     }
 }
+
+/// All others are exchanged while a member is away: it answers replicas that it has never heard of.
+#[test]
+fn who_was_away_while_all_others_were_exchanged_catches_up() {
+    let mut cluster = Cluster::new();
+    cluster.write(1, 1, "a");
+    cluster.join();
+    cluster.join();
+    let all = |first, second| [(1, first), (2, second), (3, Member), (4, Member), (5, Member)];
+    cluster.say_members(&all(Member, Member));
+    cluster.pass(12, &[1, 2, 3, 4, 5]);
+    cluster.cut_off = vec![3];
+    cluster.say_members(&all(Leaving, Member));
+    cluster.pass(150, &[1, 2, 4, 5]);
+    cluster.say_members(&all(Leaving, Leaving));
+    cluster.until_voters(4, 1, &[3, 4, 5]);
+    cluster.pass(60, &[1, 2, 4, 5]);
+    for id in [1, 2] {
+        assert_eq!(cluster.process(id).ranges(), vec![]);
+        cluster.crash(id, CrashPolicy::KeepAll);
+    }
+    assert_eq!(cluster.voters(3, 1), (vec![1, 2, 3], 0), "it has heard of nothing");
+    cluster.cut_off.clear();
+    cluster.pass(30, &[3, 4, 5]);
+    assert_eq!(cluster.voters(3, 1), (vec![3, 4, 5], 0));
+    // It counts.
+    let leads = |cluster: &mut Cluster, id| cluster.describe(id).contains("leads");
+    let leader = if leads(&mut cluster, 4) { 4 } else { 5 };
+    cluster.crash(9 - leader, CrashPolicy::LoseAll);
+    cluster.write(leader, 2, "b");
+}
