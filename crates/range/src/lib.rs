@@ -29,7 +29,7 @@
 //! replica of the new range when it applies that. Who asks the old one for keys that went is told.
 //!
 //! Until a majority of the new range is there, the old one keeps its replicas and its log
-//! (`founding`).
+//! (`members::founding`).
 //!
 //! A transaction over several ranges is *prepared* in all of them but one, its *anchor*, where
 //! one entry commits it; then the others are told (`prepared`, `several`).
@@ -55,7 +55,6 @@ mod command;
 mod deadlocks;
 mod envelope;
 mod foreign;
-mod founding;
 mod ids;
 mod lease;
 mod local_keys;

@@ -271,7 +271,7 @@ impl Machine {
 
     /// Whether a command counts at this place of the log.
     fn has_effect(&self, lease: u64, proposal: u64, ts: CommitTs, act: &Act) -> bool {
-        let held = &self.state.lease;
+        let (held, span) = (&self.state.lease, &self.state.descriptor.span);
         if lease != held.sequence {
             return false;
         }
@@ -289,12 +289,10 @@ impl Machine {
             }
             // Writes may have been proposed before the range was split.
             Act::Commit { txn, writes, .. } => {
-                let span = &self.state.descriptor.span;
                 let inside = writes.iter().all(|write| span.covers(&write.span()));
                 in_lease && inside && self.outcomes.of(*txn).is_none()
             }
             Act::Ingest { txn, at, rows } => {
-                let span = &self.state.descriptor.span;
                 let inside = rows.iter().all(|(key, _)| span.contains(key));
                 let in_time = self.state.gc < *at && *at < ts;
                 in_lease && inside && in_time && self.outcomes.of(*txn).is_none()
@@ -313,13 +311,10 @@ impl Machine {
                 in_lease && moves && self.oldest_write().is_none_or(|oldest| *threshold < oldest)
             }
             Act::Founded(range) => in_lease && self.state.unfounded.contains(range),
-            Act::Split { split, .. } => {
-                let span = &self.state.descriptor.span;
-                in_lease && span.start < split.at && split.at < span.end
-            }
+            Act::Split { split, .. } => in_lease && span.start < split.at && split.at < span.end,
             Act::Prepare(part) => {
                 let is_new = self.outcomes.of(part.txn).is_none() && !self.is_forgotten(part.txn);
-                let whole = part.clipped(&self.state.descriptor.span);
+                let whole = part.clipped(span);
                 let inside = whole.is_some_and(|whole| whole == **part);
                 in_lease && inside && is_new && !self.prepared.contains_key(&part.txn)
             }

@@ -7,8 +7,8 @@ use braid_lsm::CommitTs;
 use crate::ids::{NodeId, RangeDescriptor, RangeId};
 use crate::lease::Lease;
 
-/// Version 1 had no threshold: nothing was collected. Up to version 2 replicas could not change, and
-/// up to version 3 nothing was known of replicas that leave, nor of ranges that are not founded.
+/// Version 1 had no threshold: nothing was collected. Up to version 2 replicas could not change.
+/// Version 3 knew nothing of replicas that leave, nor of ranges that are not founded.
 const VERSION: u8 = 4;
 
 /// The same on all replicas that have applied the same entry.
@@ -30,7 +30,7 @@ pub(crate) struct RangeState {
     /// readers would see may go.
     pub(crate) gc: CommitTs,
     /// Ranges that were split off, and of which it is not known that a majority has them: see
-    /// [`crate::founding`].
+    /// [`crate::members::founding`].
     pub(crate) unfounded: Vec<RangeId>,
     pub(crate) descriptor: RangeDescriptor,
 }

@@ -25,7 +25,7 @@
 //!    committed would go on to need its vote: of `{1 2 3 4}` r3 is gone, and if r1 is lost then, r2
 //!    and r4 are no majority, though the set is `{1 2 4}` by now. Of those who have the later entry
 //!    each knows that the demotion is committed, and without one of them nobody is elected.
-//! 4. While a range that was split off is not founded, nothing changes ([`crate::founding`]).
+//! 4. While a range that was split off is not founded, nothing changes ([`super::founding`]).
 //! 5. Numbers of replicas are never used twice. A replica that was removed forgets nothing: it goes
 //!    ([`super::retiring`]), and its number stays behind, so that no state of earlier times brings
 //!    it back without what it had promised. What it says is not heard by anybody who knows that it
