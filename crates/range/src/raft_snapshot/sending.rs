@@ -258,10 +258,12 @@ impl Replicas {
         let mut again = Vec::new();
         for ((range, to), sending) in &mut traffic.sending {
             sending.silent_ticks += 1;
-            let leads = replicas.get(range).is_some_and(|replica| {
-                replica.group.is_leader() && replica.group.term() == sending.begin.term
-            });
-            if !leads {
+            // Without the one that gets it there may be no majority that acknowledges anything: then
+            // its sender is elected again and again, by votes alone. What is sent is committed.
+            let goes_on = replicas
+                .get(range)
+                .is_some_and(|replica| replica.group.is_leader() || !replica.group.hears_leader());
+            if !goes_on {
                 ended.push((*range, *to, "its sender does not lead any more"));
             } else if sending.silent_ticks > SILENT_TICKS {
                 ended.push((*range, *to, "nothing was heard of it"));
