@@ -258,8 +258,9 @@ impl Replicas {
         let mut again = Vec::new();
         for ((range, to), sending) in &mut traffic.sending {
             sending.silent_ticks += 1;
-            // Without the one that gets it there may be no majority that acknowledges anything: then
-            // its sender is elected again and again, by votes alone. What is sent is committed.
+            // Without the one that gets it there may be no majority that acknowledges anything:
+            // its sender is elected again and again then, by votes alone. It sends what is
+            // committed.
             let goes_on = replicas
                 .get(range)
                 .is_some_and(|replica| replica.group.is_leader() || !replica.group.hears_leader());
