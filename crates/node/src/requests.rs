@@ -56,7 +56,7 @@ structs! {
     ShownLock { txn, target, mode, granted }
     LockReport { lines, waiting, locks }
     ShownRange { id, span, replicas, leaseholder, bytes }
-    RangeDescriptor { id, span, generation, replicas, learners, next_replica }
+    RangeDescriptor { id, span, generation, replicas, learners, leaving, next_replica }
     TxnId { began, number }
     Request { range, ask }
     When { at, limit, observed, served }

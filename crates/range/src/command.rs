@@ -57,8 +57,11 @@ pub(crate) enum Act {
     Cut(LogIndex),
     /// Nobody reads as of a time below any more.
     Gc(CommitTs),
-    /// The keys from `at` on become a range of their own.
-    Split(Split),
+    /// The keys from `at` on become a range of their own. It is remembered until that one is
+    /// founded; not in entries of versions before that.
+    Split { split: Split, is_remembered: bool },
+    /// A range that was split off is founded.
+    Founded(RangeId),
     /// A part of a transaction over several ranges is ready to happen. Its bound is the entry's
     /// timestamp.
     Prepare(Box<Prepared>),
@@ -133,8 +136,12 @@ impl Command {
                 out.push(10);
                 put_number(&mut out, threshold.0);
             }
-            Act::Split(split) => {
-                out.push(4);
+            Act::Founded(range) => {
+                out.push(14);
+                put_number(&mut out, range.0);
+            }
+            Act::Split { split, is_remembered } => {
+                out.push(if *is_remembered { 13 } else { 4 });
                 put_bytes(&mut out, &split.at);
                 put_number(&mut out, split.right.0);
             }
@@ -191,10 +198,12 @@ fn take_act(reader: &mut Reader<'_>) -> Option<Act> {
         12 => Act::Replicas(Change::decode(reader)?),
         3 => Act::Cut(LogIndex(reader.number()?)),
         10 => Act::Gc(CommitTs(reader.number()?)),
-        4 => {
+        kind @ (4 | 13) => {
             let at = Bytes::copy_from_slice(reader.bytes()?);
-            Act::Split(Split { at, right: RangeId(reader.number()?) })
+            let split = Split { at, right: RangeId(reader.number()?) };
+            Act::Split { split, is_remembered: kind == 13 }
         }
+        14 => Act::Founded(RangeId(reader.number()?)),
         5 => {
             let (txn, at) = (take_txn(reader)?, CommitTs(reader.number()?));
             let mut rows = Vec::new();
@@ -255,6 +264,7 @@ mod tests {
         ];
         let participants = vec![KeySpan::new("x", "y")];
         let anchor = Anchor { key: Bytes::from_static(b"a"), participants };
+        let split = Split { at: Bytes::from_static(b"m"), right: RangeId(3) };
         for act in [
             Act::Commit { txn, writes: writes.clone(), anchor: None },
             Act::Commit { txn, writes, anchor: Some(anchor) },
@@ -267,7 +277,9 @@ mod tests {
             Act::Gc(CommitTs(1 << 50)),
             Act::Release,
             Act::Replicas(Change::Add(ReplicaId(4), NodeId(5))),
-            Act::Split(Split { at: Bytes::from_static(b"m"), right: RangeId(3) }),
+            Act::Split { split: split.clone(), is_remembered: false },
+            Act::Split { split, is_remembered: true },
+            Act::Founded(RangeId(300)),
             Act::Ingest {
                 txn,
                 at: CommitTs(7),

@@ -63,6 +63,8 @@ pub struct RangeDescriptor {
     pub replicas: Vec<(ReplicaId, NodeId)>,
     /// Where replicas are that do not vote yet: they are given what the others have.
     pub learners: Vec<(ReplicaId, NodeId)>,
+    /// Where replicas are that have voted, vote no more, and are about to go.
+    pub leaving: Vec<(ReplicaId, NodeId)>,
     /// The next replica has this number: none of its numbers is used twice, so one below it that
     /// is not listed was removed.
     pub next_replica: ReplicaId,
@@ -72,12 +74,13 @@ impl RangeDescriptor {
     /// A range that begins with these replicas.
     pub fn new(id: RangeId, span: KeySpan, replicas: Vec<(ReplicaId, NodeId)>) -> RangeDescriptor {
         let next_replica = number_behind(&replicas);
-        RangeDescriptor { id, span, generation: 1, replicas, learners: Vec::new(), next_replica }
+        let (learners, leaving) = (Vec::new(), Vec::new());
+        RangeDescriptor { id, span, generation: 1, replicas, learners, leaving, next_replica }
     }
 
     /// All replicas, whether they vote or not.
     pub(crate) fn all_replicas(&self) -> impl Iterator<Item = (ReplicaId, NodeId)> {
-        self.replicas.iter().chain(&self.learners).copied()
+        self.replicas.iter().chain(&self.learners).chain(&self.leaving).copied()
     }
 
     /// The replica on a node.
@@ -107,19 +110,22 @@ impl RangeDescriptor {
         put_replicas(out, &self.replicas);
         put_replicas(out, &self.learners);
         put_number(out, self.next_replica.0);
+        put_replicas(out, &self.leaving);
     }
 
-    /// Reads what was encoded; a `fixed` one is of the time when replicas could not change.
-    pub(crate) fn decode(reader: &mut Reader<'_>, fixed: bool) -> Option<RangeDescriptor> {
+    /// Reads what was encoded as part of a range's state of that version.
+    pub(crate) fn decode(reader: &mut Reader<'_>, version: u8) -> Option<RangeDescriptor> {
         let id = RangeId(reader.number()?);
         let span = take_span(reader)?;
         let generation = reader.number()?;
         let replicas = take_replicas(reader)?;
-        let (learners, next_replica) = match fixed {
-            true => (Vec::new(), number_behind(&replicas)),
-            false => (take_replicas(reader)?, ReplicaId(reader.number()?)),
+        // Before version 3 replicas could not change.
+        let (learners, next_replica) = match version {
+            ..3 => (Vec::new(), number_behind(&replicas)),
+            _ => (take_replicas(reader)?, ReplicaId(reader.number()?)),
         };
-        Some(RangeDescriptor { id, span, generation, replicas, learners, next_replica })
+        let leaving = if version < 4 { Vec::new() } else { take_replicas(reader)? };
+        Some(RangeDescriptor { id, span, generation, replicas, learners, leaving, next_replica })
     }
 }
 

@@ -28,6 +28,9 @@
 //! range, with the same nodes, the lease and the outcomes that there are. Each replica makes its
 //! replica of the new range when it applies that. Who asks the old one for keys that went is told.
 //!
+//! Until a majority of the new range is there, the old one keeps its replicas and its log
+//! (`members::founding`).
+//!
 //! A transaction over several ranges is *prepared* in all of them but one, its *anchor*, where
 //! one entry commits it; then the others are told (`prepared`, `several`).
 //!

@@ -173,7 +173,10 @@ impl Machine {
                 self.state.lease = Lease { term: entry.term, ..next };
                 Applied::Leased
             }
-            Act::Split(split) => {
+            Act::Split { split, is_remembered } => {
+                if is_remembered {
+                    self.state.unfounded.push(split.right);
+                }
                 let right = Box::new(self.split(&mut batch, split, ts));
                 Applied::Split { lease, proposal, right }
             }
@@ -230,7 +233,8 @@ impl Machine {
                     self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
                 }
             }
-            Act::Split(_) => unreachable!("a split makes a range"),
+            Act::Founded(range) => self.state.unfounded.retain(|known| *known != range),
+            Act::Split { .. } => unreachable!("a split makes a range"),
         }
         Ok(())
     }
@@ -267,7 +271,7 @@ impl Machine {
 
     /// Whether a command counts at this place of the log.
     fn has_effect(&self, lease: u64, proposal: u64, ts: CommitTs, act: &Act) -> bool {
-        let held = &self.state.lease;
+        let (held, span) = (&self.state.lease, &self.state.descriptor.span);
         if lease != held.sequence {
             return false;
         }
@@ -285,31 +289,32 @@ impl Machine {
             }
             // Writes may have been proposed before the range was split.
             Act::Commit { txn, writes, .. } => {
-                let span = &self.state.descriptor.span;
                 let inside = writes.iter().all(|write| span.covers(&write.span()));
                 in_lease && inside && self.outcomes.of(*txn).is_none()
             }
             Act::Ingest { txn, at, rows } => {
-                let span = &self.state.descriptor.span;
                 let inside = rows.iter().all(|(key, _)| span.contains(key));
                 let in_time = self.state.gc < *at && *at < ts;
                 in_lease && inside && in_time && self.outcomes.of(*txn).is_none()
             }
             Act::Release => in_lease,
-            Act::Replicas(change) => in_lease && self.state.descriptor.allows(*change, held.holder),
-            Act::Cut(index) => in_lease && *index > self.state.cut,
+            Act::Replicas(change) => {
+                let allowed = self.state.descriptor.allows(*change, held.holder);
+                in_lease && allowed && self.state.unfounded.is_empty()
+            }
+            Act::Cut(index) => {
+                in_lease && *index > self.state.cut && self.state.unfounded.is_empty()
+            }
             // What is prepared is written at its bound or later: above the threshold, too.
             Act::Gc(threshold) => {
                 let moves = self.state.gc < *threshold && *threshold < ts;
                 in_lease && moves && self.oldest_write().is_none_or(|oldest| *threshold < oldest)
             }
-            Act::Split(split) => {
-                let span = &self.state.descriptor.span;
-                in_lease && span.start < split.at && split.at < span.end
-            }
+            Act::Founded(range) => in_lease && self.state.unfounded.contains(range),
+            Act::Split { split, .. } => in_lease && span.start < split.at && split.at < span.end,
             Act::Prepare(part) => {
                 let is_new = self.outcomes.of(part.txn).is_none() && !self.is_forgotten(part.txn);
-                let whole = part.clipped(&self.state.descriptor.span);
+                let whole = part.clipped(span);
                 let inside = whole.is_some_and(|whole| whole == **part);
                 in_lease && inside && is_new && !self.prepared.contains_key(&part.txn)
             }
@@ -518,7 +523,8 @@ mod tests {
         assert_eq!(apply(&mut machine, 1, 3, 40, commit(2)), nothing);
         let cut = Act::Cut(LogIndex(1));
         assert_eq!(apply(&mut machine, 1, 3, 41, cut), nothing);
-        let split = Act::Split(Split { at: "\x01k".into(), right: RangeId(2) });
+        let split = Split { at: "\x01k".into(), right: RangeId(2) };
+        let split = Act::Split { split, is_remembered: true };
         assert_eq!(apply(&mut machine, 1, 3, 42, split), nothing);
         assert_eq!(apply(&mut machine, 1, 3, 43, lease(3, 43, 3_000)), nothing);
         assert_eq!(machine.state.lease.sequence, 2);
@@ -608,7 +614,8 @@ mod tests {
     #[test]
     fn a_range_that_is_split_off_inherits_the_threshold() {
         let mut machine = machine();
-        let split = Act::Split(Split { at: "\x01k".into(), right: RangeId(2) });
+        let split = Split { at: "\x01k".into(), right: RangeId(2) };
+        let split = Act::Split { split, is_remembered: true };
         assert_eq!(effects(&mut machine, vec![(100, Act::Gc(CommitTs(50)))]), [true]);
         let applied = apply(&mut machine, 1, 2, 110, split);
         let Applied::Split { right, .. } = applied else { panic!("{applied:?}") };

@@ -36,7 +36,7 @@ use bytes::Bytes;
 
 use crate::answers::{Answered, Answers};
 use crate::command::{Act, Command, Split, Write};
-use crate::ids::{NodeId, TxnId};
+use crate::ids::{NodeId, RangeId, TxnId};
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
@@ -84,6 +84,8 @@ pub(crate) enum Matter {
     Threshold,
     /// Who has a replica.
     Replicas,
+    /// That a range is founded.
+    Founded(RangeId),
 }
 
 /// What was proposed and is not applied yet.
@@ -220,6 +222,7 @@ impl Replica {
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.group.tick();
         self.tick_giving()?;
+        self.hand_on_without_a_vote();
         self.look_after_lease()?;
         self.propose_cut()?;
         for waiting in &mut self.waiting {
@@ -330,7 +333,7 @@ impl Replica {
         let Some(pending) = self.pending.remove(&(lease, proposal)) else { return };
         let answer = match pending.matter {
             Matter::Split => Answer::Again,
-            Matter::Threshold | Matter::Replicas => Answer::Fine,
+            Matter::Threshold | Matter::Replicas | Matter::Founded(_) => Answer::Fine,
             Matter::End(txn) => self.decided(txn).unwrap_or(Answer::Again),
             Matter::Part(txn, _) => match self.machine.prepared.get(&txn) {
                 Some(part) => Answer::Prepared { bound: part.bound },
@@ -408,7 +411,8 @@ impl Replica {
     /// Asks for the lease, or to have it renewed, if that is due.
     fn look_after_lease(&mut self) -> Result<()> {
         // All entries of earlier terms are applied when the first one of this term is.
-        let ready = self.group.is_leader() && self.progress.term == self.group.term();
+        let votes = self.machine.state.descriptor.is_voter(self.group.id());
+        let ready = self.group.is_leader() && self.progress.term == self.group.term() && votes;
         if ready {
             // So what was asked for in one of them is there, or lost.
             self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
@@ -463,6 +467,9 @@ impl Replica {
             return Ok(());
         }
         let state = &self.machine.state;
+        if !state.unfounded.is_empty() {
+            return Ok(());
+        }
         let Some(matched) = self.group.matched_by_all() else { return Ok(()) };
         let index = matched.min(self.machine.stored);
         if index.0 >= state.cut.0 + self.options.cut_after_entries {
@@ -643,7 +650,7 @@ impl Replica {
         if !self.proposes() || !self.serves(ts) {
             return Ok(self.elsewhere().map_or(Tried::Wait, Tried::Answer));
         }
-        let act = Act::Split(split.clone());
+        let act = Act::Split { split: split.clone(), is_remembered: true };
         self.propose_for(number, Matter::Split, (ts, Vec::new(), Vec::new()), act)
     }
 

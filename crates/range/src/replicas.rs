@@ -291,6 +291,7 @@ impl Replicas {
             self.tell_leaderless();
         }
         self.tick_states()?;
+        self.tick_founding()?;
         self.move_leases()?;
         self.tick_placement()?;
         self.pump()
@@ -350,6 +351,9 @@ impl Replicas {
             return Ok(());
         }
         self.clocks.hlc.update(envelope.clock.0);
+        if replica.machine.state.descriptor.node_of(message.from()).is_none() {
+            self.moves.placement.hear_stranger(range, message.from(), from);
+        }
         if message.brings_entries() && replica.is_choked() {
             return Ok(());
         }
@@ -601,12 +605,17 @@ impl Replicas {
         Ok(())
     }
 
-    /// Makes the replica of a range that another one was split into.
+    /// Makes the replica of a range that another one was split into. It is durable before it takes
+    /// part in anything: whoever counts on it must not find that it is gone with the end of the
+    /// store's log. Blocks on the device.
     fn bear(&mut self, left: RangeId, state: RangeState) -> Result<()> {
         let range = state.descriptor.id;
         if self.replicas.contains_key(&range) {
             let reason = format!("{range:?} is split off and has a replica already");
             return Err(Error::Inconsistent(reason));
+        }
+        if let Some(pending) = self.replicas.get(&left).and_then(|l| l.machine.pending.clone()) {
+            pending.wait_durable()?;
         }
         let logged = self.absent.unborn.remove(&range.group()).unwrap_or_default();
         self.add_replica(state, logged)?;
@@ -703,7 +712,8 @@ impl Replicas {
         let descriptor = &replica.machine.state.descriptor;
         let head = (range, self.options.node, self.clock());
         for message in messages {
-            if let Some(node) = descriptor.node_of(message.to()) {
+            let stranger = || self.moves.placement.stranger(range, message.to());
+            if let Some(node) = descriptor.node_of(message.to()).or_else(stranger) {
                 let bytes = Envelope::of_group(head, message.encode()).seal();
                 self.effects.send.push((node, bytes));
             }
@@ -750,7 +760,7 @@ fn open_replica(
 }
 
 /// The states of all replicas in the store.
-fn stored_states(db: &Db) -> Result<Vec<RangeState>> {
+pub(crate) fn stored_states(db: &Db) -> Result<Vec<RangeState>> {
     let view = db.view(newest())?;
     let mut scan = view.scan(local_keys::all_ranges(), ScanOptions::default())?;
     let mut states = Vec::new();

@@ -4,11 +4,12 @@ use braid_consensus::codec::{Reader, put_number};
 use braid_consensus::{LogIndex, ReplicaId, ReplicaSet};
 use braid_lsm::CommitTs;
 
-use crate::ids::{NodeId, RangeDescriptor};
+use crate::ids::{NodeId, RangeDescriptor, RangeId};
 use crate::lease::Lease;
 
 /// Version 1 had no threshold: nothing was collected. Up to version 2 replicas could not change.
-const VERSION: u8 = 3;
+/// Version 3 knew nothing of replicas that leave, nor of ranges that are not founded.
+const VERSION: u8 = 4;
 
 /// The same on all replicas that have applied the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub(crate) struct RangeState {
     /// Nobody reads as of a time below, and nothing is written at or below: versions that only such
     /// readers would see may go.
     pub(crate) gc: CommitTs,
+    /// Ranges that were split off, and of which it is not known that a majority has them: see
+    /// [`crate::members::founding`].
+    pub(crate) unfounded: Vec<RangeId>,
     pub(crate) descriptor: RangeDescriptor,
 }
 
@@ -42,15 +46,20 @@ impl RangeState {
             proposal: 0,
             cut: LogIndex(0),
             gc: CommitTs::ZERO,
+            unfounded: Vec::new(),
             descriptor,
         }
     }
 
     /// Who belongs to the group.
     pub(crate) fn replicas(&self) -> ReplicaSet {
-        let ids = |list: &[(ReplicaId, NodeId)]| list.iter().map(|(replica, _)| *replica).collect();
-        let RangeDescriptor { replicas, learners, .. } = &self.descriptor;
-        ReplicaSet { voters: ids(replicas), learners: ids(learners), ..ReplicaSet::default() }
+        let RangeDescriptor { replicas, learners, leaving, .. } = &self.descriptor;
+        let id = |(replica, _): &(ReplicaId, NodeId)| *replica;
+        ReplicaSet {
+            voters: replicas.iter().map(id).collect(),
+            learners: learners.iter().chain(leaving).map(id).collect(),
+            ..ReplicaSet::default()
+        }
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -63,6 +72,8 @@ impl RangeState {
         put_number(&mut out, self.cut.0);
         put_number(&mut out, self.gc.0);
         self.descriptor.encode(&mut out);
+        put_number(&mut out, self.unfounded.len() as u64);
+        self.unfounded.iter().for_each(|range| put_number(&mut out, range.0));
         out
     }
 
@@ -72,7 +83,7 @@ impl RangeState {
         if !(1..=VERSION).contains(&version) {
             return None;
         }
-        let state = RangeState {
+        let mut state = RangeState {
             applied: LogIndex(reader.number()?),
             stamp: CommitTs(reader.number()?),
             foreign: CommitTs(reader.number()?),
@@ -80,8 +91,12 @@ impl RangeState {
             proposal: reader.number()?,
             cut: LogIndex(reader.number()?),
             gc: CommitTs(if version == 1 { 0 } else { reader.number()? }),
-            descriptor: RangeDescriptor::decode(&mut reader, version < 3)?,
+            descriptor: RangeDescriptor::decode(&mut reader, version)?,
+            unfounded: Vec::new(),
         };
+        for _ in 0..if version < 4 { 0 } else { reader.number()? } {
+            state.unfounded.push(RangeId(reader.number()?));
+        }
         reader.is_empty().then_some(state)
     }
 }
@@ -89,7 +104,6 @@ impl RangeState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RangeId;
     use braid_lsm::KeySpan;
 
     fn descriptor_len(state: &RangeState) -> usize {
@@ -106,18 +120,25 @@ mod tests {
             RangeDescriptor { generation: 2, ..RangeDescriptor::new(RangeId(9), span, replicas) };
         let mut state = RangeState::new(descriptor);
         (state.applied, state.proposal) = (LogIndex(70_000), 12);
+        // As version 3 wrote it: without replicas that leave, and ranges that are not founded.
+        let mut third = state.encode();
+        assert_eq!((third.pop(), third.pop()), (Some(0), Some(0)));
+        third[0] = 3;
+        assert_eq!(RangeState::decode(&third).as_ref(), Some(&state));
         // As version 2 wrote it: without learners (none), and without the next number (6).
-        let mut second = state.encode();
+        let mut second = third;
         assert_eq!((second.pop(), second.pop()), (Some(6), Some(0)));
         second[0] = 2;
         assert_eq!(RangeState::decode(&second).as_ref(), Some(&state));
         // As version 1 wrote it.
         let mut first = second;
-        assert_eq!(first.remove(first.len() - (descriptor_len(&state) - 2) - 1), 0);
+        assert_eq!(first.remove(first.len() - (descriptor_len(&state) - 3) - 1), 0);
         first[0] = 1;
         assert_eq!(RangeState::decode(&first).as_ref(), Some(&state));
         state.descriptor.learners = vec![(ReplicaId(6), NodeId(4))];
+        state.descriptor.leaving = vec![(ReplicaId(3), NodeId(7))];
         state.descriptor.next_replica = ReplicaId(7);
+        state.unfounded = vec![RangeId(300), RangeId(4)];
         state.gc = CommitTs(1 << 40);
         let bytes = state.encode();
         assert_eq!(RangeState::decode(&bytes), Some(state));

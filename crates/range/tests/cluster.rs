@@ -51,6 +51,8 @@ struct Cluster {
     /// What clocks showed when answers were made.
     clocks: BTreeMap<u64, AnswerTimes>,
     cut_off: Vec<u64>,
+    /// Nodes that hear nothing of a range's group.
+    deaf: Vec<(u64, u8)>,
     asked: u64,
 }
 
@@ -127,8 +129,8 @@ impl Cluster {
         let mut nodes: Vec<Node> = (1..=3).map(node).collect();
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
         let (messages, answers, clocks) = (VecDeque::new(), Vec::new(), BTreeMap::new());
-        let cut_off = Vec::new();
-        let mut cluster = Cluster { nodes, messages, answers, clocks, cut_off, asked: 0 };
+        let (cut_off, deaf) = (Vec::new(), Vec::new());
+        let mut cluster = Cluster { nodes, messages, answers, clocks, cut_off, deaf, asked: 0 };
         cluster.pass(40, &[1]);
         assert!(cluster.describe(1).contains("lease 1 of r1"), "{}", cluster.describe(1));
         cluster
@@ -191,7 +193,9 @@ impl Cluster {
             while let Some((to, bytes)) = self.messages.pop_front() {
                 any = true;
                 let there = self.nodes[to.0 as usize - 1].process.as_mut();
-                if let (Some(process), false) = (there, self.cut_off.contains(&to.0)) {
+                let deaf = self.deaf.contains(&(to.0, bytes[0])) && is_of_group(&bytes);
+                let is_lost = deaf || self.cut_off.contains(&to.0);
+                if let (Some(process), false) = (there, is_lost) {
                     process.receive(&bytes).expect("nothing fails");
                 }
             }
@@ -238,6 +242,12 @@ impl Cluster {
     fn restart(&mut self, id: u64) {
         start(id, &mut self.nodes[id as usize - 1]);
     }
+}
+
+/// Whether a message is one of its range's group: range, sender, clock, then 0.
+fn is_of_group(bytes: &[u8]) -> bool {
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at);
+    ends.skip(2).next().is_some_and(|end| bytes[end + 1] == 0)
 }
 
 fn key(name: &str) -> Bytes {

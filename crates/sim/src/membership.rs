@@ -174,8 +174,10 @@ impl World {
         };
         let is_well = |range: &RangeDescriptor| {
             let voters = &range.replicas;
-            let enough = voters.len() as u64 == self.plan.nodes && range.learners.is_empty();
-            enough && voters.iter().all(|(_, node)| stays(node))
+            let moves = !range.learners.is_empty() || !range.leaving.is_empty();
+            voters.len() as u64 == self.plan.nodes
+                && !moves
+                && voters.iter().all(|(_, node)| stays(node))
         };
         replicas == newest.len() as u64 * self.plan.nodes && newest.values().all(is_well)
     }

@@ -10,14 +10,14 @@
 //!
 //! For each range, the first that applies:
 //!
-//! 1. A replica that does not vote yet is given the range's state; when it has nearly all of the
-//!    log
-//!    it gets its vote. If its node is not there any more it goes.
-//! 2. One voter too many: one goes, of a dead or leaving node first, then of one that is away, then
-//!    of the node with the most replicas.
-//! 3. A voter on a dead or leaving node: a fit node gets a replica, the one with the fewest.
-//! 4. Too few voters: the same.
-//! 5. A voter's node has at least two replicas more than some fit node: that one gets a replica.
+//! 1. A replica that does not vote any more goes.
+//! 2. A replica that does not vote yet is given the range's state; when it has nearly all of the
+//!    log it gets its vote. If its node is not there any more it goes.
+//! 3. One voter too many: one loses its vote, of a dead or leaving node first, then of one that is
+//!    away, then of the node with the most replicas.
+//! 4. A voter on a dead or leaving node: a fit node gets a replica, the one with the fewest.
+//! 5. Too few voters: the same.
+//! 6. A voter's node has at least two replicas more than some fit node: that one gets a replica.
 //!
 //! No step is taken that leaves fewer than a majority of the voters there and up to date. Without
 //! another fit node nothing moves: a range keeps its dead replica, with which it is not worse off
@@ -48,6 +48,8 @@ const SAY_TICKS: u64 = 11;
 const AWAY_TICKS: u64 = 30;
 /// A replica that has not heard of a leader asks every so many ticks whether it was removed.
 const ASK_TICKS: u64 = 53;
+/// So many replicas of others are remembered that are not known here; they say something again.
+const MOST_STRANGERS: usize = 10_000;
 /// So many replicas at a time are on their way to their votes, of the ranges that a node leads.
 const ON_THE_WAY: usize = 2;
 
@@ -114,12 +116,28 @@ pub(crate) struct Placement {
     led: BTreeMap<NodeId, u64>,
     /// A step could not be taken: a lease was over, and has been renewed since then.
     again: bool,
+    /// Where replicas are that have said something and that this node's own replica has not heard
+    /// of: they were added while it was away. Without an answer they could not give it anything.
+    strangers: BTreeMap<(RangeId, ReplicaId), NodeId>,
 }
 
 impl Placement {
     /// Something was heard of a node.
     pub(crate) fn hear(&mut self, node: NodeId, tick: u64) {
         self.heard.insert(node, tick);
+    }
+
+    /// A replica that is not known here has said something.
+    pub(crate) fn hear_stranger(&mut self, range: RangeId, replica: ReplicaId, node: NodeId) {
+        if self.strangers.len() >= MOST_STRANGERS {
+            self.strangers.clear();
+        }
+        self.strangers.insert((range, replica), node);
+    }
+
+    /// Where a replica is that is not known here.
+    pub(crate) fn stranger(&self, range: RangeId, replica: ReplicaId) -> Option<NodeId> {
+        self.strangers.get(&(range, replica)).copied()
     }
 
     /// A node has said how many replicas it has, and how many ranges it leads.
@@ -139,6 +157,13 @@ impl Placement {
         if self.members.is_some() {
             *self.led.entry(node).or_default() += 1;
         }
+    }
+
+    /// All nodes that may have replicas, as far as somebody has said.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        let nodes = self.members.iter().flat_map(|members| &members.nodes);
+        let present = nodes.filter(|(_, standing)| **standing != Standing::Gone);
+        present.map(|(node, _)| *node).collect()
     }
 
     /// Whether a node gives away what it has.
@@ -210,9 +235,10 @@ impl Situation<'_> {
 
     /// Whether nothing has to be done.
     fn is_settled(&self) -> bool {
-        let RangeDescriptor { replicas, learners, .. } = self.range;
+        let RangeDescriptor { replicas, learners, leaving, .. } = self.range;
         let stays = |(_, node): &(ReplicaId, NodeId)| !self.health(*node).must_go();
-        learners.is_empty() && replicas.len() == self.wanted && replicas.iter().all(stays)
+        let moves = !learners.is_empty() || !leaving.is_empty();
+        !moves && replicas.len() == self.wanted && replicas.iter().all(stays)
     }
 
     fn add(&self) -> Option<Step> {
@@ -222,6 +248,9 @@ impl Situation<'_> {
 
     fn next(&self) -> Option<(Step, &'static str)> {
         let (range, voters) = (self.range, &self.range.replicas);
+        if let Some(&(replica, _)) = range.leaving.first() {
+            return Some((Step::Take(Change::Remove(replica)), "it has no vote any more"));
+        }
         if let Some(&(learner, node)) = range.learners.first() {
             if self.health(node).must_go() {
                 return Some((
@@ -232,7 +261,8 @@ impl Situation<'_> {
             if !(self.is_current)(learner) {
                 return Some((Step::Feed(node), ""));
             }
-            let holds = self.holds(range.all_replicas());
+            let all = voters.iter().chain(&range.learners).copied();
+            let holds = self.holds(all);
             return holds.then_some((Step::Take(Change::Promote(learner)), "it has what there is"));
         }
         if voters.len() > self.wanted {
@@ -266,7 +296,7 @@ impl Situation<'_> {
             Health::Leaving => "its node is leaving",
             Health::Dead => "its node is dead",
         };
-        self.holds(rest).then_some((Step::Take(Change::Remove(victim)), why))
+        self.holds(rest).then_some((Step::Take(Change::Demote(victim)), why))
     }
 }
 
@@ -276,7 +306,8 @@ impl Replica {
         // The lease of a range that nobody asks anything is over.
         self.wanted = true;
         let ts = self.next_write();
-        let busy = self.is_being_split() || self.is_closing() || self.is_changing();
+        let is_founding = !self.machine.state.unfounded.is_empty();
+        let busy = self.is_being_split() || self.is_closing() || self.is_changing() || is_founding;
         if busy || !self.proposes() || !self.serves(ts) {
             return Ok(false);
         }
@@ -287,6 +318,18 @@ impl Replica {
             Act::Replicas(change),
         )?;
         Ok(self.is_changing())
+    }
+
+    /// A replica that leads and has lost its vote meanwhile: somebody else had proposed that. It
+    /// cannot have the lease, so another one has to lead.
+    pub(crate) fn hand_on_without_a_vote(&mut self) {
+        let descriptor = &self.machine.state.descriptor;
+        if self.group.is_leader() && !descriptor.is_voter(self.group.id()) {
+            let voters = descriptor.replicas.iter().map(|(replica, _)| *replica);
+            if let Some(next) = voters.filter(|other| self.group.is_current(*other)).max() {
+                self.group.transfer_leadership(next);
+            }
+        }
     }
 
     fn is_changing(&self) -> bool {
@@ -371,7 +414,7 @@ impl Replicas {
         let Some(replica) = self.replicas.get_mut(&range) else { return Ok(false) };
         let node = match change {
             Change::Add(_, node) => Some(node),
-            Change::Promote(other) | Change::Remove(other) => {
+            Change::Promote(other) | Change::Demote(other) | Change::Remove(other) => {
                 replica.machine.state.descriptor.node_of(other)
             }
         };
@@ -384,6 +427,7 @@ impl Replicas {
                 "gets a replica of"
             }
             Change::Promote(_) => "gets a vote in",
+            Change::Demote(_) => "loses its vote in",
             Change::Remove(_) => "gives up its replica of",
         };
         self.touch(range);
@@ -441,6 +485,10 @@ mod tests {
         Some(Step::Take(Change::Remove(ReplicaId(replica))))
     }
 
+    fn demote(replica: u64) -> Option<Step> {
+        Some(Step::Take(Change::Demote(ReplicaId(replica))))
+    }
+
     fn promote(replica: u64) -> Option<Step> {
         Some(Step::Take(Change::Promote(ReplicaId(replica))))
     }
@@ -454,7 +502,11 @@ mod tests {
         assert_eq!(step(&three, &nodes(Dead)[..3]), None, "there is nobody else");
         let joining = range(&[1, 2, 3], &[5]);
         assert_eq!(step(&joining, &nodes(Dead)), promote(5));
-        assert_eq!(step(&range(&[1, 2, 3, 5], &[]), &nodes(Dead)), remove(3));
+        let mut one_more = range(&[1, 2, 3, 5], &[]);
+        assert_eq!(step(&one_more, &nodes(Dead)), demote(3));
+        one_more.carry_out(Change::Demote(ReplicaId(3)));
+        assert_eq!(step(&one_more, &nodes(Dead)), remove(3));
+        assert_eq!(step(&one_more, &nodes(Fit)), remove(3), "even if it is back");
         assert_eq!(step(&range(&[1, 2, 5], &[]), &nodes(Dead)), add(4), "balance: n2 has 9");
     }
 
@@ -467,9 +519,9 @@ mod tests {
         // The one that is away goes first, and the others are a majority of what is left.
         let four = range(&[1, 2, 3, 4], &[]);
         let one_away = [(1, Fit, 1), (2, Away, 1), (3, Fit, 7), (4, Fit, 1)];
-        assert_eq!(step(&four, &one_away), remove(2));
+        assert_eq!(step(&four, &one_away), demote(2));
         let two_away = [(1, Fit, 1), (2, Away, 1), (3, Away, 7), (4, Fit, 1)];
-        assert_eq!(step(&four, &two_away), remove(3));
+        assert_eq!(step(&four, &two_away), demote(3));
         let alone = [(1, Fit, 1), (2, Away, 1), (3, Away, 7), (4, Away, 1)];
         assert_eq!(step(&four, &alone), None);
     }

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A node that finds a kept number above that of a replica when it opens its store does what is
-//! missing. The number stays for ever: a state that would bring the replica back, without what it
-//! had
-//! promised, is refused.
+//! missing. So it does if the range's state names no replica of this node: the entry that removes
+//! it was applied, and then the power failed. The number stays for ever: a state that would bring
+//! the replica back, without what it had promised, is refused.
 //!
 //! Who was removed may not know it: it has no part in the entry that says so. So whoever knows
 //! tells
@@ -25,7 +25,7 @@ use crate::ids::{NodeId, RangeId};
 use crate::local_keys;
 use crate::machine::newest;
 use crate::raft_snapshot::Said;
-use crate::replicas::Replicas;
+use crate::replicas::{Replicas, stored_states};
 use crate::state::RangeState;
 
 /// Replicas of ranges that were removed from this node: all below these numbers.
@@ -50,14 +50,15 @@ fn keep_number(db: &Db, range: RangeId, next: ReplicaId) -> Result<()> {
     Ok(())
 }
 
-/// Takes away what a replica had. Durable but for the log, which is done again after a crash.
+/// Takes away what a replica had. Durable when it returns: the next replica of the range on this
+/// node must not find the log of this one after a crash.
 fn clear_away(db: &Db, log: &mut RaftLog, range: RangeId, keys: &KeySpan) -> Result<()> {
     db.excise(keys)?;
     db.excise(&local_keys::records(range))?;
     let mut batch = LogBatch::default();
     batch.remove(range.group());
     log.write(&batch)?;
-    Ok(())
+    log.sync(log.written())
 }
 
 /// Does what a crash has kept from being done; returns the numbers that are kept.
@@ -74,6 +75,14 @@ pub(crate) fn finish_retiring(
         let number = Reader::new(&row.value).number().map(ReplicaId);
         if let (Some(range), Some(number)) = (local_keys::retired_range(&row.key), number) {
             retired.insert(range, number);
+        }
+    }
+    for state in stored_states(db)? {
+        if state.descriptor.replica_on(own).is_none() {
+            // The node gets none of the numbers below any more, and has got none of those above.
+            let (range, next) = (state.descriptor.id, state.descriptor.next_replica);
+            keep_number(db, range, next)?;
+            retired.insert(range, next);
         }
     }
     for (range, next) in &retired {

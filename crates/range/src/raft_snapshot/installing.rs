@@ -201,10 +201,11 @@ impl Plan {
     }
 }
 
-/// What a replica that begins with a state has promised: nothing less than before.
+/// What a replica that begins with a state has promised: nothing less than before. Its log ends
+/// where the state does, so that is all that it knows to be committed: what it had heard of beyond
+/// that was not durable here, nor acknowledged.
 fn promised(before: HardState, begin: &Begin) -> HardState {
-    let (at, term) = begin.at();
-    let commit = before.commit.max(at);
+    let (commit, term) = begin.at();
     match before.term < term {
         true => HardState { term, vote: None, commit },
         false => HardState { commit, ..before },
@@ -304,5 +305,28 @@ impl Replicas {
             .collect();
         self.send(range, messages);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{NodeId, RangeDescriptor};
+    use braid_consensus::ReplicaId;
+
+    /// A replica had heard that an entry behind the state was committed, and had that entry: not
+    /// durable, so it goes with the rest of the log.
+    #[test]
+    fn promises_stay_and_what_is_known_to_be_committed_ends_with_the_state() {
+        let replicas = vec![(ReplicaId(1), NodeId(1))];
+        let span = KeySpan::new("a", "b");
+        let mut state = RangeState::new(RangeDescriptor::new(RangeId(3), span, replicas));
+        state.applied = LogIndex(20);
+        let begin = Begin { number: 1, term: Term(5), state, at_term: Term(4) };
+        let before = HardState { term: Term(5), vote: Some(ReplicaId(2)), commit: LogIndex(21) };
+        let commit = LogIndex(20);
+        assert_eq!(promised(before, &begin), HardState { commit, ..before });
+        let older = HardState { term: Term(3), ..before };
+        assert_eq!(promised(older, &begin), HardState { term: Term(4), vote: None, commit });
     }
 }

@@ -17,6 +17,8 @@ const DRAINS: u8 = 6;
 const HERE: u8 = 7;
 const REMOVED: u8 = 8;
 const ASKS: u8 = 9;
+const IS_FOUNDED: u8 = 10;
+const FOUNDED: u8 = 11;
 
 /// What is about to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,10 @@ pub(crate) enum Said {
     Asks {
         replica: ReplicaId,
     },
+    /// Whether the range is founded.
+    IsFounded,
+    /// It is.
+    Founded,
 }
 
 impl Said {
@@ -103,6 +109,8 @@ impl Said {
         match self {
             Said::Lacks => out.push(LACKS),
             Said::Drains => out.push(DRAINS),
+            Said::IsFounded => out.push(IS_FOUNDED),
+            Said::Founded => out.push(FOUNDED),
             Said::Here { replicas, led } => {
                 out.push(HERE);
                 put_number(&mut out, *replicas);
@@ -146,6 +154,8 @@ impl Said {
         let said = match reader.byte()? {
             LACKS => Said::Lacks,
             DRAINS => Said::Drains,
+            IS_FOUNDED => Said::IsFounded,
+            FOUNDED => Said::Founded,
             BEGIN => Said::Begin(Box::new(Begin::decode(reader)?)),
             PIECE => {
                 let (number, place) = (reader.number()?, reader.number()?);
@@ -237,6 +247,8 @@ mod tests {
             Said::Here { replicas: 300, led: 4 },
             Said::Removed { replica: ReplicaId(300) },
             Said::Asks { replica: ReplicaId(3) },
+            Said::IsFounded,
+            Said::Founded,
             Said::Begin(Box::new(begin)),
             Said::Piece(Piece { number: 1, place: 0, is_last: true, items }),
             Said::Got { number: 1, upto: 2 },

@@ -200,6 +200,9 @@ impl Replicas {
             self.send(range, vec![message]);
             return Some("this replica has it".into());
         }
+        if replica.group.term_of(at.0) == Some(at.1) {
+            return Some("this replica is about to have it".into());
+        }
         let own = &replica.machine.state.descriptor.span;
         (!own.covers(&descriptor.span)).then(|| "it has keys that the range had not".into())
     }

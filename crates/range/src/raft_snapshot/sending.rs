@@ -208,6 +208,13 @@ impl Replicas {
                 self.tell_removed(range, from, replica);
                 Ok(())
             }
+            Said::IsFounded => {
+                if self.is_founded(range) {
+                    self.say(range, from, &Said::Founded);
+                }
+                Ok(())
+            }
+            Said::Founded => self.hear_of_founding(range),
             Said::Begin(begin) => self.begin_receiving(range, from, *begin),
             Said::Piece(piece) => self.receive_piece(range, from, piece),
             Said::Got { number, upto } => self.was_got(range, from, (number, upto)),
@@ -251,10 +258,13 @@ impl Replicas {
         let mut again = Vec::new();
         for ((range, to), sending) in &mut traffic.sending {
             sending.silent_ticks += 1;
-            let leads = replicas.get(range).is_some_and(|replica| {
-                replica.group.is_leader() && replica.group.term() == sending.begin.term
-            });
-            if !leads {
+            // Without the one that gets it there may be no majority that acknowledges anything:
+            // its sender is elected again and again then, by votes alone. It sends what is
+            // committed.
+            let goes_on = replicas
+                .get(range)
+                .is_some_and(|replica| replica.group.is_leader() || !replica.group.hears_leader());
+            if !goes_on {
                 ended.push((*range, *to, "its sender does not lead any more"));
             } else if sending.silent_ticks > SILENT_TICKS {
                 ended.push((*range, *to, "nothing was heard of it"));

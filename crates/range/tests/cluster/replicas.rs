@@ -31,14 +31,14 @@ impl Cluster {
         (1..=self.nodes.len() as u64).filter(runs).collect()
     }
 
-    /// The voters of a range as a node knows them, and how many do not vote.
+    /// The voters of a range as a node knows them, and how many come or go.
     fn voters(&mut self, id: u64, range: u64) -> (Vec<u64>, usize) {
         let ranges = self.process(id).ranges();
         let found = ranges.into_iter().find(|(of, _)| of.id == RangeId(range));
         let Some((of, _)) = found else { return (Vec::new(), 0) };
         let mut nodes: Vec<u64> = of.replicas.iter().map(|(_, node)| node.0).collect();
         nodes.sort_unstable();
-        (nodes, of.learners.len())
+        (nodes, of.learners.len() + of.leaving.len())
     }
 
     /// Time passes until a node knows these as the voters.
@@ -250,4 +250,150 @@ fn both_halves_of_a_range_that_was_split_move_on() {
     cluster.pass(150, &[1, 2, 3, 4]);
     assert_eq!(cluster.process(3).ranges(), vec![]);
     assert_eq!(cluster.rows_in_store(3), 0);
+}
+
+/// The power fails in front of each change of the disk while a node's replica goes that was removed
+/// long ago, and the next one of the same range takes its place: no log of the first one is taken
+/// for one of the second.
+#[test]
+fn a_replica_takes_the_place_of_a_removed_one_whatever_crashes() {
+    for round in 0.. {
+        let (changes, seed) = (round / 3, round);
+        let mut cluster = Cluster::new();
+        cluster.write(1, 1, "a");
+        cluster.join();
+        cluster.say_members(&with(Member));
+        cluster.crash(3, CrashPolicy::KeepAll);
+        cluster.say_members(&with(Gone));
+        cluster.until_voters(4, 1, &[1, 2, 4]);
+        cluster.restart(3);
+        let random = Random::seeded(seed);
+        cluster.nodes[2].fs.arm_crash(changes, random, CrashPolicy::Random(50));
+        // It learns that its first replica was removed by getting another one.
+        cluster.say_members(&[(1, Member), (2, Leaving), (3, Member), (4, Member)]);
+        for _ in 0..20 {
+            cluster.pass(10, &[1, 2, 3, 4]);
+            if cluster.nodes[2].process.is_none() {
+                break;
+            }
+        }
+        let crashed = cluster.nodes[2].process.is_none();
+        cluster.nodes[2].fs.disarm_crash();
+        if crashed {
+            cluster.restart(3);
+            cluster.say_members(&[(1, Member), (2, Leaving), (3, Member), (4, Member)]);
+        }
+        cluster.until_voters(3, 1, &[1, 3, 4]);
+        assert_eq!(cluster.rows_in_store(3), 1, "{changes} changes");
+        if !crashed {
+            assert!(changes > 10, "it never lost power");
+            return;
+        }
+    }
+}
+
+/// A range that was split off is on one node only: the others have the split in their logs at most.
+/// As long as that may be so, none of them gives up its replica of the left range.
+#[test]
+fn no_replica_goes_before_what_was_split_off_is_founded() {
+    let mut cluster = Cluster::new();
+    cluster.write(1, 1, "b");
+    cluster.join();
+    cluster.say_members(&FOUR);
+    cluster.pass(12, &[1, 2, 3, 4]);
+    // Nobody hears of the right range from the node that leads.
+    cluster.deaf = vec![(2, 2), (3, 2), (4, 2)];
+    let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
+    assert_eq!(cluster.ask(1, split), Some(Answer::Again));
+    cluster.say_members(&with(Leaving));
+    cluster.pass(200, &[1, 2, 3, 4]);
+    assert_eq!(cluster.voters(1, 1), (vec![1, 2, 3], 0));
+    cluster.deaf.clear();
+    cluster.until_voters(4, 1, &[1, 2, 4]);
+    cluster.until_voters(4, 2, &[1, 2, 4]);
+}
+
+/// The node that leads a range may have no replica of what was split off it, or one that is behind.
+#[test]
+fn who_hears_nothing_of_what_was_split_off_asks_whether_it_is_founded() {
+    let mut cluster = Cluster::new();
+    cluster.write(1, 1, "b");
+    cluster.join();
+    cluster.say_members(&FOUR);
+    cluster.pass(12, &[1, 2, 3, 4]);
+    cluster.deaf = vec![(1, 2)];
+    let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
+    assert_eq!(cluster.ask(1, split), Some(Answer::Again));
+    cluster.pass(60, &[1, 2, 3, 4]);
+    // The others have founded it; the one that leads the left range has no entry of it.
+    cluster.say_members(&with(Leaving));
+    cluster.until_voters(4, 1, &[1, 2, 4]);
+}
+
+/// The same for a replica that applies the entry that removes it.
+#[test]
+fn a_replica_that_hears_of_its_end_goes_whole_whatever_crashes() {
+    let mut crashes = 0;
+    for round in 0.. {
+        let (changes, seed) = (round / 3, round);
+        let mut cluster = Cluster::new();
+        cluster.write(1, 1, "a");
+        cluster.join();
+        cluster.say_members(&with(Leaving));
+        cluster.pass(20, &[1, 2, 3, 4]);
+        let random = Random::seeded(seed);
+        cluster.nodes[2].fs.arm_crash(changes, random, CrashPolicy::Random(50));
+        for _ in 0..12 {
+            cluster.pass(10, &[1, 2, 3, 4]);
+            if cluster.nodes[2].process.is_none() {
+                break;
+            }
+        }
+        let crashed = cluster.nodes[2].process.is_none();
+        cluster.nodes[2].fs.disarm_crash();
+        if crashed {
+            crashes += 1;
+            cluster.restart(3);
+            cluster.say_members(&with(Leaving));
+        }
+        cluster.until_voters(4, 1, &[1, 2, 4]);
+        cluster.pass(60, &[1, 2, 3, 4]);
+        assert_eq!(cluster.process(3).ranges(), vec![], "{changes} changes");
+        assert_eq!(cluster.rows_in_store(3), 0, "{changes} changes");
+        if !crashed {
+            assert!(crashes > 20, "it lost power {crashes} times");
+            return;
+        }
+    }
+}
+
+/// All others are exchanged while a member is away: it answers replicas that it has never heard of.
+#[test]
+fn who_was_away_while_all_others_were_exchanged_catches_up() {
+    let mut cluster = Cluster::new();
+    cluster.write(1, 1, "a");
+    cluster.join();
+    cluster.join();
+    let all = |first, second| [(1, first), (2, second), (3, Member), (4, Member), (5, Member)];
+    cluster.say_members(&all(Member, Member));
+    cluster.pass(12, &[1, 2, 3, 4, 5]);
+    cluster.cut_off = vec![3];
+    cluster.say_members(&all(Leaving, Member));
+    cluster.pass(150, &[1, 2, 4, 5]);
+    cluster.say_members(&all(Leaving, Leaving));
+    cluster.until_voters(4, 1, &[3, 4, 5]);
+    cluster.pass(60, &[1, 2, 4, 5]);
+    for id in [1, 2] {
+        assert_eq!(cluster.process(id).ranges(), vec![]);
+        cluster.crash(id, CrashPolicy::KeepAll);
+    }
+    assert_eq!(cluster.voters(3, 1), (vec![1, 2, 3], 0), "it has heard of nothing");
+    cluster.cut_off.clear();
+    cluster.pass(30, &[3, 4, 5]);
+    assert_eq!(cluster.voters(3, 1), (vec![3, 4, 5], 0));
+    // It counts.
+    let leads = |cluster: &mut Cluster, id| cluster.describe(id).contains("leads");
+    let leader = if leads(&mut cluster, 4) { 4 } else { 5 };
+    cluster.crash(9 - leader, CrashPolicy::LoseAll);
+    cluster.write(leader, 2, "b");
 }
