@@ -10,7 +10,7 @@ use braid_types::EnumType;
 
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
-use crate::user_types::UserType;
+use crate::user_types::{Composites, UserType};
 
 /// A relation found by name.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ pub struct Catalog {
     pub(crate) notes: BTreeMap<u32, Arc<Notes>>,
     /// What values need of enum types, by oid.
     pub(crate) enums: HashMap<u32, Arc<EnumType>>,
+    /// The same of composite types.
+    pub(crate) composites: Composites,
     /// (schema, name) -> relation id, indexes included.
     names: HashMap<(u32, String), u32>,
     /// index id -> table id.

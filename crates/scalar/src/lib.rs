@@ -43,7 +43,7 @@ mod type_name;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
-pub use bind::{bind, bind_bool, bind_to, bind_unsettled, needs_general_query};
+pub use bind::{bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query};
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
 pub use bound::{
@@ -56,6 +56,7 @@ pub use context::{
     SessionFunctions, TypeNames,
 };
 pub use conversion::{common_type, convert as convert_datum, system_oid};
+pub use functions::populate::{no_row_type, populate};
 pub use functions::{plain_text, to_json};
 pub use operators::add_interval;
 pub use pattern::TextPattern;

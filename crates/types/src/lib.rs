@@ -10,6 +10,7 @@
 mod array;
 mod binary;
 mod cast;
+mod composite;
 mod datetime;
 mod datetime_in;
 mod datetime_text;
@@ -36,6 +37,7 @@ mod user_type;
 pub use array::{ArrayValue, Dimension, Shape, check_bounds, check_dimensions};
 pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
+pub use composite::{CompositeField, CompositeType};
 pub use datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, check_date, check_timestamp,
     civil_from_days, commit_time_is_pending, days_from_civil,

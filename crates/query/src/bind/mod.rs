@@ -23,6 +23,7 @@ mod grouping;
 mod grouping_sets;
 mod lateral;
 mod lift;
+mod populate;
 mod sample;
 mod select;
 mod set_op;
@@ -425,7 +426,7 @@ impl<'a> Binder<'a> {
             Node::And(parts) => self.fold_parts(parts, Expr::and),
             Node::Or(parts) => self.fold_parts(parts, Expr::or),
             Node::Not(inner) => Ok(Expr::Not(Box::new(self.plan_expr(inner)?))),
-            Node::IsNull(inner, not) if *inner.ty() != SqlType::Record => {
+            Node::IsNull(inner, not) if !inner.ty().is_row() => {
                 let inner = self.plan_expr(inner)?;
                 Ok(if *not { inner.is_not_null() } else { inner.is_null() })
             }
@@ -486,7 +487,7 @@ impl<'a> Binder<'a> {
         }
         let both_vary = !left.columns().is_empty() && !right.columns().is_empty();
         let numerics = [left, right].iter().all(|b| matches!(b.ty(), SqlType::Numeric(_)));
-        if op == CmpOp::Eq && (same || numerics) && both_vary && *left.ty() != SqlType::Record {
+        if op == CmpOp::Eq && (same || numerics) && both_vary && !left.ty().is_row() {
             // Joins need an equality they can hash.
             let (l, r) = (self.join_key(left, same)?, self.join_key(right, same)?);
             return Ok(binary_expr(l, Operator::Eq, r));

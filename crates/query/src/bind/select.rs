@@ -350,7 +350,13 @@ impl Binder<'_> {
                         self.star(parts.last().map(String::as_str), &mut items)?;
                     }
                     ast::SelectItemQualifiedWildcardKind::Expr(e) => {
-                        return Err(SqlError::unsupported(format!("({e}).*")));
+                        let row = self.settled(e)?;
+                        let Some(fields) = braid_scalar::fields_of(&row)? else {
+                            return Err(not_a_row(row.ty()));
+                        };
+                        let item =
+                            |(name, bound): (Arc<str>, _)| Item { name: name.to_string(), bound };
+                        items.extend(fields.into_iter().map(item));
                     }
                 },
                 other => return Err(SqlError::unsupported(format!("{other} in a select list"))),
@@ -681,6 +687,16 @@ fn output_target(expr: &ast::Expr, names: &[&str]) -> SqlResult<Option<usize>> {
         }
         _ => Ok(None),
     }
+}
+
+/// Of what `(..).*` cannot be written out.
+fn not_a_row(ty: &SqlType) -> SqlError {
+    if *ty == SqlType::Record {
+        return SqlError::unsupported("all fields of a row without names")
+            .with_hint("Call the function in FROM, or cast the row to a composite type.");
+    }
+    let text = format!("type {} is not composite", ty.base_name());
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
 }
 
 /// Clauses of other systems that the parser takes.

@@ -195,7 +195,7 @@ fn column_row(
     row[6] = yes_no(true);
     row[7] = text(match ty {
         SqlType::Array(_) => "ARRAY".to_string(),
-        SqlType::Enum(_) => "USER-DEFINED".to_string(),
+        SqlType::Enum(_) | SqlType::Composite(_) => "USER-DEFINED".to_string(),
         other => other.base_name(),
     });
     match ty {
@@ -235,6 +235,7 @@ fn column_row(
     row[25] = text(v.database);
     row[26] = text(match ty.element().unwrap_or(ty) {
         SqlType::Enum(user) => user.schema.as_str(),
+        SqlType::Composite(user) => user.schema.as_str(),
         _ => "pg_catalog",
     });
     row[27] = text(ty.internal_name());

@@ -24,7 +24,7 @@
 //! - [`time`]: row deletion policies, and columns that are told when a row is committed.
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
-//! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`domain`],
+//! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`composite`], [`domain`],
 //!   [`comment`]: databases and schemas, and what lies in them.
 
 pub(crate) mod access;
@@ -35,6 +35,7 @@ pub mod backfill;
 mod change;
 mod column;
 pub(crate) mod comment;
+pub(crate) mod composite;
 pub(crate) mod constraint;
 pub(crate) mod create_table;
 pub(crate) mod domain;

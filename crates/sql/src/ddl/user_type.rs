@@ -1,4 +1,4 @@
-//! CREATE TYPE .. AS ENUM, ALTER TYPE, DROP TYPE.
+//! CREATE TYPE, ALTER TYPE and DROP TYPE; of composite types what is not in `composite`.
 //!
 //! Rows hold the places of labels and never their names, so that no change of a type touches a row:
 //! RENAME VALUE changes a name, ADD VALUE finds a place between two others.
@@ -11,7 +11,7 @@ use braid_types::{
 };
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
-use super::{Change, alter_column, drop, parts};
+use super::{Change, alter_column, composite, drop, parts};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
 
@@ -23,12 +23,9 @@ pub(crate) fn create(
     name: &ast::ObjectName,
     what: Option<&UserDefinedTypeRepresentation>,
 ) -> SqlResult<String> {
-    let labels = match what {
+    let labels: &[ast::Ident] = match what {
         Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
-        Some(UserDefinedTypeRepresentation::Composite { .. }) => {
-            return Err(SqlError::unsupported("a composite type")
-                .with_hint("A table or a jsonb column holds several fields."));
-        }
+        Some(UserDefinedTypeRepresentation::Composite { .. }) => &[],
         Some(UserDefinedTypeRepresentation::Range { .. }) => {
             return Err(SqlError::unsupported("a range type"));
         }
@@ -37,6 +34,19 @@ pub(crate) fn create(
     let (schema, name) = c.ctx.target_schema(&parts(name))?;
     refuse_taken(c, schema, &name)?;
     let ids = c.ctx.db.new_ids(2 + labels.len() as u32)?;
+    let kind = match what {
+        Some(UserDefinedTypeRepresentation::Composite { attributes }) => {
+            TypeKind::Composite(composite::declared(c, attributes)?)
+        }
+        _ => TypeKind::Enum(made_labels(ids, labels)?),
+    };
+    c.catalog.put_type(UserType { id: ids, schema, name, array: ids + 1, kind, comment: None });
+    c.sync();
+    Ok("CREATE TYPE".into())
+}
+
+/// The labels of a new enum type with these ids.
+fn made_labels(ids: u32, labels: &[ast::Ident]) -> SqlResult<Vec<EnumLabel>> {
     let mut made: Vec<EnumLabel> = Vec::new();
     for (at, label) in labels.iter().enumerate() {
         check_label(&label.value)?;
@@ -59,10 +69,7 @@ pub(crate) fn create(
             label: label.value.clone(),
         });
     }
-    let kind = TypeKind::Enum(made);
-    c.catalog.put_type(UserType { id: ids, schema, name, array: ids + 1, kind, comment: None });
-    c.sync();
-    Ok("CREATE TYPE".into())
+    Ok(made)
 }
 
 pub(super) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
@@ -131,14 +138,14 @@ pub(super) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
 fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
     match &mut ty.kind {
         TypeKind::Enum(labels) => Ok(labels),
-        TypeKind::Domain(_) => {
+        TypeKind::Domain(_) | TypeKind::Composite(_) => {
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{} is not an enum", ty.name)))
         }
     }
 }
 
 /// Puts a type in the place of what it was.
-fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
+pub(super) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
     lock_users(c, &new)?;
     let (id, defaults) = (new.id, constant_defaults(c, &new)?);
     c.catalog.put_type(new);
@@ -229,7 +236,7 @@ pub(super) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
 /// Expressions are kept as text: one that says the name of a type or of a value would mean nothing
 /// when that has another name. Defaults that are one value can be written anew:
 /// [`write_defaults`].
-fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
+pub(super) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let names = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -317,22 +324,23 @@ fn written(ty: &UserType, doing: &str, what: &str, of: &str) -> SqlError {
 }
 
 /// DROP DOMAIN.
-pub(crate) fn drop_domain(c: &mut Change, d: &ast::DropDomain) -> SqlResult<String> {
-    let name = parts(&d.name);
-    let cascade = d.drop_behavior == Some(ast::DropBehavior::Cascade);
-    match c.ctx.user_type(&name)? {
-        Some(ty) if matches!(ty.kind, TypeKind::Domain(_)) => drop_type(c, &ty, cascade)?,
-        Some(_) => {
+pub(crate) fn drop_domains(
+    c: &mut Change,
+    names: &[Name],
+    if_exists: bool,
+    cascade: bool,
+) -> SqlResult<String> {
+    for name in names {
+        if let Some(ty) = c.ctx.user_type(name)?
+            && !matches!(ty.kind, TypeKind::Domain(_))
+        {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a domain", name.join(".")),
             ));
         }
-        None if d.if_exists => {
-            c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
-        }
-        None => return Err(no_type(&name)),
     }
+    drop_named(c, names, if_exists, cascade)?;
     Ok("DROP DOMAIN".into())
 }
 
@@ -343,14 +351,18 @@ pub(crate) fn drop_types(
     if_exists: bool,
     cascade: bool,
 ) -> SqlResult<()> {
+    let names: Vec<Name> = names.iter().map(parts).collect();
+    drop_named(c, &names, if_exists, cascade)
+}
+
+fn drop_named(c: &mut Change, names: &[Name], if_exists: bool, cascade: bool) -> SqlResult<()> {
     for name in names {
-        let name = parts(name);
-        match c.ctx.user_type(&name)? {
+        match c.ctx.user_type(name)? {
             Some(ty) => drop_type(c, &ty, cascade)?,
             None if if_exists => {
                 c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
             }
-            None => return Err(no_type(&name)),
+            None => return Err(no_type(name)),
         }
     }
     Ok(())
@@ -373,13 +385,18 @@ pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResu
     let (mut columns, mut lines) = (Vec::new(), Vec::new());
     for table in c.catalog.tables().filter(|t| t.materialized().is_none()) {
         // In PostgreSQL's order.
-        for column in table.columns.iter().rev().filter(|column| column.has_type(ty.id)) {
+        for column in table.columns.iter().rev().filter(|column| column.names_type(ty.id)) {
             columns.push((table.id, column.name.clone()));
             let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
             lines.push(format!(
                 "column {column} of table {table} depends on type {shown}{brackets}"
             ));
         }
+    }
+    let fields = composite::fields_of(c, ty);
+    for (user, field) in &fields {
+        let of = c.catalog.type_name(oid_of(*user)).unwrap_or_default();
+        lines.push(format!("column {field} of composite type {of} depends on type {shown}"));
     }
     let views = views_with(c, ty);
     for view in views.iter().filter_map(|id| c.catalog.relation_by_id(*id)) {
@@ -393,6 +410,9 @@ pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResu
         if let Some(table) = c.catalog.table(table).cloned() {
             alter_column::drop(c, &table, &column, false, true)?;
         }
+    }
+    for (user, field) in fields {
+        composite::drop_field(c, user, &field)?;
     }
     c.catalog.remove(ty.id);
     c.sync();
