@@ -7,6 +7,7 @@ use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Subscript, UnaryOperator, Value,
 };
 
+use crate::all_fields::is_star;
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
 use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
@@ -308,6 +309,8 @@ fn bind_access(
     while let Some((access, after)) = rest.split_first() {
         rest = after;
         value = match access {
+            // As an argument, all fields are the row.
+            star if is_star(star) => value,
             AccessExpr::Dot(field) => select_field(&value, field)?,
             AccessExpr::Subscript(subscript) if value.ty().element().is_none() => {
                 bind_subscript(value, subscript, scope, ctx)?
@@ -339,8 +342,9 @@ fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
     }
     let (Node::Row(parts, Some(names)), Expr::Identifier(ident)) = (row.node(), field) else {
         if *value.ty() == SqlType::Record {
-            return Err(SqlError::unsupported("a field of a row without names")
-                .with_hint("Select the column from its table."));
+            let text =
+                format!("could not identify column \"{}\" in record data type", shown(field));
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, text));
         }
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -357,6 +361,14 @@ fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
             SqlState::UNDEFINED_COLUMN,
             format!("column \"{name}\" not found in data type record"),
         )),
+    }
+}
+
+/// A field as it was written, without quotes.
+fn shown(field: &Expr) -> String {
+    match field {
+        Expr::Identifier(ident) => ident_name(ident),
+        other => other.to_string(),
     }
 }
 

@@ -17,6 +17,7 @@
 //!   error for which [`needs_general_query`] is true, unless [`BindContext::intercept`] takes them.
 
 mod aggregates;
+mod all_fields;
 mod array_operators;
 mod bind;
 mod bind_call;
@@ -43,6 +44,7 @@ mod type_name;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
+pub use all_fields::all_fields;
 pub use bind::{bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query};
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;

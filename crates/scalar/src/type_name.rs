@@ -223,7 +223,7 @@ fn custom(
         "bigserial" | "serial8" => SqlType::Int8,
         "smallserial" | "serial2" => SqlType::Int2,
         _ => match SqlType::from_name(bare) {
-            Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void | SqlType::Record) => ty,
+            Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void) => ty,
             _ => types
                 .and_then(|types| types.user_type(parts))
                 .ok_or_else(|| no_type(&parts.join(".")))?,

@@ -328,6 +328,17 @@ impl Binder<'_> {
         let mut items = Vec::new();
         for item in projection {
             match item {
+                ast::SelectItem::UnnamedExpr(expr)
+                    if let Some(row) = braid_scalar::all_fields(expr) =>
+                {
+                    let row = self.settled(&row)?;
+                    let Some(fields) = braid_scalar::fields_of(&row)? else {
+                        return Err(not_a_row(row.ty()));
+                    };
+                    let item =
+                        |(name, bound): (Arc<str>, _)| Item { name: name.to_string(), bound };
+                    items.extend(fields.into_iter().map(item));
+                }
                 ast::SelectItem::UnnamedExpr(expr) => {
                     let bound = self.settled(expr)?;
                     items.push(Item { name: output_name(expr), bound });
@@ -350,13 +361,7 @@ impl Binder<'_> {
                         self.star(parts.last().map(String::as_str), &mut items)?;
                     }
                     ast::SelectItemQualifiedWildcardKind::Expr(e) => {
-                        let row = self.settled(e)?;
-                        let Some(fields) = braid_scalar::fields_of(&row)? else {
-                            return Err(not_a_row(row.ty()));
-                        };
-                        let item =
-                            |(name, bound): (Arc<str>, _)| Item { name: name.to_string(), bound };
-                        items.extend(fields.into_iter().map(item));
+                        return Err(SqlError::unsupported(format!("({e}).*")));
                     }
                 },
                 other => return Err(SqlError::unsupported(format!("{other} in a select list"))),

@@ -31,13 +31,14 @@ use crate::{BindContext, Bound, CaseBranch, EvalContext, Node};
 pub fn populate(document: &Datum, ty: &SqlType, ctx: &EvalContext) -> SqlResult<Datum> {
     match document {
         Datum::Null => Ok(Datum::Null),
-        Datum::Jsonb(value) => of_text(&jsonb::text(value), ty, ctx),
-        Datum::Json(text) => of_text(text, ty, ctx),
+        Datum::Jsonb(value) => of_text(&jsonb::text(value), ty, None, ctx),
+        Datum::Json(text) => of_text(text, ty, None, ctx),
         _ => Err(SqlError::internal("a row out of what is no document")),
     }
 }
 
-fn of_text(text: &str, ty: &SqlType, ctx: &EvalContext) -> SqlResult<Datum> {
+/// A document that may be the value of a key.
+fn of_text(text: &str, ty: &SqlType, key: Option<&str>, ctx: &EvalContext) -> SqlResult<Datum> {
     let shape = json::shape(text);
     match ty {
         _ if shape == Shape::Null => Ok(Datum::Null),
@@ -52,9 +53,17 @@ fn of_text(text: &str, ty: &SqlType, ctx: &EvalContext) -> SqlResult<Datum> {
         SqlType::Array(element) => match shape {
             Shape::Array => of_array(text, element, ctx).map(|a| Datum::Array(Arc::new(a))),
             Shape::String => of_string(text, ty, ctx),
-            _ => Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected JSON array")),
+            _ => Err(no_array(key)),
         },
         _ => of_string(text, ty, ctx),
+    }
+}
+
+fn no_array(key: Option<&str>) -> SqlError {
+    let e = SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "expected JSON array");
+    match key {
+        Some(key) => e.with_hint(format!("See the value of key \"{key}\".")),
+        None => e,
     }
 }
 
@@ -76,7 +85,7 @@ fn of_object(text: &str, ty: &CompositeType, ctx: &EvalContext) -> SqlResult<Dat
         // The last of several counts.
         let found = entries.iter().rev().find(|(key, _)| **key == *field.name);
         fields.push(match found {
-            Some((_, value)) => of_text(value, &field.ty, ctx)?,
+            Some((key, value)) => of_text(value, &field.ty, Some(key), ctx)?,
             None => Datum::Null,
         });
     }
@@ -88,7 +97,7 @@ fn of_array(text: &str, element: &SqlType, ctx: &EvalContext) -> SqlResult<Array
     let document = matches!(element, SqlType::Json | SqlType::Jsonb);
     let nested = parts.first().is_some_and(|part| json::shape(part) == Shape::Array);
     if !nested || document {
-        let items = parts.iter().map(|part| of_text(part, element, ctx));
+        let items = parts.iter().map(|part| of_text(part, element, None, ctx));
         return Ok(ArrayValue::list(element.clone(), items.collect::<SqlResult<_>>()?));
     }
     let mut inner = Vec::with_capacity(parts.len());
@@ -110,7 +119,15 @@ fn ragged() -> SqlError {
 pub(crate) fn bind(name: &str, args: Vec<Bound>, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
     let [base, document] =
         <[Bound; 2]>::try_from(args).map_err(|_| SqlError::internal("two arguments"))?;
-    let SqlType::Composite(ty) = base.ty().clone() else { return Err(no_row_type(name)) };
+    let SqlType::Composite(ty) = base.ty().clone() else {
+        return Err(match base.ty() {
+            SqlType::Unknown => SqlError::new(
+                SqlState::DATATYPE_MISMATCH,
+                "could not determine polymorphic type because input has type unknown",
+            ),
+            _ => no_row_type(name),
+        });
+    };
     let kind = if name.starts_with("jsonb") { SqlType::Jsonb } else { SqlType::Json };
     let document = coerce(document, &kind, CastContext::Implicit, ctx)?;
     let own = SqlType::Composite(ty.clone());

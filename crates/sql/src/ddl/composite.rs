@@ -1,7 +1,8 @@
 //! CREATE TYPE .. AS (..), and the fields of such a type.
 //!
-//! Rows hold the fields of a value by their places and without their types, so that only names may
-//! change while a table has values of the type. PostgreSQL refuses the same.
+//! Rows hold the fields of a value by their places and without their types. So while a table has
+//! values of the type, names may change and fields may be added: what is missing in a row is NULL.
+//! Other changes are refused, as PostgreSQL refuses another type of a field; it can drop one.
 
 use braid_catalog::{Attribute, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
@@ -89,8 +90,10 @@ fn alter_one(c: &mut Change, user: &UserType, change: &AttributeChange) -> SqlRe
             format!("\"{}\" is not a composite type", user.name),
         ));
     };
-    if !matches!(change, AttributeChange::Rename(..)) {
-        refuse_stored(c, user)?;
+    match change {
+        AttributeChange::Rename(..) => {}
+        AttributeChange::Add(..) => refuse_in_keys(c, user)?,
+        _ => refuse_stored(c, user)?,
     }
     user_type::refuse_if_written(c, user, "change fields of")?;
     match change {
@@ -171,13 +174,32 @@ fn refuse_stored(c: &Change, user: &UserType) -> SqlResult<()> {
     Ok(())
 }
 
-/// The fields of composite types that are of a type, or of its arrays: (type, field).
-pub(super) fn fields_of(c: &Change, ty: &UserType) -> Vec<(u32, String)> {
+/// Refuses what would change keys: a row with one field more is another key.
+fn refuse_in_keys(c: &Change, user: &UserType) -> SqlResult<()> {
+    for table in c.catalog.tables() {
+        let keys = table.all_indexes().flat_map(|index| &index.columns);
+        for column in keys.filter_map(|key| table.column(key.column)) {
+            if column.has_type(user.id) {
+                return Err(SqlError::unsupported(format!(
+                    "a new field of type \"{}\" while column \"{}.{}\" is part of a key or index",
+                    user.name, table.name, column.name
+                ))
+                .with_hint("Drop the index first, and create it again afterwards."));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The fields of composite types that are of a type, or of its arrays: type, field, and whether
+/// they are arrays.
+pub(super) fn fields_of(c: &Change, ty: &UserType) -> Vec<(u32, String, bool)> {
     let mut found = Vec::new();
     for user in c.catalog.user_types() {
         if let TypeKind::Composite(fields) = &user.kind {
-            let of_type = fields.iter().filter(|f| is_type(&f.ty, oid_of(ty.id)));
-            found.extend(of_type.map(|f| (user.id, f.name.clone())));
+            // In PostgreSQL's order.
+            let of_type = fields.iter().rev().filter(|f| is_type(&f.ty, oid_of(ty.id)));
+            found.extend(of_type.map(|f| (user.id, f.name.clone(), f.ty.element().is_some())));
         }
     }
     found

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use braid_catalog::{Lost, TypeKind, UserType, oid_of, uses_type};
+use braid_catalog::{Lost, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{
     Datum, EnumLabel, EnumValue, LABEL_STEP, SqlError, SqlResult, SqlState, SqlType,
 };
@@ -378,6 +378,15 @@ fn views_with(c: &Change, ty: &UserType) -> BTreeSet<u32> {
     views.chain(kept.map(|t| t.id)).collect()
 }
 
+/// The domains over a type, or over its arrays.
+fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
+    let over = |user: &&std::sync::Arc<UserType>| match &user.kind {
+        TypeKind::Domain(domain) => is_type(&domain.base, oid_of(ty.id)),
+        _ => false,
+    };
+    c.catalog.user_types().filter(over).map(|user| (**user).clone()).collect()
+}
+
 pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let shown = c.catalog.type_name(oid).unwrap_or_default();
@@ -394,9 +403,17 @@ pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResu
         }
     }
     let fields = composite::fields_of(c, ty);
-    for (user, field) in &fields {
+    for (user, field, is_array) in &fields {
         let of = c.catalog.type_name(oid_of(*user)).unwrap_or_default();
-        lines.push(format!("column {field} of composite type {of} depends on type {shown}"));
+        let brackets = if *is_array { "[]" } else { "" };
+        lines.push(format!(
+            "column {field} of composite type {of} depends on type {shown}{brackets}"
+        ));
+    }
+    let domains = domains_over(c, ty);
+    for domain in &domains {
+        let over = c.catalog.type_name(oid_of(domain.id)).unwrap_or_default();
+        lines.push(format!("type {over} depends on type {shown}"));
     }
     let views = views_with(c, ty);
     for view in views.iter().filter_map(|id| c.catalog.relation_by_id(*id)) {
@@ -411,8 +428,11 @@ pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResu
             alter_column::drop(c, &table, &column, false, true)?;
         }
     }
-    for (user, field) in fields {
+    for (user, field, _) in fields {
         composite::drop_field(c, user, &field)?;
+    }
+    for domain in domains {
+        drop_type(c, &domain, true)?;
     }
     c.catalog.remove(ty.id);
     c.sync();

@@ -141,8 +141,8 @@ pub fn returning(
                     }
                 }
             }
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(e), _) => {
-                let bound = braid_scalar::bind(e, scope, params)?;
+            SelectItem::UnnamedExpr(e) if let Some(row) = braid_scalar::all_fields(e) => {
+                let bound = braid_scalar::bind(&row, scope, params)?;
                 let fields = braid_scalar::fields_of(&bound)?.ok_or_else(|| {
                     let text = format!("type {} is not composite", bound.ty().base_name());
                     SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)

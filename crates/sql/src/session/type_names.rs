@@ -55,7 +55,12 @@ impl TypeNames for InReach {
     fn user_type(&self, parts: &[String]) -> Option<SqlType> {
         match self.find(parts) {
             Some(user) => self.catalog.sql_type(&user),
-            None => self.row_type(parts),
+            None => self.row_type(parts).or_else(|| {
+                // The type of arrays has a name of its own, too.
+                let (name, schema) = parts.split_last()?;
+                let element = [schema, &[name.strip_prefix('_')?.to_string()]].concat();
+                self.user_type(&element).map(|ty| ty.array_of())
+            }),
         }
     }
 

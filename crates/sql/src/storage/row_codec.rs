@@ -165,13 +165,16 @@ fn decode_part(b: &mut &[u8], ty: &SqlType) -> SqlResult<Datum> {
 }
 
 fn decode_row(mut b: &[u8], ty: &CompositeType) -> SqlResult<Datum> {
-    if read_varint(&mut b)? != ty.fields.len() as u64 {
+    let stored = read_varint(&mut b)?;
+    if stored > ty.fields.len() as u64 {
         return Err(damaged("fields of a row"));
     }
     let mut fields = Vec::with_capacity(ty.fields.len());
-    for field in &ty.fields {
+    for field in &ty.fields[..stored as usize] {
         fields.push(decode_part(&mut b, &field.ty)?);
     }
+    // The type has got more since.
+    fields.resize(ty.fields.len(), Datum::Null);
     Ok(ty.value(fields))
 }
 

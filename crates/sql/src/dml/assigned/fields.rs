@@ -80,7 +80,8 @@ fn rebuilt(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) -> S
         let before = base.clone().map(|base| field_of(base, &field.name));
         fields.push(match own.as_slice() {
             [] => before.unwrap_or_else(|| Expr::value(ast::Value::Null)),
-            [([], e)] => e.clone(),
+            // Of several assignments to a field the last one counts.
+            [.., ([], e)] if own.iter().all(|(path, _)| path.is_empty()) => e.clone(),
             inner if inner.iter().any(|(path, _)| path.is_empty()) => {
                 return Err(twice(column));
             }
