@@ -60,17 +60,32 @@ fn field_type(c: &Change, name: &str, data_type: &ast::DataType) -> SqlResult<Sq
     Ok(ty)
 }
 
-/// Refuses to keep rows of tables, whose columns may change.
+/// Refuses to keep rows without a type of their own: those of tables, whose columns may change, and
+/// those that have no names.
 pub(super) fn refuse_row_type(c: &Change, name: &str, ty: &SqlType) -> SqlResult<()> {
-    let SqlType::Composite(row) = ty.element().unwrap_or(ty) else { return Ok(()) };
-    if c.catalog.user_type_by_oid(row.oid).is_some() {
+    let value = ty.element().unwrap_or(ty);
+    if *value == SqlType::Record {
+        return Err(SqlError::new(
+            SqlState("42P16"),
+            format!("column \"{name}\" has pseudo-type {}", ty.name()),
+        ));
+    }
+    if as_known_elsewhere(c, ty) == *ty {
         return Ok(());
     }
+    let row = value.base_name();
+    let hint = format!("CREATE TYPE .. AS (..) with the columns of {row} makes one to use.");
     Err(SqlError::unsupported(format!("column \"{name}\" of the type of a table's rows"))
-        .with_hint(format!(
-            "CREATE TYPE .. AS (..) with the columns of \"{}\" makes one to use.",
-            row.name
-        )))
+        .with_hint(hint))
+}
+
+/// A type as a descriptor can name it: rows of tables are rows without a type there.
+pub(super) fn as_known_elsewhere(c: &Change, ty: &SqlType) -> SqlType {
+    match ty {
+        SqlType::Composite(row) if c.catalog.user_type_by_oid(row.oid).is_none() => SqlType::Record,
+        SqlType::Array(element) => as_known_elsewhere(c, element).array_of(),
+        other => other.clone(),
+    }
 }
 
 /// ALTER TYPE .. ATTRIBUTE.
@@ -177,7 +192,8 @@ fn refuse_stored(c: &Change, user: &UserType) -> SqlResult<()> {
 /// Refuses what would change keys: a row with one field more is another key.
 fn refuse_in_keys(c: &Change, user: &UserType) -> SqlResult<()> {
     for table in c.catalog.tables() {
-        let keys = table.all_indexes().flat_map(|index| &index.columns);
+        let building = table.building_index().map(|(index, _)| index);
+        let keys = table.all_indexes().chain(building).flat_map(|index| &index.columns);
         for column in keys.filter_map(|key| table.column(key.column)) {
             if column.has_type(user.id) {
                 return Err(SqlError::unsupported(format!(

@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::column::{self, Declared};
 use super::constraint;
-use super::{Change, bad_table, exists, index, interleave, parts, temporary, ttl};
+use super::{Change, bad_table, composite, exists, index, interleave, parts, temporary, ttl};
 use crate::general_query::ColumnInfo;
 use braid_parser::CreateTable;
 use braid_scalar::ident_name;
@@ -309,6 +309,7 @@ pub(super) fn of_query(
             ));
         }
         let ty = if info.ty == SqlType::Unknown { SqlType::Text } else { info.ty.clone() };
+        composite::refuse_row_type(c, &name, &ty)?;
         let id = t.next_column;
         t.next_column += 1;
         t.columns.push(Column::new(id, name, ty));

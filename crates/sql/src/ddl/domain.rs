@@ -10,7 +10,7 @@ use braid_catalog::{
 };
 use braid_types::{Datum, SqlError, SqlResult, SqlState, shown_type_name};
 
-use super::{Change, backfill, user_type};
+use super::{Change, backfill, composite, user_type};
 use crate::session::{judged, value_scope};
 use braid_parser::{CreateDomain, DomainChange, Name};
 use braid_scalar::Refinement;
@@ -19,6 +19,7 @@ pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
     let (schema, name) = c.ctx.target_schema(&d.name)?;
     user_type::refuse_taken(c, schema, &name)?;
     let base = c.ctx.type_of(&d.base)?;
+    composite::refuse_row_type(c, &name, &base)?;
     let types = c.ctx.no_params();
     let refinement = braid_scalar::refinement_of(&d.base, types.named_types())?;
     if refinement.domain.is_some() {
