@@ -7,13 +7,13 @@ use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Subscript, UnaryOperator, Value,
 };
 
-use crate::all_fields::is_star;
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
 use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::interval_literal::bind_interval;
+use crate::scope::is_star;
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
 };

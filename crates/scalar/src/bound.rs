@@ -370,10 +370,7 @@ impl Bound {
                     args.iter().map(|a| a.eval(row, ctx)).collect::<SqlResult<Vec<_>>>()?;
                 code.apply(&values, ctx)
             }
-            Node::Field(whole, at) => Ok(match whole.eval(row, ctx)? {
-                Datum::Record(fields) => fields.get(*at).cloned().unwrap_or(Datum::Null),
-                _ => Datum::Null,
-            }),
+            Node::Field(whole, at) => Ok(field_at(&whole.eval(row, ctx)?, *at)),
             Node::Subscript(array, indexes) => {
                 // Of no array no place is computed.
                 let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
@@ -664,6 +661,14 @@ pub fn compare(op: CmpOp, left: &Datum, right: &Datum) -> Datum {
         return Datum::Null;
     }
     Datum::Bool(op.holds(left.cmp_sql(right)))
+}
+
+/// A field of a row; of NULL all are NULL.
+fn field_at(whole: &Datum, at: usize) -> Datum {
+    match whole {
+        Datum::Record(fields) => fields.get(at).cloned().unwrap_or(Datum::Null),
+        _ => Datum::Null,
+    }
 }
 
 /// A column of a row, of which everything is known.

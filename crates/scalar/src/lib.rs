@@ -17,7 +17,6 @@
 //!   error for which [`needs_general_query`] is true, unless [`BindContext::intercept`] takes them.
 
 mod aggregates;
-mod all_fields;
 mod array_operators;
 mod bind;
 mod bind_call;
@@ -44,7 +43,6 @@ mod type_name;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
-pub use all_fields::all_fields;
 pub use bind::{bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query};
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
@@ -68,7 +66,9 @@ pub use registry::{
     is_set_returning, is_volatile,
 };
 pub use resolve::{Choice, resolve};
-pub use scope::{Padding, Scope, ScopeColumn, ident_name, missing_table, object_name_parts};
+pub use scope::{
+    Padding, Scope, ScopeColumn, all_fields, ident_name, missing_table, object_name_parts,
+};
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use windows::WindowCode;
 

@@ -10,7 +10,7 @@ use crate::array::{check_bounds, check_dimensions};
 use crate::datetime::timestamp_in;
 use crate::{
     ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind, Shape,
-    SqlError, SqlResult, SqlState, SqlType, cast, composite, json, jsonb, numeric, range,
+    SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range, user_type,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -110,7 +110,7 @@ impl Datum {
                 Datum::Range(Arc::new(value))
             }
             SqlType::Composite(row) => {
-                composite::wire::from_wire(bytes, row).ok_or_else(|| malformed(ty))??
+                user_type::wire::from_wire(bytes, row).ok_or_else(|| malformed(ty))??
             }
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
@@ -158,7 +158,7 @@ impl Datum {
             Datum::Ordered(value) => value.to_wire(out),
             Datum::Range(value) => range::to_wire(value, out),
             Datum::Array(array) => array_out(array, ty, out),
-            Datum::Record(row) => composite::wire::to_wire(row, ty, out),
+            Datum::Record(row) => user_type::wire::to_wire(row, ty, out),
         }
     }
 

@@ -10,7 +10,6 @@
 mod array;
 mod binary;
 mod cast;
-mod composite;
 mod datetime;
 mod datetime_in;
 mod datetime_text;
@@ -37,7 +36,6 @@ mod user_type;
 pub use array::{ArrayValue, Dimension, Shape, check_bounds, check_dimensions};
 pub use binary::{checked_text, push_numeric, small_numeric};
 pub use cast::{CastContext, cast, cast_exists};
-pub use composite::{CompositeField, CompositeType};
 pub use datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, check_date, check_timestamp,
     civil_from_days, commit_time_is_pending, days_from_civil,
@@ -52,4 +50,6 @@ pub use range::{RangeKind, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;
-pub use user_type::{EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name};
+pub use user_type::{
+    CompositeField, CompositeType, EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name,
+};

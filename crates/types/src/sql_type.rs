@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::composite::by_oid as composite_by_oid;
-use crate::user_type::by_oid;
+use crate::user_type::{composite_by_oid, enum_by_oid};
 use crate::{CompositeType, EnumType, RangeKind, SqlError, SqlResult, SqlState, oid};
 
 /// The type of a column, parameter or expression.
@@ -97,7 +96,7 @@ pub enum SqlType {
     /// `oidvector`: the same, of `oid`.
     OidVector,
     /// A type of `CREATE TYPE .. AS ENUM`.
-    Enum(#[serde(with = "by_oid")] Arc<EnumType>),
+    Enum(#[serde(with = "enum_by_oid")] Arc<EnumType>),
     /// A type of `CREATE TYPE .. AS (..)`, or that of a table's rows.
     Composite(#[serde(with = "composite_by_oid")] Arc<CompositeType>),
     /// Array, of any dimensions, of an element type that is not itself an array.

@@ -4,7 +4,7 @@ use crate::datetime::time_text;
 use crate::datetime_text::{date_text, timestamp_text};
 use crate::float_text::{float4_text, float8_text};
 use crate::interval::interval_text;
-use crate::{Datum, Interval, IntervalForm, Style, array, composite, jsonb, numeric, range};
+use crate::{Datum, Interval, IntervalForm, Style, array, jsonb, numeric, range, user_type};
 
 impl Datum {
     /// The text form; `None` for NULL. A time zone alone means PostgreSQL's default style in it.
@@ -46,7 +46,7 @@ impl Datum {
             Datum::Ordered(value) => value.text(),
             Datum::Range(value) => range::write(value, style),
             Datum::Array(array) => array::text::write(array, style),
-            Datum::Record(fields) => composite::text::write(fields, style),
+            Datum::Record(fields) => user_type::text::write(fields, style),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Rows out of JSON, in FROM: `jsonb_to_record(doc) AS r(x int)`, `jsonb_populate_recordset(..)`.
 //!
-//! A document is one column, or with the functions of sets its elements are the rows of one; each is
-//! converted to a row, whose fields are columns. Which fields there are, the first argument's type
-//! says, or the list behind AS.
+//! A document is one column, or with the functions of sets its elements are the rows of one; each
+//! is converted to a row, whose fields are columns. Which fields there are, the first argument's
+//! type says, or the list behind AS.
 
 use std::sync::Arc;
 

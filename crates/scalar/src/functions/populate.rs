@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   jsonb_populate_record(NULL::t, doc)     doc as t
-//!   jsonb_populate_record(row, doc)         ROW(CASE WHEN doc ? 'x' THEN (doc as t).x ELSE (row).x END, ..)
+//!   jsonb_populate_record(row, doc)         ROW(CASE WHEN doc ? 'x' THEN (doc as t).x
+//!                                               ELSE (row).x END, ..)
 //! ```
 //! Those that give rows, or a row of columns that are listed behind AS, are bound in FROM.
 

@@ -137,14 +137,14 @@ fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
         (
             base.inherits.is_some(),
             "INHERITS",
-            "Write the columns of both tables out, or keep them in one table with a column that tells \
-             their kinds apart.",
+            "Write the columns of both tables out, or keep them in one table with a column that \
+             tells their kinds apart.",
         ),
         (
             base.partition_by.is_some() || base.partition_of.is_some(),
             "PARTITION BY",
-            "One table holds all rows: leave the clause out, and partitions with it. Spans of keys are \
-             read and deleted as partitions are.",
+            "One table holds all rows: leave the clause out, and partitions with it. Spans of keys \
+             are read and deleted as partitions are.",
         ),
         (base.or_replace, "CREATE OR REPLACE TABLE", "Use CREATE TABLE IF NOT EXISTS."),
     ];

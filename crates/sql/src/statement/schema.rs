@@ -135,7 +135,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER TYPE",
         "alter type comp rename attribute x to y",
-        "fields of a composite type; other than names only while no table has values of it",
+        "fields of a composite type; while a table has values of it, names and new ones only",
         work!(Kind::AlterAttributes(name, changes) => |c| composite::alter(c, name, changes)),
     ),
     Entry::change(

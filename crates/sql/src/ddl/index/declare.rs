@@ -108,8 +108,8 @@ pub(crate) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlRes
     backfill::build_index(c, t.id, id)
 }
 
-/// What `USING` asks for. A hash or BRIN index answers what an ordinary one answers, too; the others
-/// index what is inside of values.
+/// What `USING` asks for. A hash or BRIN index answers what an ordinary one answers, too; the
+/// others index what is inside of values.
 ///
 /// # Errors
 /// 0A000 for other methods, and for what PostgreSQL's hash indexes do not have.

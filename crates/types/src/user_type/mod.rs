@@ -1,6 +1,7 @@
-//! Composite types: `CREATE TYPE point AS (x integer, y integer)`, and the rows of tables.
+//! Types that users have made: enum types, and composite ones, which the rows of tables have, too.
 //!
-//! - [`of_type`]: what such a type is, and how values of other rows become values of it.
+//! - [`enums`]: enum types and their values.
+//! - [`composite`]: what a composite type is, and how values of other rows become values of it.
 //! - [`text`]: `(1,"two words",)`, read; [`wire`]: the binary form.
 //!
 //! ```text
@@ -14,9 +15,12 @@
 //! where the value stands. Rows of tables hold the fields by their places, so that renaming one
 //! touches no row.
 
-mod of_type;
+mod composite;
+mod enums;
 pub(crate) mod text;
 pub(crate) mod wire;
 
-pub(crate) use of_type::by_oid;
-pub use of_type::{CompositeField, CompositeType};
+pub(crate) use composite::by_oid as composite_by_oid;
+pub use composite::{CompositeField, CompositeType};
+pub(crate) use enums::by_oid as enum_by_oid;
+pub use enums::{EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name};

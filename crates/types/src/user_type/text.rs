@@ -1,5 +1,5 @@
-//! Rows as text: `(1,"two words",)`. An empty field is NULL, `""` an empty text; backslash takes the
-//! next character as it is, and so do doubled quotes.
+//! Rows as text: `(1,"two words",)`. An empty field is NULL, `""` an empty text; backslash takes
+//! the next character as it is, and so do doubled quotes.
 
 use super::CompositeType;
 use crate::text_out::push_quoted;

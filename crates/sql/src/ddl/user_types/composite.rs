@@ -8,7 +8,7 @@ use braid_catalog::{Attribute, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
-use super::{Change, user_type};
+use crate::ddl::{Change, user_type};
 use braid_parser::{AttributeChange, Name};
 use braid_scalar::ident_name;
 
@@ -16,7 +16,7 @@ use braid_scalar::ident_name;
 const MAX_FIELDS: usize = 1600;
 
 /// The fields of CREATE TYPE.
-pub(super) fn declared(
+pub(in crate::ddl) fn declared(
     c: &Change,
     defs: &[ast::UserDefinedTypeCompositeAttributeDef],
 ) -> SqlResult<Vec<Attribute>> {
@@ -62,7 +62,7 @@ fn field_type(c: &Change, name: &str, data_type: &ast::DataType) -> SqlResult<Sq
 
 /// Refuses to keep rows without a type of their own: those of tables, whose columns may change, and
 /// those that have no names.
-pub(super) fn refuse_row_type(c: &Change, name: &str, ty: &SqlType) -> SqlResult<()> {
+pub(in crate::ddl) fn refuse_row_type(c: &Change, name: &str, ty: &SqlType) -> SqlResult<()> {
     let value = ty.element().unwrap_or(ty);
     if *value == SqlType::Record {
         return Err(SqlError::new(
@@ -80,7 +80,7 @@ pub(super) fn refuse_row_type(c: &Change, name: &str, ty: &SqlType) -> SqlResult
 }
 
 /// A type as a descriptor can name it: rows of tables are rows without a type there.
-pub(super) fn as_known_elsewhere(c: &Change, ty: &SqlType) -> SqlType {
+pub(in crate::ddl) fn as_known_elsewhere(c: &Change, ty: &SqlType) -> SqlType {
     match ty {
         SqlType::Composite(row) if c.catalog.user_type_by_oid(row.oid).is_none() => SqlType::Record,
         SqlType::Array(element) => as_known_elsewhere(c, element).array_of(),
@@ -209,7 +209,7 @@ fn refuse_in_keys(c: &Change, user: &UserType) -> SqlResult<()> {
 
 /// The fields of composite types that are of a type, or of its arrays: type, field, and whether
 /// they are arrays.
-pub(super) fn fields_of(c: &Change, ty: &UserType) -> Vec<(u32, String, bool)> {
+pub(in crate::ddl) fn fields_of(c: &Change, ty: &UserType) -> Vec<(u32, String, bool)> {
     let mut found = Vec::new();
     for user in c.catalog.user_types() {
         if let TypeKind::Composite(fields) = &user.kind {
@@ -222,7 +222,7 @@ pub(super) fn fields_of(c: &Change, ty: &UserType) -> Vec<(u32, String, bool)> {
 }
 
 /// Takes a field out of its type.
-pub(super) fn drop_field(c: &mut Change, user: u32, name: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn drop_field(c: &mut Change, user: u32, name: &str) -> SqlResult<()> {
     let Some(user) = c.catalog.user_type(user).cloned() else { return Ok(()) };
     alter_one(c, &user, &AttributeChange::Drop(name.to_string(), false))
 }

@@ -11,7 +11,7 @@ use braid_types::{
 };
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
-use super::{Change, alter_column, composite, drop, parts};
+use crate::ddl::{Change, alter_column, composite, drop, parts};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
 
@@ -72,7 +72,7 @@ fn made_labels(ids: u32, labels: &[ast::Ident]) -> SqlResult<Vec<EnumLabel>> {
     Ok(made)
 }
 
-pub(super) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
     let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
     if c.catalog.type_in(schema, name).is_some() || is_relation {
         return Err(SqlError::new(
@@ -91,7 +91,7 @@ fn check_label(label: &str) -> SqlResult<()> {
         .with_detail(format!("Labels must be {LABEL_BYTES} bytes or less.")))
 }
 
-pub(super) fn no_type(name: &Name) -> SqlError {
+pub(in crate::ddl) fn no_type(name: &Name) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", name.join(".")))
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
 }
 
 /// RENAME TO.
-pub(super) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
     refuse_if_written(c, ty, "rename")?;
     refuse_taken(c, ty.schema, to)?;
     put(c, UserType { name: to.to_string(), ..ty.clone() })
@@ -145,7 +145,7 @@ fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
 }
 
 /// Puts a type in the place of what it was.
-pub(super) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
+pub(in crate::ddl) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
     lock_users(c, &new)?;
     let (id, defaults) = (new.id, constant_defaults(c, &new)?);
     c.catalog.put_type(new);
@@ -155,7 +155,7 @@ pub(super) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
 }
 
 /// COMMENT ON TYPE.
-pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
+pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
     let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
     new.comment = text;
     c.catalog.put_type(new);
@@ -224,7 +224,7 @@ fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> Sql
 }
 
 /// Excludes all who use tables with columns of the type.
-pub(super) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
+pub(in crate::ddl) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
     for table in c.catalog.tables() {
         if table.columns.iter().any(|column| column.has_type(ty.id)) {
             c.ctx.lock_for_change(table.id)?;
@@ -236,7 +236,7 @@ pub(super) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
 /// Expressions are kept as text: one that says the name of a type or of a value would mean nothing
 /// when that has another name. Defaults that are one value can be written anew:
 /// [`write_defaults`].
-pub(super) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let names = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -387,7 +387,7 @@ fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
     c.catalog.user_types().filter(over).map(|user| (**user).clone()).collect()
 }
 
-pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
+pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let shown = c.catalog.type_name(oid).unwrap_or_default();
     let brackets = |ty: &SqlType| if ty.element().is_some() { "[]" } else { "" };
