@@ -15,7 +15,14 @@ use crate::snapshot::Catalog;
 use crate::{id_of_oid, oid_of};
 
 /// Composite types by oid.
-pub(crate) type Composites = HashMap<u32, Arc<CompositeType>>;
+type Composites = HashMap<u32, Arc<CompositeType>>;
+
+/// What values need of types, by oid.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    enums: HashMap<u32, Arc<EnumType>>,
+    composites: Composites,
+}
 
 /// Set in the oid of arrays of a table's rows, above all oids of objects.
 const ROW_ARRAYS: u32 = 1 << 30;
@@ -114,9 +121,9 @@ impl Catalog {
     /// What values of a type are.
     pub fn sql_type(&self, user: &UserType) -> Option<SqlType> {
         match &user.kind {
-            TypeKind::Enum(_) => self.enums.get(&oid_of(user.id)).cloned().map(SqlType::Enum),
+            TypeKind::Enum(_) => self.known.enums.get(&oid_of(user.id)).cloned().map(SqlType::Enum),
             TypeKind::Composite(_) => {
-                self.composites.get(&oid_of(user.id)).cloned().map(SqlType::Composite)
+                self.known.composites.get(&oid_of(user.id)).cloned().map(SqlType::Composite)
             }
             TypeKind::Domain(domain) => {
                 Some(self.as_known(&domain.base).unwrap_or_else(|| domain.base.clone()))
@@ -194,7 +201,7 @@ impl Catalog {
     /// Makes of the descriptors what values need of them. Types that did not change stay the same
     /// in memory, too.
     pub(crate) fn know_types(&mut self) {
-        let mut enums = std::mem::take(&mut self.enums);
+        let mut enums = std::mem::take(&mut self.known.enums);
         enums.retain(|oid, _| self.types.values().any(|t| oid_of(t.id) == *oid));
         for user in self.types.values() {
             let TypeKind::Enum(labels) = &user.kind else { continue };
@@ -210,13 +217,13 @@ impl Catalog {
                 _ => drop(enums.insert(now.oid, Arc::new(now))),
             }
         }
-        self.enums = enums;
+        self.known.enums = enums;
         self.know_composites();
     }
 
     /// As [`Self::know_types`], of composite types, whose fields may have any of the others.
     fn know_composites(&mut self) {
-        let before = std::mem::take(&mut self.composites);
+        let before = std::mem::take(&mut self.known.composites);
         let ids: Vec<u32> = self.types.keys().copied().collect();
         for id in ids {
             self.know_composite(id, &before, 0);
@@ -227,7 +234,7 @@ impl Catalog {
         let Some(user) = self.types.get(&id).cloned() else { return };
         let TypeKind::Composite(attributes) = &user.kind else { return };
         // A type that contains itself can only come from a damaged descriptor.
-        if self.composites.contains_key(&oid_of(id)) || depth > self.types.len() {
+        if self.known.composites.contains_key(&oid_of(id)) || depth > self.types.len() {
             return;
         }
         let inner = attributes.iter().flat_map(|a| a.ty.element().into_iter().chain([&a.ty]));
@@ -249,12 +256,12 @@ impl Catalog {
             attributes.iter().map(field).collect(),
         );
         let kept = before.get(&now.oid).filter(|known| ***known == now).cloned();
-        self.composites.insert(now.oid, kept.unwrap_or_else(|| Arc::new(now)));
+        self.known.composites.insert(now.oid, kept.unwrap_or_else(|| Arc::new(now)));
     }
 
     /// Puts the types as they are now into the columns that have them.
     pub(crate) fn settle_columns(&mut self) {
-        if self.enums.is_empty() && self.composites.is_empty() {
+        if self.known.enums.is_empty() && self.known.composites.is_empty() {
             return;
         }
         let mut tables: Vec<Table> = Vec::new();
@@ -285,11 +292,12 @@ impl Catalog {
     pub fn as_known(&self, ty: &SqlType) -> Option<SqlType> {
         match ty {
             SqlType::Enum(old) => {
-                let now = self.enums.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
+                let now = self.known.enums.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
                 Some(SqlType::Enum(now.clone()))
             }
             SqlType::Composite(old) => {
-                let now = self.composites.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
+                let now =
+                    self.known.composites.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
                 Some(SqlType::Composite(now.clone()))
             }
             SqlType::Array(element) => self.as_known(element).map(|e| SqlType::Array(Box::new(e))),

@@ -240,9 +240,7 @@ fn column_row(
     });
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
-    row[33] = text("NO");
-    row[34] = text("NO");
-    row[40] = text("NO");
+    [33, 34, 40].into_iter().for_each(|at| row[at] = text("NO"));
     row[41] = text("NEVER");
     row[43] = yes_no(true);
     row[44] = text(ty.name());

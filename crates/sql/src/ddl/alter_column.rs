@@ -14,8 +14,8 @@ use sqlparser::ast;
 
 use super::column::{self, check_default, table_scope};
 use super::{
-    Change, alter, alter_type, backfill, bad_table, composite, constraint, domain, drop as drops,
-    index, parts, truncate, ttl,
+    Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, index,
+    parts, truncate, ttl,
 };
 use crate::session::{Notice, SessionState};
 use crate::storage::TableLayout;
@@ -370,7 +370,6 @@ pub(super) fn alter(
                 ty: c.ctx.type_of(data_type)?,
                 refinement: column::refined(c, data_type)?,
             };
-            composite::refuse_row_type(c, &t.columns[at].name, &to.ty)?;
             return alter_type::run(c, t, at, &to, using.as_ref());
         }
         ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
