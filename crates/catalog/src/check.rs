@@ -8,6 +8,7 @@ use braid_types::SqlType;
 use crate::MAX_DEPTH;
 use crate::descriptor::{Refined, Table};
 use crate::snapshot::Catalog;
+use crate::user_types::TypeKind;
 
 impl Catalog {
     /// Every broken invariant in words; empty if all hold.
@@ -33,6 +34,7 @@ impl Catalog {
                 bad.push(format!("type name {} is used twice in schema {}", ty.name, ty.schema));
             }
         }
+        self.check_types(&mut bad);
         for (view, definition) in self.definitions() {
             for id in &definition.depends_on {
                 if self.relation_by_id(*id).is_none() {
@@ -90,9 +92,7 @@ impl Catalog {
             {
                 bad.push(format!("table {name}: column {} has a missing sequence", c.name));
             }
-            if let SqlType::Enum(ty) = c.ty.element().unwrap_or(&c.ty)
-                && self.sql_type_by_oid(ty.oid).is_none()
-            {
+            if self.is_missing(&c.ty) {
                 bad.push(format!("table {name}: column {} has a missing type", c.name));
             }
             if let Some(Refined::Domain(domain)) = c.refinement
@@ -126,6 +126,24 @@ impl Catalog {
             });
             if !ok {
                 bad.push(format!("table {name}: foreign key {} is broken", fk.name));
+            }
+        }
+    }
+
+    /// Whether a type is one of users that is not here.
+    fn is_missing(&self, ty: &SqlType) -> bool {
+        match ty.element().unwrap_or(ty) {
+            SqlType::Enum(ty) => self.sql_type_by_oid(ty.oid).is_none(),
+            SqlType::Composite(ty) => self.sql_type_by_oid(ty.oid).is_none(),
+            _ => false,
+        }
+    }
+
+    fn check_types(&self, bad: &mut Vec<String>) {
+        for user in self.user_types() {
+            let TypeKind::Composite(attributes) = &user.kind else { continue };
+            for a in attributes.iter().filter(|a| self.is_missing(&a.ty)) {
+                bad.push(format!("type {}: field {} has a missing type", user.name, a.name));
             }
         }
     }

@@ -6,11 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use braid_types::EnumType;
-
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
-use crate::user_types::UserType;
+use crate::user_types::{Known, UserType};
 
 /// A relation found by name.
 #[derive(Clone, Debug)]
@@ -62,8 +60,8 @@ pub struct Catalog {
     pub(crate) default_acls: BTreeMap<u32, Arc<DefaultAcl>>,
     /// What is noted about objects, by their ids.
     pub(crate) notes: BTreeMap<u32, Arc<Notes>>,
-    /// What values need of enum types, by oid.
-    pub(crate) enums: HashMap<u32, Arc<EnumType>>,
+    /// What values need of types.
+    pub(crate) known: Known,
     /// (schema, name) -> relation id, indexes included.
     names: HashMap<(u32, String), u32>,
     /// index id -> table id.

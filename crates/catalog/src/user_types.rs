@@ -4,14 +4,28 @@
 //! name and its labels, is put into the columns of a [`Catalog`] when it is read and when a type
 //! changes, so that nobody who has a column needs the catalog to understand its values.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_types::{EnumLabel, EnumType, SqlType, shown_type_name};
+use braid_types::{CompositeField, CompositeType, EnumLabel, EnumType, SqlType, shown_type_name};
 use serde::{Deserialize, Serialize};
 
 use crate::descriptor::{Check, Column, Refined, Table, View};
-use crate::oid_of;
 use crate::snapshot::Catalog;
+use crate::{id_of_oid, oid_of};
+
+/// Composite types by oid.
+type Composites = HashMap<u32, Arc<CompositeType>>;
+
+/// What values need of types, by oid.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    enums: HashMap<u32, Arc<EnumType>>,
+    composites: Composites,
+}
+
+/// Set in the oid of arrays of a table's rows, above all oids of objects.
+const ROW_ARRAYS: u32 = 1 << 30;
 
 /// A type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +54,22 @@ pub enum TypeKind {
     Enum(Vec<EnumLabel>),
     /// Another type with conditions.
     Domain(Box<Domain>),
+    /// A composite type: its fields in their order.
+    Composite(Vec<Attribute>),
+}
+
+/// A field of a composite type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Its number, which is `attnum`; never that of another field that is there.
+    pub number: u32,
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// `COMMENT ON COLUMN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
 
 /// A domain. Its values are kept as those of its base type.
@@ -91,7 +121,10 @@ impl Catalog {
     /// What values of a type are.
     pub fn sql_type(&self, user: &UserType) -> Option<SqlType> {
         match &user.kind {
-            TypeKind::Enum(_) => self.enums.get(&oid_of(user.id)).cloned().map(SqlType::Enum),
+            TypeKind::Enum(_) => self.known.enums.get(&oid_of(user.id)).cloned().map(SqlType::Enum),
+            TypeKind::Composite(_) => {
+                self.known.composites.get(&oid_of(user.id)).cloned().map(SqlType::Composite)
+            }
             TypeKind::Domain(domain) => {
                 Some(self.as_known(&domain.base).unwrap_or_else(|| domain.base.clone()))
             }
@@ -100,16 +133,26 @@ impl Catalog {
 
     /// What values are of the type of a user, or of arrays of one, by its oid.
     pub fn sql_type_by_oid(&self, oid: u32) -> Option<SqlType> {
-        let (user, is_array) = self.by_oid(oid)?;
+        let Some((user, is_array)) = self.by_oid(oid) else {
+            let (table, is_array) = self.by_row_oid(oid)?;
+            let ty = SqlType::Composite(self.row_type(table));
+            return Some(if is_array { ty.array_of() } else { ty });
+        };
         let ty = self.sql_type(user)?;
         Some(if is_array { SqlType::Array(Box::new(ty)) } else { ty })
     }
 
     /// The name of such a type.
     pub fn type_name(&self, oid: u32) -> Option<String> {
-        let (user, is_array) = self.by_oid(oid)?;
-        let schema = self.schema_by_id(user.schema).map_or("", |s| &s.name);
-        let name = shown_type_name(schema, &user.name);
+        let (schema, name, is_array) = match self.by_oid(oid) {
+            Some((user, is_array)) => (user.schema, &user.name, is_array),
+            None => {
+                let (table, is_array) = self.by_row_oid(oid)?;
+                (table.schema, &table.name, is_array)
+            }
+        };
+        let schema = self.schema_by_id(schema).map_or("", |s| &s.name);
+        let name = shown_type_name(schema, name);
         Some(if is_array { format!("{name}[]") } else { name })
     }
 
@@ -124,11 +167,27 @@ impl Catalog {
         Some((user, oid_of(user.array) == oid))
     }
 
+    fn by_row_oid(&self, oid: u32) -> Option<(&Arc<Table>, bool)> {
+        let is_array = oid & ROW_ARRAYS != 0;
+        Some((self.table(id_of_oid(oid & !ROW_ARRAYS)?)?, is_array))
+    }
+
+    /// The type of a table's rows. It is named as the table, and its oid is that of the table.
+    pub fn row_type(&self, table: &Table) -> Arc<CompositeType> {
+        let columns = table.columns.iter().filter(|c| !c.hidden);
+        let fields =
+            columns.map(|c| CompositeField { name: c.name.as_str().into(), ty: c.ty.clone() });
+        let schema = self.schema_by_id(table.schema).map_or(String::new(), |s| s.name.clone());
+        let oid = oid_of(table.id);
+        let names = (schema, table.name.clone());
+        Arc::new(CompositeType::new((oid, oid | ROW_ARRAYS), names, fields.collect()))
+    }
+
     /// A domain by id.
     pub fn domain(&self, id: u32) -> Option<&Domain> {
         match &self.user_type(id)?.kind {
             TypeKind::Domain(domain) => Some(domain),
-            TypeKind::Enum(_) => None,
+            TypeKind::Enum(_) | TypeKind::Composite(_) => None,
         }
     }
 
@@ -142,7 +201,7 @@ impl Catalog {
     /// Makes of the descriptors what values need of them. Types that did not change stay the same
     /// in memory, too.
     pub(crate) fn know_types(&mut self) {
-        let mut enums = std::mem::take(&mut self.enums);
+        let mut enums = std::mem::take(&mut self.known.enums);
         enums.retain(|oid, _| self.types.values().any(|t| oid_of(t.id) == *oid));
         for user in self.types.values() {
             let TypeKind::Enum(labels) = &user.kind else { continue };
@@ -158,12 +217,51 @@ impl Catalog {
                 _ => drop(enums.insert(now.oid, Arc::new(now))),
             }
         }
-        self.enums = enums;
+        self.known.enums = enums;
+        self.know_composites();
+    }
+
+    /// As [`Self::know_types`], of composite types, whose fields may have any of the others.
+    fn know_composites(&mut self) {
+        let before = std::mem::take(&mut self.known.composites);
+        let ids: Vec<u32> = self.types.keys().copied().collect();
+        for id in ids {
+            self.know_composite(id, &before, 0);
+        }
+    }
+
+    fn know_composite(&mut self, id: u32, before: &Composites, depth: usize) {
+        let Some(user) = self.types.get(&id).cloned() else { return };
+        let TypeKind::Composite(attributes) = &user.kind else { return };
+        // A type that contains itself can only come from a damaged descriptor.
+        if self.known.composites.contains_key(&oid_of(id)) || depth > self.types.len() {
+            return;
+        }
+        let inner = attributes.iter().flat_map(|a| a.ty.element().into_iter().chain([&a.ty]));
+        for ty in inner {
+            if let SqlType::Composite(inner) = ty
+                && let Some(inner) = id_of_oid(inner.oid)
+            {
+                self.know_composite(inner, before, depth + 1);
+            }
+        }
+        let field = |a: &Attribute| CompositeField {
+            name: a.name.as_str().into(),
+            ty: self.as_known(&a.ty).unwrap_or_else(|| a.ty.clone()),
+        };
+        let schema = self.schema_by_id(user.schema).map_or(String::new(), |s| s.name.clone());
+        let now = CompositeType::new(
+            (oid_of(id), oid_of(user.array)),
+            (schema, user.name.clone()),
+            attributes.iter().map(field).collect(),
+        );
+        let kept = before.get(&now.oid).filter(|known| ***known == now).cloned();
+        self.known.composites.insert(now.oid, kept.unwrap_or_else(|| Arc::new(now)));
     }
 
     /// Puts the types as they are now into the columns that have them.
     pub(crate) fn settle_columns(&mut self) {
-        if self.enums.is_empty() {
+        if self.known.enums.is_empty() && self.known.composites.is_empty() {
             return;
         }
         let mut tables: Vec<Table> = Vec::new();
@@ -191,11 +289,16 @@ impl Catalog {
     }
 
     /// A type with what is known now; `None` if it says that already.
-    fn as_known(&self, ty: &SqlType) -> Option<SqlType> {
+    pub fn as_known(&self, ty: &SqlType) -> Option<SqlType> {
         match ty {
             SqlType::Enum(old) => {
-                let now = self.enums.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
+                let now = self.known.enums.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
                 Some(SqlType::Enum(now.clone()))
+            }
+            SqlType::Composite(old) => {
+                let now =
+                    self.known.composites.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
+                Some(SqlType::Composite(now.clone()))
             }
             SqlType::Array(element) => self.as_known(element).map(|e| SqlType::Array(Box::new(e))),
             _ => None,
@@ -204,7 +307,12 @@ impl Catalog {
 }
 
 impl Column {
-    /// Whether the column has the type of this id: as its domain, or in its values.
+    /// Whether the column is declared with the type of this id, or with its arrays.
+    pub fn names_type(&self, id: u32) -> bool {
+        self.refinement == Some(Refined::Domain(id)) || is_type(&self.ty, oid_of(id))
+    }
+
+    /// Whether the column has the type of this id: as its domain, or anywhere in its values.
     pub fn has_type(&self, id: u32) -> bool {
         self.refinement == Some(Refined::Domain(id)) || uses_type(&self.ty, oid_of(id))
     }
@@ -226,7 +334,17 @@ impl Column {
 pub fn uses_type(ty: &SqlType, oid: u32) -> bool {
     match ty {
         SqlType::Enum(user) => user.oid == oid,
+        SqlType::Composite(user) => user.oid == oid || ty.parts().any(|part| uses_type(part, oid)),
         SqlType::Array(element) => uses_type(element, oid),
+        _ => false,
+    }
+}
+
+/// Whether a type is the one with this oid, or that of its arrays.
+pub fn is_type(ty: &SqlType, oid: u32) -> bool {
+    match ty.element().unwrap_or(ty) {
+        SqlType::Enum(user) => user.oid == oid,
+        SqlType::Composite(user) => user.oid == oid,
         _ => false,
     }
 }

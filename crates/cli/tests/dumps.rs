@@ -60,6 +60,8 @@ fn what_pg_dump_writes_comes_back() {
         "COPY shop.people (",
         "CREATE VIEW shop.a_happier AS",
         "CREATE DOMAIN shop.positive",
+        "CREATE TYPE shop.address AS (",
+        "COMMENT ON COLUMN shop.address.street IS",
         "GRANT SELECT,INSERT ON TABLE shop.people TO reader;",
         "COMMENT ON CONSTRAINT short ON shop.people IS",
     ] {

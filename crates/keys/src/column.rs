@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   tag ASC   value                     following bytes
-//!   0F        end of an array
+//!   0F        end of an array or of a row
 //!   10        NULL, NULLS FIRST
 //!   28 / 29   false / true
 //!   30..37    negative integer          8..1 bytes, big-endian, of the two's complement
@@ -19,6 +19,7 @@
 //!   50..53    numeric -, 0, +, NaN      see `decimal`; +Infinity is + with exponent FF FF FF FF
 //!   58        array                     elements (NULL = 7F), end 0F
 //!   59        range                     00; or 01, lower, upper: see `encode_range`
+//!   5A        row                       fields (NULL = 7F), end 0F
 //!   7F        NULL, NULLS LAST
 //! ```
 //! Descending tags are 80..F0, so no column starts with the child marker FE or with FF.
@@ -26,8 +27,8 @@
 use std::sync::Arc;
 
 use braid_types::{
-    ArrayValue, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind, RangeValue, Shape,
-    SqlError, SqlResult, SqlState, SqlType,
+    ArrayValue, CompositeType, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind,
+    RangeValue, Shape, SqlError, SqlResult, SqlState, SqlType,
 };
 
 use crate::decimal;
@@ -52,6 +53,7 @@ pub(crate) const NUMERIC_POS: u8 = 0x52;
 pub(crate) const NUMERIC_NAN: u8 = 0x53;
 const ARRAY: u8 = 0x58;
 const RANGE: u8 = 0x59;
+const ROW: u8 = 0x5A;
 const NULL_LAST: u8 = 0x7F;
 
 const MICROS_PER_DAY: i128 = 86_400_000_000;
@@ -79,6 +81,7 @@ pub fn is_composite(ty: &SqlType) -> bool {
         SqlType::Numeric(_) | SqlType::Float4 | SqlType::Float8 | SqlType::Interval => true,
         SqlType::Range(kind) => is_composite(&kind.element()),
         SqlType::Array(e) => is_composite(e),
+        SqlType::Composite(ty) => ty.fields.iter().any(|f| is_composite(&f.ty)),
         _ => false,
     }
 }
@@ -91,6 +94,7 @@ pub fn is_key_type(ty: &SqlType) -> bool {
         }
         SqlType::Int2Vector | SqlType::OidVector => false,
         SqlType::Array(e) => is_key_type(e),
+        SqlType::Composite(ty) => ty.fields.iter().all(|f| is_key_type(&f.ty)),
         _ => true,
     }
 }
@@ -156,8 +160,15 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
                 Shape::List | Shape::Vector => out.push(ARRAY_END),
             }
         }
-        Datum::Jsonb(_) | Datum::Json(_) | Datum::Record(_) => {
-            return Err(SqlError::unsupported("a key column of type json, jsonb or record"));
+        Datum::Record(row) => {
+            out.push(ROW);
+            for field in row.iter() {
+                encode_ascending(out, field)?;
+            }
+            out.push(ARRAY_END);
+        }
+        Datum::Jsonb(_) | Datum::Json(_) => {
+            return Err(SqlError::unsupported("a key column of type json or jsonb"));
         }
     }
     Ok(())
@@ -322,8 +333,21 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         (NUMERIC_MINUS_INF, SqlType::Numeric(_)) => Datum::NumericInf(true),
         (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
         (ARRAY, SqlType::Array(element)) => decode_array(r, element)?,
+        (ROW, SqlType::Composite(ty)) => decode_row(r, ty)?,
         _ => return Err(damaged()),
     })
+}
+
+fn decode_row(r: &mut Reader<'_>, ty: &CompositeType) -> SqlResult<Datum> {
+    let mut fields = Vec::with_capacity(ty.fields.len());
+    for field in &ty.fields {
+        let tag = r.byte()?;
+        fields.push(decode_tagged(r, tag, &field.ty)?);
+    }
+    if r.byte()? != ARRAY_END {
+        return Err(damaged());
+    }
+    Ok(ty.value(fields))
 }
 
 fn decode_array(r: &mut Reader<'_>, element: &SqlType) -> SqlResult<Datum> {
@@ -551,7 +575,7 @@ fn skip_tagged(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {
             decimal::skip(r, tag)?;
             0
         }
-        ARRAY => {
+        ARRAY | ROW => {
             loop {
                 match r.byte()? {
                     ARRAY_END => break,

@@ -9,8 +9,11 @@ use braid_keys::column::{decode_column, encode_column, skip_column};
 use braid_keys::{
     Direction, KeyBuilder, MAX_KEY_BYTES, family_end, path, pretty, row_class, row_end,
 };
-use braid_types::{ArrayValue, Datum, Interval, SqlType};
+use braid_types::{ArrayValue, CompositeField, CompositeType, Datum, Interval, SqlType};
 use proptest::prelude::*;
+
+/// Kinds of values: see [`value`].
+const KINDS: usize = 10;
 
 const DIRECTIONS: [Direction; 4] = [
     Direction { desc: false, nulls_first: false },
@@ -53,22 +56,35 @@ fn sql_order(a: &Datum, b: &Datum) -> Ordering {
             };
             total(x).cmp(&total(y))
         }
-        (Datum::Array(x), Datum::Array(y)) => {
-            for (p, q) in x.items.iter().zip(&y.items) {
-                let o = match (p.is_null(), q.is_null()) {
-                    (true, true) => Ordering::Equal,
-                    (true, false) => Ordering::Greater,
-                    (false, true) => Ordering::Less,
-                    _ => sql_order(p, q),
-                };
-                if o != Ordering::Equal {
-                    return o;
-                }
-            }
-            x.items.len().cmp(&y.items.len())
-        }
+        (Datum::Array(x), Datum::Array(y)) => part_by_part(&x.items, &y.items),
+        (Datum::Record(x), Datum::Record(y)) => part_by_part(x, y),
         _ => panic!("mixed types"),
     }
+}
+
+/// Elements or fields: the first that differ decide, NULL is the last.
+fn part_by_part(x: &[Datum], y: &[Datum]) -> Ordering {
+    for (p, q) in x.iter().zip(y) {
+        let o = match (p.is_null(), q.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            _ => sql_order(p, q),
+        };
+        if o != Ordering::Equal {
+            return o;
+        }
+    }
+    x.len().cmp(&y.len())
+}
+
+/// A composite type of a list, a text and an integer.
+fn row_type() -> CompositeType {
+    let list = SqlType::Array(Box::new(SqlType::Int8));
+    let fields = [("a", list), ("b", SqlType::Text), ("c", SqlType::Int8)];
+    let field = |(name, ty): (&str, SqlType)| CompositeField { name: name.into(), ty };
+    let names = (String::new(), "row".to_string());
+    CompositeType::new((16_500, 16_501), names, fields.map(field).to_vec())
 }
 
 fn full_order(a: &Datum, b: &Datum, dir: Direction) -> Ordering {
@@ -111,6 +127,9 @@ fn value(kind: usize) -> BoxedStrategy<Datum> {
         7 => (-50i32..50, -100i32..100, -90_000_000_000i64..90_000_000_000)
             .prop_map(|(months, days, micros)| Datum::Interval(Interval { months, days, micros }))
             .boxed(),
+        9 => (nullable(8), nullable(4), nullable(1))
+            .prop_map(|(a, b, c)| row_type().value(vec![a, b, c]))
+            .boxed(),
         _ => prop::collection::vec(prop_oneof![1 => Just(None), 4 => ints().prop_map(Some)], 0..4)
             .prop_map(|v| {
                 let items = v.into_iter().map(|i| i.map_or(Datum::Null, Datum::Int8)).collect();
@@ -131,6 +150,7 @@ fn type_of(kind: usize) -> SqlType {
         SqlType::Uuid,
         SqlType::Interval,
         SqlType::Array(Box::new(SqlType::Int8)),
+        SqlType::Composite(Arc::new(row_type())),
     ][kind]
         .clone()
 }
@@ -144,7 +164,7 @@ proptest! {
 
     #[test]
     fn order_and_round_trip(
-        (kind, a, b) in (0usize..9).prop_flat_map(|k| (Just(k), nullable(k), nullable(k))),
+        (kind, a, b) in (0usize..KINDS).prop_flat_map(|k| (Just(k), nullable(k), nullable(k))),
         dir in 0usize..4,
         tail in any::<[u8; 3]>(),
     ) {
@@ -165,7 +185,7 @@ proptest! {
 
     #[test]
     fn damaged_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..24)) {
-        for kind in 0..9 {
+        for kind in 0..KINDS {
             for dir in DIRECTIONS {
                 let _ = decode_column(&bytes, &type_of(kind), dir);
             }
@@ -178,7 +198,7 @@ proptest! {
 
     #[test]
     fn families_are_spans(
-        (a, b) in (0usize..9).prop_flat_map(|k| (value(k), value(k))),
+        (a, b) in (0usize..KINDS).prop_flat_map(|k| (value(k), value(k))),
         child in 1u32..2000, generation in 1u32..300, dir in 0usize..4,
     ) {
         let dir = DIRECTIONS[dir];

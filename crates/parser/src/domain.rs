@@ -1,4 +1,4 @@
-//! CREATE DOMAIN and ALTER DOMAIN.
+//! CREATE DOMAIN, ALTER DOMAIN and DROP DOMAIN.
 
 use braid_types::SqlResult;
 use sqlparser::ast;
@@ -46,6 +46,9 @@ pub(crate) fn domain(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if c.take(&["create", "domain"]) {
         return create(c).map(|d| Some(Kind::CreateDomain(Box::new(d))));
     }
+    if c.take(&["drop", "domain"]) {
+        return dropped(c).map(Some);
+    }
     if !c.looking_at(&["alter", "domain"]) {
         return Ok(None);
     }
@@ -55,6 +58,19 @@ pub(crate) fn domain(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let Some(change) = change(&mut probe)? else { return Ok(None) };
     *c = probe;
     Ok(Some(Kind::AlterDomain(name, change)))
+}
+
+fn dropped(c: &mut Cursor) -> SqlResult<Kind> {
+    let if_exists = c.take(&["if", "exists"]);
+    let mut names = vec![c.name()?];
+    while c.take_token(&Token::Comma) {
+        names.push(c.name()?);
+    }
+    let cascade = c.take(&["cascade"]);
+    if !cascade {
+        c.take(&["restrict"]);
+    }
+    Ok(Kind::DropDomains(names, if_exists, cascade))
 }
 
 /// What ends a DEFAULT: `1 NOT NULL` is no expression here.

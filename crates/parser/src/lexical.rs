@@ -191,25 +191,19 @@ pub(crate) fn mark_symmetric(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `(t).*` as `t.*`, which is all that sqlparser knows, and `t.* IS NULL` as `t IS NULL`.
+/// `(row).*` as `(row)."*"`, because sqlparser knows stars behind names only, and `t.* IS NULL` as
+/// `t IS NULL`.
 pub(crate) fn plain_stars(tokens: &mut Vec<TokenWithSpan>) {
     let is_word = |t: &[TokenWithSpan], at: usize| {
         matches!(t.get(at).map(|t| &t.token), Some(Token::Word(_)))
     };
     let mut at = 0;
     while at + 2 < tokens.len() {
-        let starts =
-            |token: &TokenWithSpan| token.token == Token::Comma || token_is(&token.token, "select");
-        if at > 0
-            && starts(&tokens[at - 1])
-            && is_token(tokens, at, &Token::LParen)
-            && is_word(tokens, at + 1)
-            && is_token(tokens, at + 2, &Token::RParen)
-            && is_token(tokens, at + 3, &Token::Period)
-            && is_token(tokens, at + 4, &Token::Mul)
+        if is_token(tokens, at, &Token::RParen)
+            && is_token(tokens, at + 1, &Token::Period)
+            && is_token(tokens, at + 2, &Token::Mul)
         {
-            tokens.remove(at + 2);
-            tokens.remove(at);
+            tokens[at + 2].token = Token::make_word("*", Some('"'));
         } else if is_word(tokens, at)
             && is_token(tokens, at + 1, &Token::Period)
             && is_token(tokens, at + 2, &Token::Mul)
@@ -311,7 +305,7 @@ mod tests {
         assert_eq!(shown("trim(both 'x' from a)"), "trim ( both 'x' from a )");
         assert_eq!(shown("a between symmetric 2 and 1"), "a between !! 2 and 1");
         assert_eq!(shown("a between asymmetric 2 and 1"), "a between 2 and 1");
-        assert_eq!(shown("select 1, (t).*, t.* is null"), "select 1 , t . * , t is null");
+        assert_eq!(shown("select 1, (t).*, t.* is null"), "select 1 , ( t ) . \"*\" , t is null");
         assert_eq!(shown("t for update limit 1"), "t limit 1 for update");
         assert_eq!(
             shown("(t for share of a, b nowait offset 2)"),

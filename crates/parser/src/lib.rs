@@ -13,6 +13,7 @@
 //! [`MAX_CONNECTIVES`] in a row, else SQLSTATE 54001.
 
 mod access;
+mod attributes;
 mod comment;
 mod commit_times;
 mod copy;
@@ -43,6 +44,7 @@ pub use access::{
     Access, GrantKind, GrantObjects, GrantPrivileges, OwnedKind, OwnerChange, RoleChange, RoleName,
     RoleOption,
 };
+pub use attributes::AttributeChange;
 pub use comment::{Comment, Commented};
 pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
@@ -162,6 +164,10 @@ pub enum Kind {
     CreateDomain(Box<CreateDomain>),
     /// ALTER DOMAIN.
     AlterDomain(Name, DomainChange),
+    /// DROP DOMAIN; the flags are IF EXISTS and CASCADE.
+    DropDomains(Vec<Name>, bool, bool),
+    /// ALTER TYPE .. ADD, DROP, ALTER, RENAME ATTRIBUTE.
+    AlterAttributes(Name, Vec<AttributeChange>),
     /// Roles and privileges.
     Access(Box<Access>),
     /// ALTER .. OWNER TO.

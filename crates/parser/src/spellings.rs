@@ -57,6 +57,12 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                     return Err(SqlError::unsupported("a cast that gives NULL where it fails")
                         .with_hint("Use CAST, and CASE for values that do not fit."));
                 }
+                "exclude" if is(tokens, at + 1, "using") => {
+                    return Err(SqlError::unsupported("an EXCLUDE constraint").with_hint(
+                        "UNIQUE tells equal keys apart; for ranges that must not overlap, take a \
+                         lock on what they belong to and look before writing.",
+                    ));
+                }
                 "sql" => security(tokens, at),
                 _ => typed_literal(tokens, at),
             }

@@ -6,6 +6,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::Kind;
 use crate::access::access;
+use crate::attributes::attributes;
 use crate::comment::comment;
 use crate::copy::{copy, export, import, import_dump};
 use crate::cursor::Cursor;
@@ -97,6 +98,7 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         materialized,
         sql_cursor,
         domain,
+        attributes,
         sequence_or_alter,
         channel,
     ];

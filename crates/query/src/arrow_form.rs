@@ -26,7 +26,9 @@ use std::sync::Arc;
 use braid_keys::column::{Direction, encode_column};
 use braid_types::jsonb::serde_json::{self, Value};
 use braid_types::numeric::BigDecimal;
-use braid_types::{ArrayValue, Datum, Ordered, OrderedKind, RecordValue, SqlType, numeric};
+use braid_types::{
+    ArrayValue, Datum, Dimension, Ordered, OrderedKind, RecordValue, SqlType, numeric,
+};
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Decimal128Array, Decimal256Array,
     Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, StringArray, StringBuilder,
@@ -121,6 +123,7 @@ pub(crate) fn is_native(ty: &SqlType) -> bool {
                 | SqlType::Int2Vector
                 | SqlType::OidVector
                 | SqlType::Record
+                | SqlType::Composite(_)
         )
 }
 
@@ -138,8 +141,13 @@ pub fn pack(value: &Datum, out: &mut Vec<u8>) {
                 pack_field(field, out);
             }
         }
-        Datum::Array(array) if array.element == SqlType::Record => {
-            out.extend((array.items.len() as u32).to_be_bytes());
+        Datum::Array(array) if array.element.is_row() => {
+            let dimensions = array.dimensions();
+            out.extend((dimensions.len() as u32).to_be_bytes());
+            for dimension in dimensions {
+                out.extend((dimension.length as u32).to_be_bytes());
+                out.extend((dimension.lower as u32).to_be_bytes());
+            }
             array.items.iter().for_each(|item| pack_field(item, out));
         }
         other => other.to_binary(&other.implied_type(), out),
@@ -166,8 +174,13 @@ fn pack_type(ty: &SqlType, out: &mut Vec<u8>) {
         SqlType::Enum(user) => (ENUM, user),
         SqlType::Array(element) => match &**element {
             SqlType::Enum(user) => (ENUM_ARRAY, user),
+            SqlType::Composite(_) => {
+                return out.extend(SqlType::Record.array_of().oid().to_be_bytes());
+            }
             _ => return out.extend(ty.oid().to_be_bytes()),
         },
+        // Of rows of a user's type the fields are told, too.
+        SqlType::Composite(_) => return out.extend(SqlType::Record.oid().to_be_bytes()),
         _ => return out.extend(ty.oid().to_be_bytes()),
     };
     out.extend(mark.to_be_bytes());
@@ -189,8 +202,9 @@ pub fn unpack(bytes: &[u8], ty: &SqlType) -> Datum {
     let mut packed = Packed(bytes);
     match ty {
         SqlType::Record => packed.record().unwrap_or(Datum::Null),
-        SqlType::Array(element) if **element == SqlType::Record => {
-            packed.records().unwrap_or(Datum::Null)
+        SqlType::Composite(_) => ty.known(&packed.record().unwrap_or(Datum::Null)),
+        SqlType::Array(element) if element.is_row() => {
+            ty.known(&packed.records().unwrap_or(Datum::Null))
         }
         _ => Datum::from_binary(bytes, &ty.base()).unwrap_or(Datum::Null),
     }
@@ -248,9 +262,15 @@ impl<'a> Packed<'a> {
     }
 
     fn records(&mut self) -> Option<Datum> {
-        let count = self.number()?;
+        let (mut dimensions, mut count) = (Vec::new(), 1);
+        for _ in 0..self.number()? {
+            let length = self.number()? as usize;
+            count *= length;
+            dimensions.push(Dimension { lower: self.number()? as i32, length });
+        }
+        let count = if dimensions.is_empty() { 0 } else { count };
         let items = (0..count).map(|_| self.field()).collect::<Option<Vec<_>>>()?;
-        Some(Datum::Array(Arc::new(ArrayValue::list(SqlType::Record, items))))
+        Some(Datum::Array(Arc::new(ArrayValue::of(SqlType::Record, items, &dimensions))))
     }
 }
 

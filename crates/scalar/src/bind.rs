@@ -1,5 +1,7 @@
 //! Binding of expressions: the walk over the parsed tree.
 
+use std::sync::Arc;
+
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Subscript, UnaryOperator, Value,
@@ -11,6 +13,7 @@ use crate::bind_compare::{
 };
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::interval_literal::bind_interval;
+use crate::scope::is_star;
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
 };
@@ -51,8 +54,22 @@ pub fn bind_to(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    let bound = bind_unsettled(expr, scope, ctx)?;
+    let bound = bind_for(expr, target, scope, ctx)?;
     coerce(bound, target, CastContext::Assignment, ctx)
+}
+
+/// As [`bind_unsettled`]. The fields of `ROW(..)` that becomes a value of a composite type stay
+/// unknown, too: they take the types of its fields.
+fn bind_for(
+    expr: &Expr,
+    target: &SqlType,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    match target {
+        SqlType::Composite(_) => bind_side(expr, scope, ctx),
+        _ => bind_unsettled(expr, scope, ctx),
+    }
 }
 
 /// Binds a condition. `clause` names it in the error, for example `WHERE`.
@@ -292,6 +309,8 @@ fn bind_access(
     while let Some((access, after)) = rest.split_first() {
         rest = after;
         value = match access {
+            // As an argument, all fields are the row.
+            star if is_star(star) => value,
             AccessExpr::Dot(field) => select_field(&value, field)?,
             AccessExpr::Subscript(subscript) if value.ty().element().is_none() => {
                 bind_subscript(value, subscript, scope, ctx)?
@@ -311,15 +330,21 @@ fn bind_access(
 
 /// `(row).field` of a row whose fields have names.
 fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
-    // A row that an outer join may have left out has NULL fields then.
-    let row = match value.node() {
-        Node::Case(_, Some(row)) if matches!(row.node(), Node::Row(..)) => row,
-        _ => value,
-    };
+    let row = inner_row(value);
+    if let (SqlType::Composite(ty), Expr::Identifier(ident)) = (value.ty(), field) {
+        let name = ident_name(ident);
+        let no_field = || {
+            let text = format!("column \"{name}\" not found in data type {}", ty.shown_name());
+            SqlError::new(SqlState::UNDEFINED_COLUMN, text)
+        };
+        let at = ty.place_of(&name).ok_or_else(no_field)?;
+        return field_of(value, at);
+    }
     let (Node::Row(parts, Some(names)), Expr::Identifier(ident)) = (row.node(), field) else {
         if *value.ty() == SqlType::Record {
-            return Err(SqlError::unsupported("a field of a row without names")
-                .with_hint("Select the column from its table."));
+            let text =
+                format!("could not identify column \"{}\" in record data type", shown(field));
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, text));
         }
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -337,6 +362,54 @@ fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
             format!("column \"{name}\" not found in data type record"),
         )),
     }
+}
+
+/// A field as it was written, without quotes.
+fn shown(field: &Expr) -> String {
+    match field {
+        Expr::Identifier(ident) => ident_name(ident),
+        other => other.to_string(),
+    }
+}
+
+/// The fields of a row with their names, as `(row).*` writes them out; `None` for what is no row,
+/// or one without names.
+///
+/// # Errors
+/// Those of constants that are computed.
+pub fn fields_of(value: &Bound) -> SqlResult<Option<Vec<(Arc<str>, Bound)>>> {
+    let names = match (value.ty(), inner_row(value).node()) {
+        (SqlType::Composite(ty), _) => ty.names().clone(),
+        (_, Node::Row(_, Some(names))) => names.clone(),
+        _ => return Ok(None),
+    };
+    let of = match value.ty() {
+        SqlType::Composite(_) => value,
+        _ => inner_row(value),
+    };
+    let field = |(at, name): (usize, &Arc<str>)| Ok((name.clone(), field_of(of, at)?));
+    names.iter().enumerate().map(field).collect::<SqlResult<_>>().map(Some)
+}
+
+/// The row itself. One that an outer join may have left out has NULL fields then.
+fn inner_row(value: &Bound) -> &Bound {
+    match value.node() {
+        Node::Case(_, Some(row)) if matches!(row.node(), Node::Row(..)) => row,
+        _ => value,
+    }
+}
+
+/// The field at a place of a value of a composite type.
+pub(crate) fn field_of(value: &Bound, at: usize) -> SqlResult<Bound> {
+    if let Node::Row(parts, Some(_)) = value.node() {
+        return Ok(parts[at].clone());
+    }
+    let field = match value.ty() {
+        SqlType::Composite(ty) => ty.fields.get(at).map(|f| f.ty.clone()),
+        _ => None,
+    };
+    let ty = field.ok_or_else(|| SqlError::internal("a field of what is no row"))?;
+    fold(Bound::new(Node::Field(value.clone(), at), ty))
 }
 
 /// `json['key']` and `name[0]`.
@@ -744,14 +817,14 @@ fn cast_to(
                 if matches!(e, Expr::Array(_)) {
                     return cast_to(e, ty, scope, ctx);
                 }
-                let part = bind_unsettled(e, scope, ctx)?;
+                let part = bind_for(e, element, scope, ctx)?;
                 let whole = matches!(part.ty(), SqlType::Array(_));
                 coerce(part, if whole { ty } else { element }, CastContext::Explicit, ctx)
             })
             .collect::<SqlResult<Vec<_>>>()?;
         return fold(Bound::new(Node::Array(parts), ty.clone()));
     }
-    let value = bind_unsettled(expr, scope, ctx)?;
+    let value = bind_for(expr, ty, scope, ctx)?;
     if *value.ty() == SqlType::Unknown && matches!(value.node(), Node::Const(Datum::Text(_))) {
         // Explicit: '...'::varchar(3) cuts. Parsing happens in the base type, then the cut.
         let base = settle(value, &ty.base(), CastContext::Explicit, ctx);

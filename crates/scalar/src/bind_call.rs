@@ -12,6 +12,7 @@ use sqlparser::ast::{
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
+use crate::functions::populate;
 use crate::{
     ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
     is_aggregate, is_set_returning, missing_table, named_arguments, object_name_parts, registry,
@@ -202,6 +203,7 @@ fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> 
             let ty = args[0].ty().clone();
             Ok(Bound::constant(braid_types::Datum::Oid(ty.oid()), SqlType::Regtype))
         }
+        ("json_populate_record" | "jsonb_populate_record", 2) => populate::bind(name, args, ctx),
         ("enum_first" | "enum_last" | "enum_range", 1 | 2) => enums::bind(name, args, ctx),
         // A type's name called as function is a cast: text(x), int4(x), date(x). Only a function
         // that takes the very type goes before it.
@@ -223,7 +225,7 @@ fn as_type(name: &str, given: &SqlType) -> Option<SqlType> {
 
 /// NULLIF has the type that its left side has as an operand of `=`: `nullif(1, 1.5)` is numeric.
 fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
-    if *left.ty() == SqlType::Record || *right.ty() == SqlType::Record {
+    if left.ty().is_row() || right.ty().is_row() {
         let equality = compare_bound(CmpOp::Eq, left.clone(), right, ctx)?;
         let ty = left.ty().clone();
         return Ok(Bound::new(Node::NullIf(left, equality), ty));

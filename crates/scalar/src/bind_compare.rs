@@ -28,6 +28,10 @@ pub fn compare_bound(
         return compare_rows(op, l, r, ctx);
     }
     let (left, right) = match_sides(op.symbol(), left, right, ctx)?;
+    if left.ty().is_row() {
+        let operator = if matches!(op, CmpOp::Eq | CmpOp::Ne) { "equality" } else { "ordering" };
+        left.ty().check_comparable(operator)?;
+    }
     fold(Bound::new(Node::Compare(op, left, right), SqlType::Bool))
 }
 
@@ -39,6 +43,8 @@ pub(crate) fn match_sides(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<(Bound, Bound)> {
     let unknown = SqlType::Unknown;
+    let (left, right) = (row_beside(left, right.ty(), ctx)?, right);
+    let right = row_beside(right, left.ty(), ctx)?;
     let (left, right) = (settle_row(left, ctx)?, settle_row(right, ctx)?);
     let (left, right) = match (*left.ty() == unknown, *right.ty() == unknown) {
         (true, true) => (
@@ -76,7 +82,7 @@ pub(crate) fn match_sides(
     let Some(target) = comparison_type(left.ty(), right.ty()) else {
         return Err(no_operator(left.ty(), right.ty()));
     };
-    if matches!(target, SqlType::Record) {
+    if target.is_row() {
         return Ok((left, right));
     }
     let direct = |e: Bound, ctx: &mut dyn BindContext| {
@@ -202,6 +208,16 @@ fn row_fields(function: &Function) -> Option<Vec<&Expr>> {
     match name.as_str() {
         "row" => list.args.iter().map(field).collect(),
         _ => None,
+    }
+}
+
+/// `ROW(..)` beside a value of a composite type is one, if it has as many fields.
+fn row_beside(side: Bound, other: &SqlType, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    match (side.node(), other) {
+        (Node::Row(fields, None), SqlType::Composite(ty)) if fields.len() == ty.fields.len() => {
+            coerce(side, other, CastContext::Implicit, ctx)
+        }
+        _ => Ok(side),
     }
 }
 

@@ -148,6 +148,8 @@ pub enum Node {
     Array(Vec<Bound>),
     /// `ROW(...)`, or a table's row with the names of its columns.
     Row(Vec<Bound>, Option<FieldNames>),
+    /// `(row).field`: the field at a place of a value of a composite type.
+    Field(Bound, usize),
     /// `array[index][index]`.
     Subscript(Bound, Vec<Bound>),
     /// `array[low:high][low:high]`.
@@ -368,6 +370,7 @@ impl Bound {
                     args.iter().map(|a| a.eval(row, ctx)).collect::<SqlResult<Vec<_>>>()?;
                 code.apply(&values, ctx)
             }
+            Node::Field(whole, at) => Ok(field_at(&whole.eval(row, ctx)?, *at)),
             Node::Subscript(array, indexes) => {
                 // Of no array no place is computed.
                 let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
@@ -490,9 +493,11 @@ impl Bound {
             | Node::Row(p, _)
             | Node::Apply(_, p)
             | Node::Call(_, p) => p.iter().collect(),
-            Node::Not(a) | Node::IsNull(a, _) | Node::IsTruth(a, _, _) | Node::Cast(a, _) => {
-                vec![a]
-            }
+            Node::Not(a)
+            | Node::IsNull(a, _)
+            | Node::IsTruth(a, _, _)
+            | Node::Field(a, _)
+            | Node::Cast(a, _) => vec![a],
             Node::Compare(_, a, b)
             | Node::IsDistinct(a, b, _)
             | Node::Quantified(_, a, b, _)
@@ -528,6 +533,7 @@ impl Bound {
             Node::IsNull(a, n) => Node::IsNull(f(a), *n),
             Node::IsTruth(a, t, n) => Node::IsTruth(f(a), *t, *n),
             Node::Cast(a, c) => Node::Cast(f(a), *c),
+            Node::Field(a, at) => Node::Field(f(a), *at),
             Node::Compare(op, a, b) => Node::Compare(*op, f(a), f(b)),
             Node::IsDistinct(a, b, n) => Node::IsDistinct(f(a), f(b), *n),
             Node::Quantified(op, a, b, n) => Node::Quantified(op.clone(), f(a), f(b), *n),
@@ -617,7 +623,7 @@ pub(crate) fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
         matches!(t, T::TimestampTz | T::TimeTz)
             || bounds(t)
             || t.names_objects()
-            || t.element().is_some_and(zoned)
+            || t.parts().any(zoned)
     }
     fn styled(t: &T) -> bool {
         let own = matches!(
@@ -631,17 +637,22 @@ pub(crate) fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
                 | T::Bytea
                 | T::Record
         );
-        own || t.element().is_some_and(styled)
+        own || t.parts().any(styled)
     }
     fn ordered(t: &T) -> bool {
         let bounds = |t: &T| matches!(t, T::Range(kind) if ordered(&kind.element()));
         matches!(t, T::Date | T::Time | T::Timestamp | T::Interval)
             || bounds(t)
-            || t.element().is_some_and(ordered)
+            || t.parts().any(ordered)
     }
     let text = |t: &T| t.is_text_like() || *t == T::Unknown;
+    let by_values = matches!(from, T::Record | T::Json | T::Jsonb) && matches!(to, T::Composite(_));
     !from.same_base(to)
-        && (zoned(from) || zoned(to) || (styled(from) && text(to)) || (text(from) && ordered(to)))
+        && (by_values
+            || zoned(from)
+            || zoned(to)
+            || (styled(from) && text(to))
+            || (text(from) && ordered(to)))
 }
 
 /// Compares with SQL's NULL logic.
@@ -650,6 +661,14 @@ pub fn compare(op: CmpOp, left: &Datum, right: &Datum) -> Datum {
         return Datum::Null;
     }
     Datum::Bool(op.holds(left.cmp_sql(right)))
+}
+
+/// A field of a row; of NULL all are NULL.
+fn field_at(whole: &Datum, at: usize) -> Datum {
+    match whole {
+        Datum::Record(fields) => fields.get(at).cloned().unwrap_or(Datum::Null),
+        _ => Datum::Null,
+    }
 }
 
 /// A column of a row, of which everything is known.

@@ -1,10 +1,13 @@
 //! Conversions inside expressions: casts that need the session, common types, unknown literals.
 
+use std::sync::Arc;
+
 use braid_types::{
-    CastContext, DateOrder, Datum, IntervalForm, MICROS_PER_DAY, SqlError, SqlResult, SqlState,
-    SqlType, TimeZone, TypeCategory, cast, cast_exists,
+    CastContext, CompositeType, DateOrder, Datum, IntervalForm, MICROS_PER_DAY, SqlError,
+    SqlResult, SqlState, SqlType, TimeZone, TypeCategory, cast, cast_exists,
 };
 
+use crate::functions::populate::populate;
 use crate::{BindContext, Bound, EvalContext, Node};
 
 /// Oids of the system tables that clients name by them (`'pg_class'::regclass`).
@@ -61,6 +64,7 @@ pub fn convert(
     ctx: &EvalContext,
 ) -> SqlResult<Datum> {
     match (value, to) {
+        (Datum::Json(_) | Datum::Jsonb(_), SqlType::Composite(_)) => populate(value, to, ctx),
         (Datum::Text(name), SqlType::Regclass) => {
             let name = name.trim();
             if name == "-" {
@@ -178,6 +182,11 @@ pub(crate) fn coerce(
     if expr.ty() == to {
         return Ok(expr);
     }
+    if let (SqlType::Composite(ty), Node::Row(parts, _), SqlType::Record) =
+        (to, expr.node(), expr.ty())
+    {
+        return row_as(ty, parts, context, ctx);
+    }
     // Text without limit takes any text as it is, but for the padding of char(n).
     let plain = |t: &SqlType| matches!(t, SqlType::Text | SqlType::Varchar(_) | SqlType::Name);
     if plain(expr.ty()) && matches!(to, SqlType::Text | SqlType::Varchar(None)) {
@@ -201,6 +210,20 @@ pub(crate) fn coerce(
             format!("cannot cast type {} to {}", expr.ty().base_name(), to.base_name()),
         )),
     }
+}
+
+/// `ROW(..)` as a value of a composite type: each field becomes one of its field's type.
+fn row_as(
+    ty: &Arc<CompositeType>,
+    parts: &[Bound],
+    context: CastContext,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    ty.check_row(&parts.iter().map(Bound::ty).collect::<Vec<_>>(), context)?;
+    let fields = parts.iter().zip(&ty.fields);
+    let fields = fields.map(|(part, field)| coerce(part.clone(), &field.ty, context, ctx));
+    let row = Node::Row(fields.collect::<SqlResult<_>>()?, Some(ty.names().clone()));
+    fold(Bound::new(row, SqlType::Composite(ty.clone())))
 }
 
 /// A literal is read when its type is known: a malformed one is an error wherever it stands.
@@ -439,7 +462,7 @@ fn reads_settings(from: &SqlType, to: &SqlType) -> bool {
     };
     let read = |t: &T| shown(t) || matches!(t, T::Time | T::TimeTz);
     let zoned = |t: &T| *t == T::TimestampTz;
-    let array = |t: &T| matches!(t, T::Array(_));
+    let array = |t: &T| matches!(t, T::Array(_) | T::Composite(_));
     (shown(from) && to.is_text_like())
         || (from.names_objects() != to.names_objects()
             && (from.is_text_like() || to.is_text_like()))
@@ -549,6 +572,9 @@ pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType
         (T::Inet, T::Cidr) | (T::Cidr, T::Inet) => Some(T::Inet),
         (T::Bit(_), T::Varbit(_)) | (T::Varbit(_), T::Bit(_)) => Some(T::Varbit(None)),
         (T::Macaddr, T::Macaddr8) | (T::Macaddr8, T::Macaddr) => Some(T::Macaddr8),
+        // Rows compare field by field.
+        (T::Record, T::Composite(_)) | (T::Composite(_), T::Record) => Some(T::Record),
+        (T::Composite(a), T::Composite(b)) if a.is_like(b) => Some(T::Record),
         // Arrays compare with arrays of the same elements only.
         (T::Array(a), T::Array(b)) if a.is_oid_like() && b.is_oid_like() => {
             Some(T::Array(Box::new(T::Oid)))

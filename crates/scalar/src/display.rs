@@ -75,6 +75,12 @@ impl Bound {
             Node::Array(parts) => format!("ARRAY[{}]", list(parts, ", ")),
             Node::Row(parts, _) => format!("ROW({})", list(parts, ", ")),
             Node::Apply(code, parts) => format!("{}({})", code.label(), list(parts, ", ")),
+            Node::Field(a, at) => match a.ty() {
+                SqlType::Composite(ty) if *at < ty.fields.len() => {
+                    format!("({}).{}", sql(a), braid_types::quote_ident(&ty.fields[*at].name))
+                }
+                _ => format!("({}).f{}", sql(a), at + 1),
+            },
             Node::Subscript(a, at) => format!("{}[{}]", sql(a), list(at, "][")),
             Node::Slice(a, bounds) => {
                 let bound = |b: &Option<Bound>| b.as_ref().map(sql).unwrap_or_default();

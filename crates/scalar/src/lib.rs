@@ -43,7 +43,7 @@ mod type_name;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
-pub use bind::{bind, bind_bool, bind_to, bind_unsettled, needs_general_query};
+pub use bind::{bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query};
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
 pub use bound::{
@@ -56,6 +56,7 @@ pub use context::{
     SessionFunctions, TypeNames,
 };
 pub use conversion::{common_type, convert as convert_datum, system_oid};
+pub use functions::populate::{no_row_type, populate};
 pub use functions::{plain_text, to_json};
 pub use operators::add_interval;
 pub use pattern::TextPattern;
@@ -65,7 +66,9 @@ pub use registry::{
     is_set_returning, is_volatile,
 };
 pub use resolve::{Choice, resolve};
-pub use scope::{Padding, Scope, ScopeColumn, ident_name, missing_table, object_name_parts};
+pub use scope::{
+    Padding, Scope, ScopeColumn, all_fields, ident_name, missing_table, object_name_parts,
+};
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use windows::WindowCode;
 

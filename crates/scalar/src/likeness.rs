@@ -60,6 +60,7 @@ fn same_node(own: &Node, other: &Node, offset: usize) -> bool {
         (Node::Cast(_, a), Node::Cast(_, b)) => a == b,
         (Node::Case(a, m), Node::Case(b, n)) => a.len() == b.len() && m.is_some() == n.is_some(),
         (Node::Row(_, a), Node::Row(_, b)) => a == b,
+        (Node::Field(_, a), Node::Field(_, b)) => a == b,
         (Node::Slice(_, a), Node::Slice(_, b)) => {
             let given =
                 |(low, high): &(Option<Bound>, Option<Bound>)| (low.is_some(), high.is_some());

@@ -9,7 +9,7 @@
 //! ```
 
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, ObjectNamePart};
 
 /// One column of a [`Scope`].
 #[derive(Clone, Debug)]
@@ -252,4 +252,24 @@ pub fn object_name_parts(name: &ObjectName) -> Vec<String> {
             ObjectNamePart::Function(f) => ident_name(&f.name),
         })
         .collect()
+}
+
+/// Whether an access is the star of `(row).*`, which the parser hands on as `(row)."*"` because
+/// sqlparser knows stars behind names only.
+pub(crate) fn is_star(access: &AccessExpr) -> bool {
+    matches!(access, AccessExpr::Dot(Expr::Identifier(ident))
+        if ident.value == "*" && ident.quote_style == Some('"'))
+}
+
+/// The row whose fields `(row).*` stands for; `None` for another expression.
+pub fn all_fields(e: &Expr) -> Option<Expr> {
+    let Expr::CompoundFieldAccess { root, access_chain } = e else { return None };
+    let (last, before) = access_chain.split_last()?;
+    if !is_star(last) {
+        return None;
+    }
+    Some(match before {
+        [] => (**root).clone(),
+        _ => Expr::CompoundFieldAccess { root: root.clone(), access_chain: before.to_vec() },
+    })
 }

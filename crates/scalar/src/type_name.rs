@@ -2,7 +2,8 @@
 
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, IntervalFields,
+    TimezoneInfo,
 };
 
 use crate::{Refinement, TypeNames, object_name_parts};
@@ -63,6 +64,12 @@ fn seconds_precision(data_type: &DataType) -> Option<u8> {
     }
     .and_then(|p| u8::try_from(p).ok())
     .filter(|p| *p < 6)
+}
+
+/// Whether an interval of these fields reads and keeps what one of all fields does.
+fn keeps_all(fields: Option<IntervalFields>) -> bool {
+    use IntervalFields::{DayToSecond, HourToSecond, Second};
+    matches!(fields, None | Some(DayToSecond | HourToSecond | Second))
 }
 
 /// What a type name asks of values beyond their type: digits of seconds, or what a domain says.
@@ -149,7 +156,11 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
             SqlType::Timestamp
         }
         DataType::Timestamp(..) => SqlType::TimestampTz,
-        DataType::Interval { fields: None, .. } => SqlType::Interval,
+        DataType::Interval { fields, .. } if keeps_all(*fields) => SqlType::Interval,
+        DataType::Interval { .. } => {
+            return Err(SqlError::unsupported(format!("the type {data_type}"))
+                .with_hint("Use interval, or one of its fields down to the second."));
+        }
         DataType::Uuid => SqlType::Uuid,
         DataType::JSON => SqlType::Json,
         DataType::JSONB => SqlType::Jsonb,
@@ -223,7 +234,7 @@ fn custom(
         "bigserial" | "serial8" => SqlType::Int8,
         "smallserial" | "serial2" => SqlType::Int2,
         _ => match SqlType::from_name(bare) {
-            Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void | SqlType::Record) => ty,
+            Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void) => ty,
             _ => types
                 .and_then(|types| types.user_type(parts))
                 .ok_or_else(|| no_type(&parts.join(".")))?,

@@ -10,7 +10,7 @@ use crate::array::{check_bounds, check_dimensions};
 use crate::datetime::timestamp_in;
 use crate::{
     ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind, Shape,
-    SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range,
+    SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range, user_type,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -109,6 +109,9 @@ impl Datum {
                 let value = range::from_wire(bytes, *kind).ok_or_else(|| malformed(ty))??;
                 Datum::Range(Arc::new(value))
             }
+            SqlType::Composite(row) => {
+                user_type::wire::from_wire(bytes, row).ok_or_else(|| malformed(ty))??
+            }
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
             }
@@ -155,14 +158,7 @@ impl Datum {
             Datum::Ordered(value) => value.to_wire(out),
             Datum::Range(value) => range::to_wire(value, out),
             Datum::Array(array) => array_out(array, ty, out),
-            Datum::Record(fields) => {
-                out.extend((fields.len() as i32).to_be_bytes());
-                for field in fields.iter() {
-                    let ty = field.implied_type();
-                    out.extend(ty.oid().to_be_bytes());
-                    sized(field, &ty, out);
-                }
-            }
+            Datum::Record(row) => user_type::wire::to_wire(row, ty, out),
         }
     }
 
@@ -208,7 +204,8 @@ fn time_in(micros: i64) -> SqlResult<Datum> {
     Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"))
 }
 
-fn sized(value: &Datum, ty: &SqlType, out: &mut Vec<u8>) {
+/// A value behind its length; -1 for NULL.
+pub(crate) fn sized(value: &Datum, ty: &SqlType, out: &mut Vec<u8>) {
     if value.is_null() {
         out.extend((-1i32).to_be_bytes());
         return;

@@ -72,6 +72,8 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
             T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric(_),
         ) => Explicit,
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
+        // Whether the fields go together shows later: `CompositeType::check_row`.
+        (T::Record, T::Composite(_)) | (T::Composite(_), T::Record) => Implicit,
         (T::Record, T::Text | T::Varchar(_)) => Assignment,
         (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
         (_, t) if t.category() == TypeCategory::String => Assignment,
@@ -116,12 +118,18 @@ pub fn cast(
         let items = array.items.clone();
         return Ok(Datum::Array(Arc::new(ArrayValue::vector(target.clone(), items))));
     } else {
-        convert(value, from, to, style)?
+        convert(value, from, to, context, style)?
     };
     fit_modifiers(converted, to, context)
 }
 
-fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlResult<Datum> {
+fn convert(
+    value: &Datum,
+    from: &SqlType,
+    to: &SqlType,
+    context: CastContext,
+    style: &Style,
+) -> SqlResult<Datum> {
     use SqlType as T;
     if *from == T::Unknown
         && let Datum::Text(text) = value
@@ -132,6 +140,8 @@ fn convert(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
         return converted;
     }
     match to {
+        T::Composite(ty) if let Datum::Record(row) = value => ty.of_row(row, context, style),
+        T::Record if let Datum::Record(_) = value => Ok(value.clone()),
         T::Int2 | T::Int4 | T::Int8 => to_integer(value, from, to),
         oid if oid.is_oid_like() => match value {
             Datum::Text(text) => parse_base(text, to, style),

@@ -50,4 +50,6 @@ pub use range::{RangeKind, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;
-pub use user_type::{EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name};
+pub use user_type::{
+    CompositeField, CompositeType, EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name,
+};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::user_type::by_oid;
-use crate::{EnumType, RangeKind, SqlError, SqlResult, SqlState, oid};
+use crate::user_type::{composite_by_oid, enum_by_oid};
+use crate::{CompositeType, EnumType, RangeKind, SqlError, SqlResult, SqlState, oid};
 
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -96,7 +96,9 @@ pub enum SqlType {
     /// `oidvector`: the same, of `oid`.
     OidVector,
     /// A type of `CREATE TYPE .. AS ENUM`.
-    Enum(#[serde(with = "by_oid")] Arc<EnumType>),
+    Enum(#[serde(with = "enum_by_oid")] Arc<EnumType>),
+    /// A type of `CREATE TYPE .. AS (..)`, or that of a table's rows.
+    Composite(#[serde(with = "composite_by_oid")] Arc<CompositeType>),
     /// Array, of any dimensions, of an element type that is not itself an array.
     Array(Box<SqlType>),
     /// A row value (`record`): only as an intermediate result.
@@ -275,6 +277,7 @@ impl SqlType {
             | (SqlType::Varbit(_), SqlType::Varbit(_)) => true,
             (SqlType::Array(a), SqlType::Array(b)) => a.same_base(b),
             (SqlType::Enum(a), SqlType::Enum(b)) => a.oid == b.oid,
+            (SqlType::Composite(a), SqlType::Composite(b)) => a.oid == b.oid,
             (a, b) => a == b,
         }
     }
@@ -294,6 +297,7 @@ impl SqlType {
         match self {
             SqlType::Array(element) => element.array_oid(),
             SqlType::Enum(ty) => ty.oid,
+            SqlType::Composite(ty) => ty.oid,
             other => other.row().1,
         }
     }
@@ -303,6 +307,7 @@ impl SqlType {
         match self {
             SqlType::Array(_) => 0,
             SqlType::Enum(ty) => ty.array_oid,
+            SqlType::Composite(ty) => ty.array_oid,
             other => other.row().2,
         }
     }
@@ -396,6 +401,7 @@ impl SqlType {
         match self {
             SqlType::Array(element) => format!("{}[]", element.base_name()),
             SqlType::Enum(ty) => ty.shown_name(),
+            SqlType::Composite(ty) => ty.shown_name(),
             other => other.row().3.to_string(),
         }
     }
@@ -405,6 +411,7 @@ impl SqlType {
         match self {
             SqlType::Array(element) => format!("_{}", element.internal_name()),
             SqlType::Enum(ty) => ty.name.clone(),
+            SqlType::Composite(ty) => ty.name.clone(),
             other => other.row().4.to_string(),
         }
     }
@@ -419,6 +426,7 @@ impl SqlType {
             SqlType::Varbit(Some(n)) => format!("bit varying({n})"),
             SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
             SqlType::Enum(ty) => ty.shown_name(),
+            SqlType::Composite(ty) => ty.shown_name(),
             other => other.row().3.to_string(),
         }
     }
@@ -473,7 +481,7 @@ impl SqlType {
             | SqlType::Regoperator
             | SqlType::Regcollation
             | SqlType::Money => TypeCategory::Numeric,
-            SqlType::Record => TypeCategory::Composite,
+            SqlType::Record | SqlType::Composite(_) => TypeCategory::Composite,
             SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => {
                 TypeCategory::String
             }
@@ -519,6 +527,7 @@ impl SqlType {
         match self {
             SqlType::Json | SqlType::Void | SqlType::Unknown | SqlType::Record => false,
             SqlType::Array(element) => element.is_comparable(),
+            SqlType::Composite(ty) => ty.fields.iter().all(|f| f.ty.is_comparable()),
             _ => true,
         }
     }
@@ -529,6 +538,9 @@ impl SqlType {
     /// # Errors
     /// 42883, for `json` and its arrays among others.
     pub fn check_comparable(&self, operator: &str) -> SqlResult<()> {
+        if let SqlType::Composite(ty) = self {
+            return ty.fields.iter().try_for_each(|f| f.ty.check_comparable(operator));
+        }
         // Rows are compared field by field, literals are text by then.
         if self.is_comparable() || matches!(self, SqlType::Record | SqlType::Unknown) {
             return Ok(());

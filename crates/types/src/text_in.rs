@@ -7,7 +7,7 @@ use crate::float_text::{parse_float4, parse_float8};
 use crate::interval::parse_interval;
 use crate::{
     ArrayValue, CastContext, Datum, EnumValue, Ordered, OrderedKind, SqlError, SqlResult, SqlState,
-    SqlType, Style, array, cast, json, jsonb, numeric, range,
+    SqlType, Style, array, cast, json, jsonb, numeric, range, user_type,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -72,6 +72,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             let items = words.map(|w| parse_base(w, &element, style)).collect::<SqlResult<_>>()?;
             Datum::Array(Arc::new(ArrayValue::vector(element, items)))
         }
+        SqlType::Composite(ty) => user_type::text::parse(text, ty, style)?,
         SqlType::Record => {
             return Err(SqlError::unsupported("input of anonymous composite types"));
         }

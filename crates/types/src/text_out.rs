@@ -4,7 +4,7 @@ use crate::datetime::time_text;
 use crate::datetime_text::{date_text, timestamp_text};
 use crate::float_text::{float4_text, float8_text};
 use crate::interval::interval_text;
-use crate::{Datum, Interval, IntervalForm, Style, array, jsonb, numeric, range};
+use crate::{Datum, Interval, IntervalForm, Style, array, jsonb, numeric, range, user_type};
 
 impl Datum {
     /// The text form; `None` for NULL. A time zone alone means PostgreSQL's default style in it.
@@ -46,7 +46,7 @@ impl Datum {
             Datum::Ordered(value) => value.text(),
             Datum::Range(value) => range::write(value, style),
             Datum::Array(array) => array::text::write(array, style),
-            Datum::Record(fields) => record_text(fields, style),
+            Datum::Record(fields) => user_type::text::write(fields, style),
         })
     }
 }
@@ -87,27 +87,4 @@ pub(crate) fn push_quoted(out: &mut String, text: &str) {
         out.push(c);
     }
     out.push('"');
-}
-
-fn record_text(fields: &[Datum], style: &Style) -> String {
-    let mut out = String::from("(");
-    for (at, field) in fields.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        let Some(text) = field.to_text(style) else {
-            continue;
-        };
-        let quote = text.is_empty()
-            || text
-                .chars()
-                .any(|c| matches!(c, '(' | ')' | ',' | '"' | '\\') || c.is_ascii_whitespace());
-        if quote {
-            push_quoted(&mut out, &text);
-        } else {
-            out.push_str(&text);
-        }
-    }
-    out.push(')');
-    out
 }

@@ -1,7 +1,9 @@
 //! Text and binary forms: every value comes back from both, and known values print as in
 //! PostgreSQL 15.
 
-use braid_types::{CastContext, Datum, SqlType, TimeZone, cast};
+use std::sync::Arc;
+
+use braid_types::{CastContext, CompositeField, CompositeType, Datum, SqlType, TimeZone, cast};
 
 fn ty(name: &str) -> SqlType {
     SqlType::from_name(name).unwrap_or_else(|| panic!("type {name}"))
@@ -69,6 +71,55 @@ fn text_and_binary_forms_come_back() {
             let _ = Datum::from_binary(&bytes[..end], &ty);
         }
     }
+}
+
+fn composite(oid: u32, name: &str, fields: &[(&str, SqlType)]) -> SqlType {
+    let field =
+        |(name, ty): &(&str, SqlType)| CompositeField { name: (*name).into(), ty: ty.clone() };
+    let names = ("public".to_string(), name.to_string());
+    let fields = fields.iter().map(field).collect();
+    SqlType::Composite(Arc::new(CompositeType::new((oid, oid + 1), names, fields)))
+}
+
+/// What PostgreSQL 15 writes with `record_send` for `(7,"a b",)` of the same types.
+#[test]
+fn rows_of_composite_types_come_back() {
+    let zone = TimeZone::utc();
+    let inner =
+        composite(16_400, "inner", &[("a", SqlType::Int4), ("b", SqlType::Varchar(Some(5)))]);
+    let fields = [
+        ("n", SqlType::Int4),
+        ("i", inner.clone()),
+        ("is", inner.array_of()),
+        ("t", SqlType::Text),
+    ];
+    let outer = composite(16_410, "outer", &fields);
+    for text in [
+        r#"(7,"(1,""a b"")","{""(1,x)"",NULL,""(,)""}","")"#,
+        "(,,,)",
+        r#"(-1,"(,)",{},"tab	\\ ""q"" (x)")"#,
+    ] {
+        let value = Datum::parse(text, &outer, zone).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(value.to_text(zone).as_deref(), Some(text));
+        let mut bytes = Vec::new();
+        value.to_binary(&outer, &mut bytes);
+        let back = Datum::from_binary(&bytes, &outer).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(back.to_text(zone).as_deref(), Some(text));
+        assert!(back.cmp_sql(&value).is_eq());
+        for end in 0..bytes.len() {
+            assert!(Datum::from_binary(&bytes[..end], &outer).is_err(), "{text} cut at {end}");
+        }
+    }
+    let mut bytes = Vec::new();
+    Datum::parse("(1,ab)", &inner, zone).expect("a row").to_binary(&inner, &mut bytes);
+    let wanted: Vec<u8> =
+        [&[0, 0, 0, 2, 0, 0, 0, 23, 0, 0, 0, 4, 0, 0, 0, 1][..], &[0, 0, 4, 19, 0, 0, 0, 2], b"ab"]
+            .concat();
+    assert_eq!(bytes, wanted);
+    let error = Datum::from_binary(&bytes, &outer).expect_err("two fields");
+    assert_eq!(error.message(), "wrong number of columns: 2, expected 4");
+    let error = Datum::parse("(1,abcdef)", &inner, zone).expect_err("too long");
+    assert_eq!(error.state().0, "22001");
 }
 
 #[test]

@@ -9,6 +9,10 @@ CREATE DOMAIN shop.positive AS int DEFAULT 1 NOT NULL CONSTRAINT above_zero CHEC
 COMMENT ON DOMAIN shop.positive IS 'above zero';
 COMMENT ON CONSTRAINT above_zero ON DOMAIN shop.positive IS 'not below';
 CREATE DOMAIN shop.a_mood AS shop.mood;
+CREATE TYPE shop.address AS (street text, "Zip code" varchar(10), rooms int[]);
+COMMENT ON TYPE shop.address IS 'where somebody lives';
+COMMENT ON COLUMN shop.address.street IS 'with its number';
+CREATE TYPE shop.resident AS (home shop.address, mood shop.mood);
 CREATE SEQUENCE shop.numbers AS int START 5 INCREMENT 5 MAXVALUE 1000 CYCLE CACHE 3;
 COMMENT ON SEQUENCE shop.numbers IS 'numbers';
 GRANT USAGE ON SEQUENCE shop.numbers TO reader;
@@ -35,6 +39,13 @@ INSERT INTO people (name, mood, born, n, d, r, b, bytes, u, j, js, tags, grid, s
     ARRAY['x,"' || g, NULL, ''], ARRAY[[g, 1], [2, 3]], g * interval '1 day 1 second',
     time '00:00' + g * interval '1 second', 'c' || g % 10, g, ARRAY['ok', 'sad']::mood[]
   FROM generate_series(1, 20) g;
+CREATE TABLE homes (id int PRIMARY KEY, a address DEFAULT ROW('none', NULL, NULL), others address[], r resident,
+  CHECK ((a)."Zip code" <> 'x'));
+INSERT INTO homes SELECT g, ROW('street, ' || g, g::text, ARRAY[g, 2]), ARRAY[ROW('a "b"', NULL, NULL)::address, NULL],
+    ROW(ROW(NULL, '', '{}'), 'ok') FROM generate_series(1, 5) g;
+INSERT INTO homes (id) VALUES (6);
+CREATE INDEX ON homes (a);
+CREATE VIEW streets AS SELECT id, (a).street, (a)."Zip code" AS zip, a FROM homes;
 CREATE TABLE notes (person bigint REFERENCES people ON DELETE CASCADE, n int, note text,
   up int, up_n int, PRIMARY KEY (person, n),
   CONSTRAINT above FOREIGN KEY (up, up_n) REFERENCES notes (person, n)

@@ -152,7 +152,7 @@ impl Binder<'_> {
         let needle = self.expr(expr)?;
         let inner = self.inner_query(query)?;
         let needles = match needle.node() {
-            Node::Row(parts, _) => parts.clone(),
+            Node::Row(parts, None) => parts.clone(),
             _ => vec![needle],
         };
         if needles.len() != inner.types.len() {

@@ -173,7 +173,7 @@ impl Binder<'_> {
                 b.level().scope = left.relation.scope.clone();
             }
             let input = left.map(|l| l.relation.plan.clone());
-            b.function_rows(name, exprs, ordinality, input)
+            b.function_rows(name, exprs, ordinality, alias, input)
         })?;
         let table = alias.map_or_else(|| name.to_string(), |a| ident_name(&a.name));
         let single = rows.columns.len() == 1 + usize::from(ordinality);

@@ -8,6 +8,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
 use super::Binder;
+use super::populate::populating;
 use crate::error::from_df;
 use crate::exec::scalar;
 use crate::exec::set_returning::{SetFunction, choose, list_expr};
@@ -127,12 +128,17 @@ impl Binder<'_> {
         name: &str,
         exprs: &[&ast::Expr],
         ordinality: bool,
+        alias: Option<&ast::TableAlias>,
         input: Option<LogicalPlan>,
     ) -> SqlResult<FunctionRows> {
         let plan = match input {
             Some(plan) => plan,
             None => LogicalPlanBuilder::empty(true).build().map_err(from_df)?,
         };
+        if let Some(call) = populating(name) {
+            return self.populated_rows(&call, exprs, ordinality, alias, plan);
+        }
+        refuse_definitions(alias)?;
         if !braid_scalar::is_set_returning(name) {
             return self.scalar_rows(name, exprs, ordinality, plan);
         }
@@ -160,6 +166,35 @@ impl Binder<'_> {
                 b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
             })
             .and_then(|b| b.project(results))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        self.with_fields(plan, out)
+    }
+
+    /// Columns of composite types are columns of their fields: what gives rows gives them so.
+    pub(super) fn with_fields(
+        &mut self,
+        plan: LogicalPlan,
+        columns: Vec<(String, SqlType, Expr)>,
+    ) -> SqlResult<FunctionRows> {
+        if !columns.iter().any(|(_, ty, _)| matches!(ty, SqlType::Composite(_))) {
+            return Ok(FunctionRows { plan, columns });
+        }
+        let (mut results, mut out) = (columns_of(&plan), Vec::new());
+        for (name, ty, expr) in columns {
+            let SqlType::Composite(row) = &ty else {
+                out.push((name, ty, expr));
+                continue;
+            };
+            for (at, field) in row.fields.iter().enumerate() {
+                let fresh = self.fresh("field");
+                let value = scalar::record_field(expr.clone(), at, &field.ty);
+                results.push(value.alias(fresh.clone()));
+                out.push((field.name.to_string(), field.ty.clone(), super::column(&fresh)));
+            }
+        }
+        let plan = LogicalPlanBuilder::from(plan)
+            .project(results)
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
         Ok(FunctionRows { plan, columns: out })
@@ -206,8 +241,19 @@ impl Binder<'_> {
             .project(results)
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
-        Ok(FunctionRows { plan, columns })
+        self.with_fields(plan, columns)
     }
+}
+
+/// Refuses a list of columns with types behind a function that has its own.
+fn refuse_definitions(alias: Option<&ast::TableAlias>) -> SqlResult<()> {
+    let columns = alias.map_or(&[][..], |a| a.columns.as_slice());
+    if columns.iter().all(|column| column.data_type.is_none()) {
+        return Ok(());
+    }
+    Err(SqlError::syntax(
+        "a column definition list is only allowed for functions returning \"record\"",
+    ))
 }
 
 /// All columns of a plan, as expressions.

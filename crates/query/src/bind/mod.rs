@@ -23,6 +23,7 @@ mod grouping;
 mod grouping_sets;
 mod lateral;
 mod lift;
+mod populate;
 mod sample;
 mod select;
 mod set_op;
@@ -39,7 +40,7 @@ use braid_scalar::{
 };
 use braid_sql::session::types_in_reach;
 use braid_sql::{GivenRows, PlanContext};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::Column;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{InList, Placeholder};
@@ -425,7 +426,7 @@ impl<'a> Binder<'a> {
             Node::And(parts) => self.fold_parts(parts, Expr::and),
             Node::Or(parts) => self.fold_parts(parts, Expr::or),
             Node::Not(inner) => Ok(Expr::Not(Box::new(self.plan_expr(inner)?))),
-            Node::IsNull(inner, not) if *inner.ty() != SqlType::Record => {
+            Node::IsNull(inner, not) if !inner.ty().is_row() => {
                 let inner = self.plan_expr(inner)?;
                 Ok(if *not { inner.is_not_null() } else { inner.is_null() })
             }
@@ -486,7 +487,7 @@ impl<'a> Binder<'a> {
         }
         let both_vary = !left.columns().is_empty() && !right.columns().is_empty();
         let numerics = [left, right].iter().all(|b| matches!(b.ty(), SqlType::Numeric(_)));
-        if op == CmpOp::Eq && (same || numerics) && both_vary && *left.ty() != SqlType::Record {
+        if op == CmpOp::Eq && (same || numerics) && both_vary && !left.ty().is_row() {
             // Joins need an equality they can hash.
             let (l, r) = (self.join_key(left, same)?, self.join_key(right, same)?);
             return Ok(binary_expr(l, Operator::Eq, r));
@@ -641,22 +642,27 @@ impl<'a> Binder<'a> {
 
     /// A table's alias used as a value: all its columns as a row.
     pub(super) fn whole_row(&mut self, alias: &str) -> SqlResult<Option<Bound>> {
-        let Some(RowParts { fields, names, scalar, telling }) = self.row_parts(alias)? else {
+        let Some(RowParts { fields, names, scalar, telling, row_type }) = self.row_parts(alias)?
+        else {
             return Ok(None);
         };
         if let ([only], true) = (fields.as_slice(), scalar) {
             // A function's alias means its value.
             return Ok(Some(only.clone()));
         }
-        let row = Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record);
+        let (ty, names) = match row_type {
+            Some(ty) => (SqlType::Composite(ty.clone()), ty.names().clone()),
+            None => (SqlType::Record, names.into()),
+        };
+        let row = Bound::new(Node::Row(fields, Some(names)), ty.clone());
         if telling.is_empty() {
             return Ok(Some(row));
         }
         let is_null = |b: Bound| Bound::new(Node::IsNull(b, false), SqlType::Bool);
         let when = Bound::and(telling.into_iter().map(is_null).collect());
-        let then = Bound::constant(Datum::Null, SqlType::Record);
+        let then = Bound::constant(Datum::Null, ty.clone());
         let branch = CaseBranch { when, then };
-        Ok(Some(Bound::new(Node::Case(vec![branch], Some(row)), SqlType::Record)))
+        Ok(Some(Bound::new(Node::Case(vec![branch], Some(row)), ty)))
     }
 
     /// The columns of a table of this level or one around it.
@@ -670,8 +676,8 @@ impl<'a> Binder<'a> {
             }
             return Ok(Some(row));
         }
-        let mut row =
-            RowParts { fields: Vec::new(), names: Vec::new(), scalar: true, telling: Vec::new() };
+        let mut row = RowParts { scalar: true, ..RowParts::default() };
+        let mut origins = Vec::new();
         let (mut telling, mut mixed) = (None, false);
         for at in self.level().scope.expand_star(Some(alias))? {
             let column = &self.level().scope.columns()[at];
@@ -683,6 +689,7 @@ impl<'a> Binder<'a> {
             if !column.hidden || column.table.is_some() && self.level().is_merged(at) {
                 row.names.push(Arc::from(self.level().scope.columns()[at].name.as_str()));
                 let field = self.input_column(at)?;
+                origins.push(self.level().origins.get(at).copied().flatten());
                 row.fields.push(field);
             }
         }
@@ -691,11 +698,28 @@ impl<'a> Binder<'a> {
             None if mixed => row.telling.clone_from(&row.fields),
             None => {}
         }
+        row.row_type = self.row_type(&row.names, &origins);
         Ok(Some(row))
+    }
+
+    /// The type of the rows of the stored table that these columns are all of.
+    fn row_type(
+        &self,
+        names: &[Arc<str>],
+        origins: &[Option<Origin>],
+    ) -> Option<Arc<CompositeType>> {
+        let first = origins.first().copied().flatten()?;
+        let same = |o: &Option<Origin>| o.is_some_and(|o| o.relation == first.relation);
+        let catalog = &self.context.catalog;
+        let table = catalog.table(braid_catalog::id_of_oid(first.table_oid)?)?;
+        let shown = table.visible_columns().map(|c| c.name.as_str());
+        let whole = origins.iter().all(same) && shown.eq(names.iter().map(|name| &**name));
+        whole.then(|| catalog.row_type(table))
     }
 }
 
 /// A row of a table as a value.
+#[derive(Default)]
 struct RowParts {
     fields: Vec<Bound>,
     names: Vec<Arc<str>>,
@@ -703,6 +727,8 @@ struct RowParts {
     scalar: bool,
     /// All of these are NULL where an outer join found no row: the row itself is NULL there.
     telling: Vec<Bound>,
+    /// Of a stored table.
+    row_type: Option<Arc<CompositeType>>,
 }
 
 /// The slot of an outer column that a part of this level with slots of its own uses.

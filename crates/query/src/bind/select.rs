@@ -328,6 +328,17 @@ impl Binder<'_> {
         let mut items = Vec::new();
         for item in projection {
             match item {
+                ast::SelectItem::UnnamedExpr(expr)
+                    if let Some(row) = braid_scalar::all_fields(expr) =>
+                {
+                    let row = self.settled(&row)?;
+                    let Some(fields) = braid_scalar::fields_of(&row)? else {
+                        return Err(not_a_row(row.ty()));
+                    };
+                    let item =
+                        |(name, bound): (Arc<str>, _)| Item { name: name.to_string(), bound };
+                    items.extend(fields.into_iter().map(item));
+                }
                 ast::SelectItem::UnnamedExpr(expr) => {
                     let bound = self.settled(expr)?;
                     items.push(Item { name: output_name(expr), bound });
@@ -681,6 +692,16 @@ fn output_target(expr: &ast::Expr, names: &[&str]) -> SqlResult<Option<usize>> {
         }
         _ => Ok(None),
     }
+}
+
+/// Of what `(..).*` cannot be written out.
+fn not_a_row(ty: &SqlType) -> SqlError {
+    if *ty == SqlType::Record {
+        return SqlError::unsupported("all fields of a row without names")
+            .with_hint("Call the function in FROM, or cast the row to a composite type.");
+    }
+    let text = format!("type {} is not composite", ty.base_name());
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
 }
 
 /// Clauses of other systems that the parser takes.

@@ -91,6 +91,13 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
         if let Some(text) = &ty.comment {
             add(oid_of(ty.id), TYPE, 0, text);
         }
+        if let TypeKind::Composite(fields) = &ty.kind {
+            for field in fields {
+                if let Some(text) = &field.comment {
+                    add(oid_of(ty.id), CLASS, field.number as i32, text);
+                }
+            }
+        }
         let TypeKind::Domain(domain) = &ty.kind else { continue };
         for (name, text) in catalog.notes(ty.id).into_iter().flat_map(|n| &n.constraints) {
             if let Some(at) = domain.checks.iter().position(|c| c.name == *name) {

@@ -60,6 +60,16 @@ fn pg_depend(v: &View<'_>) -> Made {
         }
     }
     for user in v.catalog.user_types() {
+        if let TypeKind::Composite(fields) = &user.kind {
+            let own = (CLASS, oid_of(user.id), 0);
+            rows.push(row(own, (TYPE, oid_of(user.id), 0), "i"));
+            for field in fields {
+                let ty = field.ty.element().unwrap_or(&field.ty).oid();
+                if ty >= oid_of(0) {
+                    rows.push(row((own.0, own.1, field.number), (TYPE, ty, 0), "n"));
+                }
+            }
+        }
         let TypeKind::Domain(domain) = &user.kind else { continue };
         let base = domain.base.element().unwrap_or(&domain.base).oid();
         if base >= oid_of(0) {

@@ -195,7 +195,7 @@ fn column_row(
     row[6] = yes_no(true);
     row[7] = text(match ty {
         SqlType::Array(_) => "ARRAY".to_string(),
-        SqlType::Enum(_) => "USER-DEFINED".to_string(),
+        SqlType::Enum(_) | SqlType::Composite(_) => "USER-DEFINED".to_string(),
         other => other.base_name(),
     });
     match ty {
@@ -235,13 +235,12 @@ fn column_row(
     row[25] = text(v.database);
     row[26] = text(match ty.element().unwrap_or(ty) {
         SqlType::Enum(user) => user.schema.as_str(),
+        SqlType::Composite(user) => user.schema.as_str(),
         _ => "pg_catalog",
     });
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
-    row[33] = text("NO");
-    row[34] = text("NO");
-    row[40] = text("NO");
+    [33, 34, 40].into_iter().for_each(|at| row[at] = text("NO"));
     row[41] = text("NEVER");
     row[43] = yes_no(true);
     row[44] = text(ty.name());

@@ -339,6 +339,8 @@ fn class_row(
     ]
 }
 
+/// Position of `reltype`.
+const ROW_TYPE: usize = 3;
 /// Positions of `relpages`, `reltuples` and `relhastriggers`.
 const PAGES: usize = 9;
 const TUPLES: usize = 10;
@@ -359,6 +361,7 @@ fn pg_class(v: &View<'_>) -> Made {
         let indexed = !indexes.is_empty();
         let kind = if t.materialized().is_some() { "m" } else { "r" };
         let mut row = class_row(oid, &t.name, t.schema, kind, visible, t.checks.len(), indexed);
+        row[ROW_TYPE] = Datum::Oid(oid);
         row[POPULATED] = flag(t.materialized().is_none_or(|view| view.populated));
         // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
         let references =
@@ -388,6 +391,12 @@ fn pg_class(v: &View<'_>) -> Made {
     }
     for s in v.catalog.sequences().filter(|x| v.schema(x.schema).is_some()) {
         rows.push(class_row(oid_of(s.id), &s.name, s.schema, "S", 3, 0, false));
+    }
+    for (user, fields) in type_rows::composites(v) {
+        let mut row =
+            class_row(oid_of(user.id), &user.name, user.schema, "c", fields.len(), 0, false);
+        row[ROW_TYPE] = object(user.id);
+        rows.push(row);
     }
     for row in &mut rows {
         let temporary = |s: &braid_catalog::Schema| s.name.starts_with("pg_temp_");
@@ -439,6 +448,25 @@ struct Attribute<'a> {
     generated: &'a str,
     statistics: Option<u32>,
     acl: Datum,
+}
+
+impl<'a> Attribute<'a> {
+    /// One of which nothing is known but its name and its type.
+    fn plain(relation: u32, name: &'a str, ty: &'a SqlType, number: i16) -> Attribute<'a> {
+        Attribute {
+            relation,
+            name,
+            ty,
+            declared: (ty.oid(), ty.typmod()),
+            number,
+            not_null: false,
+            has_default: false,
+            identity: "",
+            generated: "",
+            statistics: None,
+            acl: Datum::Null,
+        }
+    }
 }
 
 /// Oid and modifier of a column's type as it was declared.
@@ -506,38 +534,24 @@ fn pg_attribute(v: &View<'_>) -> Made {
             for (at, id) in keys.enumerate() {
                 let Some(c) = t.column(id) else { continue };
                 let name = braid_sql::session::index_column_name(c, &taken);
-                rows.push(attribute_row(&Attribute {
-                    relation: oid_of(i.id),
-                    name: &name,
-                    ty: &c.ty,
-                    declared: declared(c),
-                    number: at as i16 + 1,
-                    not_null: false,
-                    has_default: false,
-                    identity: "",
-                    generated: "",
-                    statistics: None,
-                    acl: Datum::Null,
-                }));
+                let plain = Attribute::plain(oid_of(i.id), &name, &c.ty, at as i16 + 1);
+                rows.push(attribute_row(&Attribute { declared: declared(c), ..plain }));
                 taken.push(name);
             }
         }
     }
+    for (user, fields) in type_rows::composites(v) {
+        for f in fields {
+            let (relation, ty) = (oid_of(user.id), v.catalog.as_known(&f.ty));
+            let ty = ty.as_ref().unwrap_or(&f.ty);
+            rows.push(attribute_row(&Attribute::plain(relation, &f.name, ty, f.number as i16)));
+        }
+    }
     for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
         for (at, (name, ty)) in view.columns.iter().enumerate() {
-            rows.push(attribute_row(&Attribute {
-                relation: oid_of(view.id),
-                name,
-                ty,
-                declared: (ty.oid(), ty.typmod()),
-                number: at as i16 + 1,
-                not_null: false,
-                has_default: false,
-                identity: "",
-                generated: "",
-                statistics: None,
-                acl: roles::column_acl(v, view.id, at as u32 + 1),
-            }));
+            let acl = roles::column_acl(v, view.id, at as u32 + 1);
+            let plain = Attribute::plain(oid_of(view.id), name, ty, at as i16 + 1);
+            rows.push(attribute_row(&Attribute { acl, ..plain }));
         }
     }
     Ok(rows)

@@ -1,6 +1,8 @@
 //! `pg_type` and `pg_enum`: the types that are built in, and those of users.
 
-use braid_catalog::{Catalog, Check, Domain, TypeKind, UserType, oid_of};
+use std::collections::HashMap;
+
+use braid_catalog::{Attribute, Catalog, Check, Domain, TypeKind, UserType, id_of_oid, oid_of};
 use braid_types::{Datum, RangeKind, SqlResult, SqlType, TypeCategory};
 
 use super::pg_tables::collation;
@@ -14,6 +16,7 @@ const ARRAY_SUBSCRIPTS: u32 = 6179;
 
 fn category(ty: &SqlType) -> &'static str {
     match ty.category() {
+        _ if matches!(ty, SqlType::Composite(_)) => "C",
         TypeCategory::Array => "A",
         TypeCategory::Boolean => "B",
         TypeCategory::DateTime => "D",
@@ -36,8 +39,11 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         SqlType::Record | SqlType::Void | SqlType::Unknown => "p",
         SqlType::Enum(_) => "e",
         SqlType::Range(_) => "r",
+        SqlType::Composite(_) => "c",
         _ => "b",
     };
+    let relation = if kind == "c" { ty.oid() } else { 0 };
+    let by_eight = length == 8 || ty.element().unwrap_or(ty).is_row();
     let element = ty.element().map_or(0, SqlType::oid);
     let mut row = vec![
         Datum::Oid(ty.oid()),
@@ -51,7 +57,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         flag(ty.is_preferred()),
         flag(true),
         text(","),
-        Datum::Oid(0),
+        Datum::Oid(relation),
         Datum::Oid(if element == 0 { 0 } else { ARRAY_SUBSCRIPTS }),
         Datum::Oid(element),
         Datum::Oid(ty.array_oid()),
@@ -59,7 +65,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     // typinput to typanalyze: there are no such functions.
     row.extend(std::iter::repeat_n(Datum::Oid(0), 7));
     row.extend([
-        text(if length == 8 { "d" } else { "i" }),
+        text(if by_eight { "d" } else { "i" }),
         text(if length > 0 { "p" } else { "x" }),
         flag(false),
         Datum::Oid(0),
@@ -82,7 +88,7 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
     for user in v.catalog.user_types().filter(|t| v.schema(t.schema).is_some()) {
         let Some(ty) = v.catalog.sql_type(user) else { continue };
         match &user.kind {
-            TypeKind::Enum(_) => add(&ty, oid_of(user.schema)),
+            TypeKind::Enum(_) | TypeKind::Composite(_) => add(&ty, oid_of(user.schema)),
             TypeKind::Domain(domain) => {
                 let array = SqlType::Array(Box::new(ty.clone()));
                 domains.push(domain_row(user, domain, row(&ty, oid_of(user.schema))));
@@ -90,19 +96,46 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
             }
         }
     }
+    for (schema, table) in v.stored() {
+        add(&SqlType::Composite(v.catalog.row_type(table)), oid_of(schema.id));
+    }
     rows.extend(domains);
+    own(v, &mut rows);
+    Ok(rows)
+}
+
+/// The composite types of the session's database, and their fields.
+pub(super) fn composites<'a>(
+    v: &View<'a>,
+) -> impl Iterator<Item = (&'a UserType, &'a [Attribute])> {
+    let (catalog, here) = (v.catalog, v.schemas().map(|s| s.id).collect::<Vec<_>>());
+    catalog.user_types().filter_map(move |user| match &user.kind {
+        TypeKind::Composite(fields) if here.contains(&user.schema) => {
+            Some((&**user, fields.as_slice()))
+        }
+        _ => None,
+    })
+}
+
+/// Writes owners and privileges into the rows of types of users.
+fn own(v: &View<'_>, rows: &mut [Vec<Datum>]) {
+    let mut owners: HashMap<u32, u32> = HashMap::new();
     for user in v.catalog.user_types() {
-        let own = [oid_of(user.id), oid_of(user.array)];
-        let is_own = |row: &&mut Vec<Datum>| matches!(row[0], Datum::Oid(o) if own.contains(&o));
-        for row in rows.iter_mut().filter(is_own) {
-            row[field::OWNER] = roles::owner(v, user.id);
-            row.resize(field::ACL + 1, Datum::Null);
-            if matches!(row[0], Datum::Oid(oid) if oid == own[0]) {
-                row[field::ACL] = roles::acl(v, user.id);
-            }
+        owners.extend([(oid_of(user.id), user.id), (oid_of(user.array), user.id)]);
+    }
+    for (_, table) in v.stored() {
+        let row_type = v.catalog.row_type(table);
+        owners.extend([(row_type.oid, table.id), (row_type.array_oid, table.id)]);
+    }
+    for row in rows {
+        let Datum::Oid(oid) = row[field::OID] else { continue };
+        let Some(id) = owners.get(&oid) else { continue };
+        row[field::OWNER] = roles::owner(v, *id);
+        row.resize(field::ACL + 1, Datum::Null);
+        if id_of_oid(oid) == Some(*id) && v.catalog.user_type(*id).is_some() {
+            row[field::ACL] = roles::acl(v, *id);
         }
     }
-    Ok(rows)
 }
 
 /// Positions of the fields in which a domain differs from its base type.
@@ -182,7 +215,7 @@ pub(super) fn domain_check(catalog: &Catalog, oid: u32) -> Option<&Check> {
             let mut checks = domain.checks.iter().enumerate();
             checks.find(|(at, _)| constraint_oid(user.id, *at) == oid).map(|(_, check)| check)
         }
-        TypeKind::Enum(_) => None,
+        TypeKind::Enum(_) | TypeKind::Composite(_) => None,
     })
 }
 

@@ -21,6 +21,7 @@ mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
 pub(crate) mod pieces;
+pub(crate) mod populate;
 mod ranges;
 mod slices;
 mod system;
@@ -51,6 +52,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     ranges::fill,
     json::fill,
     json_text::fill,
+    populate::fill,
     array::fill,
     crate::enums::fill,
     system::fill,

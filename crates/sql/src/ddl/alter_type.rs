@@ -8,7 +8,7 @@ use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
-use super::{Change, alter, backfill, bad_table, constraint, index, ttl};
+use super::{Change, alter, backfill, bad_table, composite, constraint, index, ttl};
 use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
 use braid_scalar::Bound;
@@ -47,6 +47,7 @@ pub(super) fn run(
     using: Option<&ast::Expr>,
 ) -> SqlResult<()> {
     let ty = &to.ty;
+    composite::refuse_row_type(c, &t.columns[at].name, ty)?;
     let old_type = t.columns[at].ty.clone();
     let id = t.columns[at].id;
     let name = &t.columns[at].name;

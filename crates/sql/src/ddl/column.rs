@@ -4,7 +4,7 @@ use braid_catalog::{Column, Identity, Refined, Table, choose_name, constraint_na
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
-use super::{Change, bad_table, commit_timestamp, sequence};
+use super::{Change, bad_table, commit_timestamp, composite, sequence};
 use braid_parser::SequenceChange;
 use braid_scalar::{Scope, ident_name};
 use braid_types::quote_ident;
@@ -60,6 +60,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
     if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte) {
         return Err(bad_table(format!("column \"{name}\" has pseudo-type {}", ty.name())));
     }
+    composite::refuse_row_type(c, &name, &ty)?;
     let mut out = Declared {
         name: name.clone(),
         constraints: Vec::new(),

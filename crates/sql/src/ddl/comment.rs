@@ -1,6 +1,6 @@
 //! COMMENT ON.
 
-use braid_catalog::{Relation, TypeKind, View};
+use braid_catalog::{Relation, TypeKind, UserType, View};
 use braid_parser::{Comment, Commented, Name};
 use braid_types::{SqlError, SqlResult, SqlState};
 
@@ -81,6 +81,11 @@ fn column(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
     let Some((column, table)) = name.split_last().filter(|(_, table)| !table.is_empty()) else {
         return Err(SqlError::syntax("column name must be qualified"));
     };
+    if let Some(ty) = c.ctx.user_type(table)?
+        && matches!(ty.kind, TypeKind::Composite(_))
+    {
+        return field(c, &ty, column, text);
+    }
     let found = c.ctx.relation(&table.to_vec())?;
     let id = grant::column(c, found.id(), column).map_err(|_| {
         let relation = table.join(".");
@@ -103,6 +108,20 @@ fn column(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
             };
         }),
     }
+    Ok(())
+}
+
+/// COMMENT ON COLUMN of a composite type.
+fn field(c: &mut Change, ty: &UserType, name: &str, text: Option<String>) -> SqlResult<()> {
+    let mut ty = ty.clone();
+    let TypeKind::Composite(fields) = &mut ty.kind else { return Ok(()) };
+    let Some(field) = fields.iter_mut().find(|f| f.name == name) else {
+        let text = format!("column \"{name}\" of relation \"{}\" does not exist", ty.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, text));
+    };
+    field.comment = text;
+    c.catalog.put_type(ty);
+    c.sync();
     Ok(())
 }
 
@@ -135,7 +154,7 @@ fn domain_constraint(c: &mut Change, name: &Name, text: Option<String>) -> SqlRe
     let id = type_id(c, &domain.to_vec())?;
     let known = c.catalog.user_type(id).is_some_and(|ty| match &ty.kind {
         TypeKind::Domain(domain) => domain.checks.iter().any(|check| check.name == *constraint),
-        TypeKind::Enum(_) => false,
+        TypeKind::Enum(_) | TypeKind::Composite(_) => false,
     });
     if !known {
         let of = format!("domain {}", domain.last().map_or("", String::as_str));

@@ -9,7 +9,7 @@ use sqlparser::ast;
 
 use super::column::{self, Declared};
 use super::constraint;
-use super::{Change, bad_table, exists, index, interleave, parts, temporary, ttl};
+use super::{Change, bad_table, composite, exists, index, interleave, parts, temporary, ttl};
 use crate::general_query::ColumnInfo;
 use braid_parser::CreateTable;
 use braid_scalar::ident_name;
@@ -129,13 +129,27 @@ fn on_commit(base: &ast::CreateTable) -> Option<OnCommit> {
 
 fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
     let refused = [
-        (base.like.is_some(), "CREATE TABLE .. LIKE"),
-        (base.inherits.is_some(), "INHERITS"),
-        (base.partition_by.is_some() || base.partition_of.is_some(), "PARTITION BY"),
-        (base.or_replace, "CREATE OR REPLACE TABLE"),
+        (
+            base.like.is_some(),
+            "CREATE TABLE .. LIKE",
+            "CREATE TABLE .. AS .. WITH NO DATA copies columns.",
+        ),
+        (
+            base.inherits.is_some(),
+            "INHERITS",
+            "Write the columns of both tables out, or keep them in one table with a column that \
+             tells their kinds apart.",
+        ),
+        (
+            base.partition_by.is_some() || base.partition_of.is_some(),
+            "PARTITION BY",
+            "One table holds all rows: leave the clause out, and partitions with it. Spans of keys \
+             are read and deleted as partitions are.",
+        ),
+        (base.or_replace, "CREATE OR REPLACE TABLE", "Use CREATE TABLE IF NOT EXISTS."),
     ];
     match refused.iter().find(|r| r.0) {
-        Some((_, what)) => Err(SqlError::unsupported(what)),
+        Some((_, what, hint)) => Err(SqlError::unsupported(what).with_hint(*hint)),
         None => Ok(()),
     }
 }
@@ -295,6 +309,7 @@ pub(super) fn of_query(
             ));
         }
         let ty = if info.ty == SqlType::Unknown { SqlType::Text } else { info.ty.clone() };
+        composite::refuse_row_type(c, &name, &ty)?;
         let id = t.next_column;
         t.next_column += 1;
         t.columns.push(Column::new(id, name, ty));

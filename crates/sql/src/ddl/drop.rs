@@ -459,8 +459,11 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     for s in sequences {
         c.catalog.remove(s);
     }
-    for ty in types {
-        user_type::drop_type(c, &ty, true)?;
+    // What is of a type was made after it.
+    for ty in types.iter().rev() {
+        if c.catalog.user_type(ty.id).is_some() {
+            user_type::drop_type(c, ty, true)?;
+        }
     }
     c.catalog.remove(schema.id);
     c.sync();

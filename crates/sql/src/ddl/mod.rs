@@ -24,8 +24,8 @@
 //! - [`time`]: row deletion policies, and columns that are told when a row is committed.
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
-//! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`domain`],
-//!   [`comment`]: databases and schemas, and what lies in them.
+//! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`composite`],
+//!   [`domain`], [`comment`]: databases and schemas, and what lies in them.
 
 pub(crate) mod access;
 pub(crate) mod alter;
@@ -37,7 +37,6 @@ mod column;
 pub(crate) mod comment;
 pub(crate) mod constraint;
 pub(crate) mod create_table;
-pub(crate) mod domain;
 pub(crate) mod drop;
 pub(crate) mod index;
 mod interleave;
@@ -49,10 +48,11 @@ pub(crate) mod sequence;
 pub(crate) mod temporary;
 mod time;
 pub(crate) mod truncate;
-pub(crate) mod user_type;
+mod user_types;
 pub(crate) mod view;
 
 pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
 pub(crate) use column::table_scope;
 use time::{commit_timestamp, ttl};
+pub(crate) use user_types::{composite, domain, user_type};

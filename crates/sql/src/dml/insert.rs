@@ -13,6 +13,7 @@ use super::Written;
 use super::ahead;
 use super::arbiters;
 use super::assigned::commit_time;
+use super::assigned::fields::whole_columns;
 use super::assigned::set_list::set_list;
 use super::assigned::untyped;
 use super::query_load::{Taken, take_rows};
@@ -79,6 +80,9 @@ impl InsertPlan {
         }
         let target = Target::named(ctx, name, insert.table_alias.as_ref().map(|a| &a.alias))?;
         let table = &target.table;
+        if let Some(whole) = whole_columns(table, insert)? {
+            return InsertPlan::new(ctx, &whole, clauses, params);
+        }
         let mut targets: Vec<usize> = Vec::new();
         for c in &insert.columns {
             let name = object_name_parts(c).pop().unwrap_or_default();
@@ -571,7 +575,7 @@ fn conflict(
             for c in &mut scope.columns_mut()[first..] {
                 c.hidden = true;
             }
-            let sets = bind_sets(table, &u.assignments, &scope, params)?;
+            let sets = bind_sets(target, &u.assignments, &scope, params)?;
             let filter = match &u.selection {
                 Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
                 None => None,
@@ -584,13 +588,14 @@ fn conflict(
 
 /// Binds SET clauses; `None` is DEFAULT.
 pub(super) fn bind_sets(
-    table: &braid_catalog::Table,
+    target: &Target,
     assignments: &[ast::Assignment],
     scope: &Scope,
     params: &mut ParamTypes,
 ) -> SqlResult<Vec<(usize, Option<Bound>)>> {
     let mut out = Vec::new();
-    for (at, e) in set_list(table, assignments)? {
+    let table = &target.table;
+    for (at, e) in set_list(table, &target.alias, assignments)? {
         let e = &*e;
         let bound = if is_default(e) {
             None

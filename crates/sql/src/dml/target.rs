@@ -141,6 +141,16 @@ pub fn returning(
                     }
                 }
             }
+            SelectItem::UnnamedExpr(e) if let Some(row) = braid_scalar::all_fields(e) => {
+                let bound = braid_scalar::bind(&row, scope, params)?;
+                let fields = braid_scalar::fields_of(&bound)?.ok_or_else(|| {
+                    let text = format!("type {} is not composite", bound.ty().base_name());
+                    SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+                })?;
+                for (name, field) in fields {
+                    out.push(&name, field, origin);
+                }
+            }
             SelectItem::UnnamedExpr(e) => {
                 let bound = braid_scalar::bind(e, scope, params)?;
                 out.push(&braid_scalar::output_name(e), bound, origin);

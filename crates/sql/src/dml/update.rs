@@ -261,7 +261,7 @@ fn bind_own(
     params: &mut ParamTypes,
 ) -> SqlResult<How> {
     let scope = target.scope();
-    let sets = bind_sets(&target.table, &update.assignments, &scope, params)?;
+    let sets = bind_sets(target, &update.assignments, &scope, params)?;
     let filter = match &update.selection {
         Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
         None => None,
@@ -281,7 +281,7 @@ fn bind_general(
     let table = &target.table;
     let mut items = key_items(target);
     let mut sets = Vec::new();
-    for (at, e) in set_list(table, &update.assignments)? {
+    for (at, e) in set_list(table, &target.alias, &update.assignments)? {
         let e = &*e;
         if is_default(e) {
             sets.push((at, Given::Default));

@@ -10,7 +10,7 @@
 //! for general plans, and so are many outer rows: these are compared with all inner ones at once.
 
 use braid_scalar::{Bound, CmpOp, ParamTypes, Scope, compare_bound};
-use braid_types::{SqlResult, SqlType};
+use braid_types::SqlResult;
 use sqlparser::ast::{self, BinaryOperator, Expr, SelectItem, TableFactor, UnaryOperator};
 
 use super::build::{From, add_table, simple_select};
@@ -113,7 +113,7 @@ impl Condition<'_> {
                 };
                 let needle = braid_scalar::bind_unsettled(needle, scope, params)?;
                 let value = braid_scalar::bind(value, &inside, params)?;
-                if *needle.ty() == SqlType::Record {
+                if needle.ty().is_row() {
                     return Ok(None);
                 }
                 inner.on.push(equal(needle, value, params)?);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use braid_catalog::{Catalog, Relation, Sequence, id_of_oid, oid_of};
+use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
 use braid_kv::TxnOptions;
 use braid_parser::IsolationLevel;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
@@ -19,7 +19,7 @@ use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
 use super::transaction::{Modes, level_named};
-use super::type_names::find_type;
+use super::type_names::{find_type, types_in_reach};
 use crate::database::Database;
 use crate::general_query::SideBySide;
 use crate::runtime::advisory::Want;
@@ -659,6 +659,13 @@ impl SessionFunctions for SessionState {
             }
             _ => None,
         };
+        if found.is_none() {
+            // A composite type is a relation, too.
+            let path = self.search_path();
+            let ty = find_type(&catalog, db, &path, &SessionState::split_name(name));
+            let ty = ty.filter(|ty| matches!(ty.kind, TypeKind::Composite(_)));
+            return Ok(ty.map(|ty| oid_of(ty.id)));
+        }
         Ok(found.map(|r| oid_of(r.id())))
     }
 
@@ -670,8 +677,12 @@ impl SessionFunctions for SessionState {
             None => (name, false),
         };
         let parts = SessionState::split_name(name);
-        let found = find_type(&catalog, database, &self.search_path(), &parts)?;
-        Some(oid_of(if is_array { found.array } else { found.id }))
+        if let Some(found) = find_type(&catalog, database, &self.search_path(), &parts) {
+            return Some(oid_of(if is_array { found.array } else { found.id }));
+        }
+        let types = types_in_reach(&catalog, database, &self.search_path())?;
+        let ty = types.user_type(&parts)?;
+        Some(if is_array { ty.array_oid() } else { ty.oid() })
     }
 
     fn type_name(&self, oid: u32) -> Option<String> {
@@ -681,7 +692,10 @@ impl SessionFunctions for SessionState {
     fn relation_name(&self, oid: u32) -> Option<String> {
         let catalog = self.catalog();
         let id = id_of_oid(oid)?;
-        let (schema, name) = catalog.qualified_name(id)?;
+        let Some((schema, name)) = catalog.qualified_name(id) else {
+            let composite = |ty: &&Arc<UserType>| matches!(ty.kind, TypeKind::Composite(_));
+            return catalog.user_type(id).filter(composite).and_then(|_| catalog.type_name(oid));
+        };
         let db = self.database_id();
         let visible = catalog.resolve(db, &self.search_path(), &name).map(|r| r.id());
         let name = quote_ident(&name);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Column, Domain, Refined, TypeKind, UserType, oid_of};
+use braid_catalog::{Catalog, Column, Domain, Refined, Relation, TypeKind, UserType, oid_of};
 use braid_parser::parse_expr;
 use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames};
 use braid_types::{SqlResult, SqlType, shown_type_name};
@@ -19,6 +19,20 @@ struct InReach {
 impl InReach {
     fn find(&self, parts: &[String]) -> Option<Arc<UserType>> {
         find_type(&self.catalog, self.database, &self.search_path, parts)
+    }
+
+    /// The type of the rows of a table or materialized view of this name.
+    fn row_type(&self, parts: &[String]) -> Option<SqlType> {
+        let catalog = &self.catalog;
+        let found = match parts {
+            [name] => catalog.resolve(self.database, &self.search_path, name),
+            [schema, name] => catalog.relation(catalog.schema(self.database, schema)?.id, name),
+            _ => None,
+        };
+        match found? {
+            Relation::Table(table) => Some(SqlType::Composite(catalog.row_type(&table))),
+            _ => None,
+        }
     }
 }
 
@@ -39,7 +53,15 @@ pub(super) fn find_type(
 
 impl TypeNames for InReach {
     fn user_type(&self, parts: &[String]) -> Option<SqlType> {
-        self.catalog.sql_type(&*self.find(parts)?)
+        match self.find(parts) {
+            Some(user) => self.catalog.sql_type(&user),
+            None => self.row_type(parts).or_else(|| {
+                // The type of arrays has a name of its own, too.
+                let (name, schema) = parts.split_last()?;
+                let element = [schema, &[name.strip_prefix('_')?.to_string()]].concat();
+                self.user_type(&element).map(|ty| ty.array_of())
+            }),
+        }
     }
 
     fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>> {
@@ -94,7 +116,9 @@ pub fn types_in_reach(
     database: u32,
     search_path: &[String],
 ) -> Option<Arc<dyn TypeNames>> {
-    catalog.user_types().next()?;
+    if catalog.user_types().next().is_none() && catalog.tables().next().is_none() {
+        return None;
+    }
     let search_path = search_path.to_vec();
     Some(Arc::new(InReach { catalog: catalog.clone(), database, search_path }))
 }

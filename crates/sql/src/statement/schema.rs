@@ -6,8 +6,8 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 use super::entry::{Entry, work};
 use crate::ddl::access::roles;
 use crate::ddl::{
-    alter, comment, create_table, domain, drop, index, moves, online, schema, sequence, truncate,
-    user_type, view, view::materialized,
+    alter, comment, composite, create_table, domain, drop, index, moves, online, schema, sequence,
+    truncate, user_type, view, view::materialized,
 };
 
 /// DROP of one kind of object.
@@ -115,7 +115,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "CREATE TYPE",
         "create type n as enum ('one', 'two')",
-        "a new enum type",
+        "a new enum type, or a composite one: `AS (x int, y text)`",
         work!(Sql Sql::CreateType { name, representation } => |c| {
             user_type::create(c, name, representation.as_ref())
         }),
@@ -133,6 +133,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::AlterTypeSchema(name, to) => |c| user_type::set_schema(c, name, to)),
     ),
     Entry::change(
+        "ALTER TYPE",
+        "alter type comp rename attribute x to y",
+        "fields of a composite type; while a table has values of it, names and new ones only",
+        work!(Kind::AlterAttributes(name, changes) => |c| composite::alter(c, name, changes)),
+    ),
+    Entry::change(
         "CREATE DOMAIN",
         "create domain n as int check (value > 0)",
         "a type with conditions and a default, over another",
@@ -147,8 +153,10 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "DROP DOMAIN",
         "drop domain p",
-        "a domain; CASCADE takes along the columns that have it",
-        work!(Sql Sql::DropDomain(d) => |c| user_type::drop_domain(c, d)),
+        "domains; CASCADE takes along the columns that have them",
+        work!(Kind::DropDomains(names, if_exists, cascade) => |c| {
+            user_type::drop_domains(c, names, *if_exists, *cascade)
+        }),
     ),
     Entry::change(
         "CREATE SCHEMA",

@@ -150,6 +150,8 @@ pub(super) fn summarize(
 fn has_order(ty: &SqlType) -> bool {
     match ty {
         SqlType::Json | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
+        // What is kept of a type knows no fields.
+        SqlType::Composite(_) => false,
         SqlType::Array(element) => has_order(element),
         _ => true,
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use braid_types::{
-    ArrayValue, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind, RangeValue, Shape,
-    SqlResult, SqlType,
+    ArrayValue, CompositeType, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind,
+    RangeValue, Shape, SqlResult, SqlType,
 };
 
 use super::row_value::damaged;
@@ -134,19 +134,48 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
             if let Shape::Grid(dimensions) = &a.shape {
                 encode_dimensions(out, dimensions);
             }
-            for item in &a.items {
-                if item.is_null() {
-                    push_varint(out, 0);
-                } else {
-                    let mut payload = Vec::new();
-                    encode_payload(&mut payload, item);
-                    push_varint(out, payload.len() as u64 + 1);
-                    out.extend_from_slice(&payload);
-                }
-            }
+            a.items.iter().for_each(|item| encode_part(out, item));
         }
-        Datum::Record(_) => debug_assert!(false, "no column has type record"),
+        Datum::Record(row) => {
+            push_varint(out, row.len() as u64);
+            row.iter().for_each(|field| encode_part(out, field));
+        }
     }
+}
+
+/// An element or a field: 0 for NULL, else its payload behind its length and one.
+pub(crate) fn encode_part(out: &mut Vec<u8>, part: &Datum) {
+    if part.is_null() {
+        return push_varint(out, 0);
+    }
+    let mut payload = Vec::new();
+    encode_payload(&mut payload, part);
+    push_varint(out, payload.len() as u64 + 1);
+    out.extend_from_slice(&payload);
+}
+
+/// What [`encode_part`] wrote.
+pub(crate) fn decode_part(b: &mut &[u8], ty: &SqlType) -> SqlResult<Datum> {
+    let length = read_varint(b)?;
+    let Some(length) = length.checked_sub(1) else { return Ok(Datum::Null) };
+    let cut = usize::try_from(length).ok().and_then(|length| b.split_at_checked(length));
+    let (payload, rest) = cut.ok_or_else(|| damaged("a part of a value"))?;
+    *b = rest;
+    decode_payload(payload, ty)
+}
+
+fn decode_row(mut b: &[u8], ty: &CompositeType) -> SqlResult<Datum> {
+    let stored = read_varint(&mut b)?;
+    if stored > ty.fields.len() as u64 {
+        return Err(damaged("fields of a row"));
+    }
+    let mut fields = Vec::with_capacity(ty.fields.len());
+    for field in &ty.fields[..stored as usize] {
+        fields.push(decode_part(&mut b, &field.ty)?);
+    }
+    // The type has got more since.
+    fields.resize(ty.fields.len(), Datum::Null);
+    Ok(ty.value(fields))
 }
 
 /// The value of a payload.
@@ -206,6 +235,7 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             Datum::Jsonb(Arc::new(serde_json::from_str(text).map_err(|_| damaged("jsonb"))?))
         }
         SqlType::Array(element) => decode_array(b, element)?,
+        SqlType::Composite(ty) => decode_row(b, ty)?,
         SqlType::Range(kind) => decode_range(b, *kind)?,
         ty if let Some(kind) = OrderedKind::of(ty) => {
             let value = Ordered::from_bytes(kind, b);
@@ -293,14 +323,7 @@ fn decode_array(mut b: &[u8], element: &SqlType) -> SqlResult<Datum> {
     let dimensions = decode_dimensions(&mut b)?;
     let mut items = Vec::new();
     while !b.is_empty() {
-        let n = read_varint(&mut b)? as usize;
-        if n == 0 {
-            items.push(Datum::Null);
-            continue;
-        }
-        let (payload, rest) = b.split_at_checked(n - 1).ok_or_else(|| damaged("array"))?;
-        b = rest;
-        items.push(decode_payload(payload, element)?);
+        items.push(decode_part(&mut b, element)?);
     }
     let places = dimensions.iter().try_fold(1usize, |n, d| n.checked_mul(d.length));
     if !dimensions.is_empty() && places != Some(items.len()) {

@@ -85,7 +85,7 @@ pub(super) fn not(compiler: &Compiler<'_>, inner: &Bound) -> Option<Compiled> {
 
 /// `IS [NOT] NULL`. Rows have a rule of their own.
 pub(super) fn is_null(compiler: &Compiler<'_>, inner: &Bound, negated: bool) -> Option<Compiled> {
-    if *inner.ty() == braid_types::SqlType::Record {
+    if inner.ty().is_row() {
         return None;
     }
     let inner = compiler.compile(inner)?;

@@ -108,6 +108,36 @@ pub(crate) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlRes
     backfill::build_index(c, t.id, id)
 }
 
+/// What `USING` asks for. A hash or BRIN index answers what an ordinary one answers, too; the
+/// others index what is inside of values.
+///
+/// # Errors
+/// 0A000 for other methods, and for what PostgreSQL's hash indexes do not have.
+fn check_method(c: &Change, create: &CreateIndex) -> SqlResult<()> {
+    let base = &create.base;
+    let Some(using) = &base.using else { return Ok(()) };
+    let method = using.to_string().to_lowercase();
+    let lacks = |what: &str| {
+        let text = format!("access method \"{method}\" does not support {what}");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text))
+    };
+    match method.as_str() {
+        "btree" => return Ok(()),
+        "hash" if base.columns.len() > 1 => return lacks("multicolumn indexes"),
+        "hash" | "brin" if base.unique => return lacks("unique indexes"),
+        "hash" | "brin" if !base.include.is_empty() => return lacks("included columns"),
+        "hash" | "brin" => {}
+        _ => {
+            return Err(SqlError::unsupported(format!("the index method {using}")).with_hint(
+                "An index on an expression, such as (doc ->> 'key'), finds single values of a \
+                 document.",
+            ));
+        }
+    }
+    c.ctx.notice(format!("the index is an ordinary one: the method {method} is not here"));
+    Ok(())
+}
+
 /// The index that a statement declares, with columns that stand for its expressions.
 pub(crate) fn declare(
     c: &Change,
@@ -115,11 +145,7 @@ pub(crate) fn declare(
     create: &CreateIndex,
 ) -> SqlResult<(Index, Vec<Column>)> {
     let base = &create.base;
-    if let Some(using) = &base.using
-        && !using.to_string().eq_ignore_ascii_case("btree")
-    {
-        return Err(SqlError::unsupported(format!("the index method {using}")));
-    }
+    check_method(c, create)?;
     let Keys { columns, expressions, names } = declared::keys(c, t, &base.columns)?;
     check_width(columns.len())?;
     let mut with = t.clone();

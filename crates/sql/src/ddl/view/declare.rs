@@ -8,7 +8,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::stars;
-use crate::ddl::{Change, bad_table, exists, parts, temporary};
+use crate::ddl::{Change, bad_table, composite, exists, parts, temporary};
 use braid_scalar::ident_name;
 
 pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
@@ -34,8 +34,9 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     let text = "views must not contain data-modifying statements in WITH";
     crate::dml::with::refuse(&v.query, text, None)?;
     let source = crate::dml::source::Source::plan_query(&c.ctx, &v.query)?;
+    let known = |ty| composite::as_known_elsewhere(c, ty);
     let mut columns: Vec<_> =
-        source.columns().iter().map(|i| (i.name.clone(), i.ty.clone())).collect();
+        source.columns().iter().map(|i| (i.name.clone(), known(&i.ty))).collect();
     if v.columns.len() > columns.len() {
         return Err(SqlError::syntax("CREATE VIEW specifies more column names than columns"));
     }

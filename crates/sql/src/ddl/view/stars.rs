@@ -41,6 +41,14 @@ fn in_body(c: &Change, with: &str, body: &mut SetExpr) -> SqlResult<()> {
 fn in_select(c: &Change, with: &str, select: &mut ast::Select) -> SqlResult<()> {
     let mut items = Vec::new();
     for item in &select.projection {
+        if let SelectItem::UnnamedExpr(e) = item
+            && let Some(row) = braid_scalar::all_fields(e)
+        {
+            let names = selected(c, with, &e.to_string(), &select.from)?;
+            let fields = names.iter().map(|name| field(&row, name));
+            items.extend(fields.map(SelectItem::UnnamedExpr));
+            continue;
+        }
         match star(item) {
             None => items.push(item.clone()),
             Some(of) => match columns(c, with, of, &select.from)? {
@@ -115,18 +123,38 @@ fn names(
     of: Option<&ObjectName>,
     from: &[TableWithJoins],
 ) -> SqlResult<Option<Vec<String>>> {
-    let from: Vec<String> = from.iter().map(ToString::to_string).collect();
     let of = of.map(|of| format!("{of}.")).unwrap_or_default();
-    let text = format!("{with}SELECT {of}* FROM {}", from.join(", "));
-    let source = Source::plan_query(&c.ctx, &*parse_query(&text)?)?;
-    let names: Vec<String> = source.columns().iter().map(|info| info.name.clone()).collect();
+    let names = selected(c, with, &format!("{of}*"), from)?;
     let all: BTreeSet<&String> = names.iter().collect();
     Ok((all.len() == names.len()).then_some(names))
 }
 
-fn column(of: Option<&ObjectName>, name: &str) -> Expr {
+/// Names of what a select item gives.
+fn selected(c: &Change, with: &str, item: &str, from: &[TableWithJoins]) -> SqlResult<Vec<String>> {
+    let from: Vec<String> = from.iter().map(ToString::to_string).collect();
+    let from = if from.is_empty() { String::new() } else { format!(" FROM {}", from.join(", ")) };
+    let text = format!("{with}SELECT {item}{from}");
+    let source = Source::plan_query(&c.ctx, &*parse_query(&text)?)?;
+    Ok(source.columns().iter().map(|info| info.name.clone()).collect())
+}
+
+fn ident(name: &str) -> Ident {
     let plain = *quote_ident(name) == *name;
-    let ident = if plain { Ident::new(name) } else { Ident::with_quote('"', name) };
+    if plain { Ident::new(name) } else { Ident::with_quote('"', name) }
+}
+
+/// `(row).name`.
+fn field(row: &Expr, name: &str) -> Expr {
+    let root = match row {
+        Expr::Nested(_) => row.clone(),
+        other => Expr::Nested(Box::new(other.clone())),
+    };
+    let access_chain = vec![ast::AccessExpr::Dot(Expr::Identifier(ident(name)))];
+    Expr::CompoundFieldAccess { root: Box::new(root), access_chain }
+}
+
+fn column(of: Option<&ObjectName>, name: &str) -> Expr {
+    let ident = ident(name);
     let Some(of) = of else { return Expr::Identifier(ident) };
     let parts = of.0.iter().filter_map(|part| part.as_ident().cloned());
     Expr::CompoundIdentifier(parts.chain([ident]).collect())

@@ -12,36 +12,61 @@ use std::borrow::Cow;
 use braid_catalog::Table;
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
-use sqlparser::ast::{self, AssignmentTarget, Expr, SelectItem};
+use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem};
 
-use crate::dml::target::column_ordinal;
+use super::fields::{Place, place, twice, with_fields};
 use crate::dml::with::calls_volatile;
 
-/// The assigned columns with their expressions.
+/// The assigned columns with their expressions; `alias` is what the statement calls the table.
 pub(in crate::dml) fn set_list<'a>(
     table: &Table,
+    alias: &str,
     assignments: &'a [ast::Assignment],
 ) -> SqlResult<Vec<(usize, Cow<'a, Expr>)>> {
-    let mut out: Vec<(usize, Cow<'a, Expr>)> = Vec::new();
-    let mut add = |name: &ast::ObjectName, e: Cow<'a, Expr>| -> SqlResult<()> {
-        let at = column_ordinal(table, &object_name_parts(name).pop().unwrap_or_default())?;
-        if out.iter().any(|(o, _)| *o == at) {
-            return Err(SqlError::syntax(format!(
-                "multiple assignments to same column \"{}\"",
-                table.columns[at].name
-            )));
-        }
-        out.push((at, e));
-        Ok(())
-    };
+    let mut all: Vec<(Place, Cow<'a, Expr>)> = Vec::new();
     for a in assignments {
         match &a.target {
-            AssignmentTarget::ColumnName(name) => add(name, Cow::Borrowed(&a.value))?,
+            AssignmentTarget::ColumnName(name) => {
+                all.push((place(table, name)?, Cow::Borrowed(&a.value)));
+            }
             AssignmentTarget::Tuple(names) => {
                 for (name, e) in names.iter().zip(values(&a.value, names.len())?) {
-                    add(name, e)?;
+                    all.push((place(table, name)?, e));
                 }
             }
+        }
+    }
+    let mut out: Vec<(usize, Cow<'a, Expr>)> = Vec::new();
+    let mut fields: Vec<(usize, Vec<Place>, Vec<Expr>)> = Vec::new();
+    for (place, e) in all {
+        let name = &table.columns[place.column].name;
+        let known = fields.iter_mut().find(|(column, ..)| *column == place.column);
+        match known {
+            Some((_, places, exprs)) if !place.path.is_empty() => {
+                places.push(place);
+                exprs.push(e.into_owned());
+            }
+            None if !out.iter().any(|(column, _)| *column == place.column) => {
+                let column = place.column;
+                if place.path.is_empty() {
+                    out.push((column, e));
+                } else {
+                    // Its value follows when all of its fields are known.
+                    out.push((column, Cow::Owned(Expr::value(ast::Value::Null))));
+                    fields.push((column, vec![place], vec![e.into_owned()]));
+                }
+            }
+            _ => return Err(twice(name)),
+        }
+    }
+    for (column, places, exprs) in fields {
+        let own = [alias, &table.columns[column].name].map(|name| Ident::with_quote('"', name));
+        let base = Expr::CompoundIdentifier(own.to_vec());
+        let paths = places.iter().map(|place| place.path.as_slice());
+        let sets: Vec<_> = paths.zip(exprs).collect();
+        let whole = with_fields(table, column, Some(base), &sets)?;
+        for (_, e) in out.iter_mut().filter(|(at, _)| *at == column) {
+            *e = Cow::Owned(whole.clone());
         }
     }
     Ok(out)

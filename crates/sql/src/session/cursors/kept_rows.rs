@@ -12,10 +12,10 @@ use std::sync::Arc;
 use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::{Account, Held};
 use braid_kv::{Coordinator, ScratchFile};
-use braid_types::{SqlResult, SqlType};
+use braid_types::{Datum, SqlResult, SqlType};
 
 use crate::general_query::{Row, RowStream, row_memory};
-use crate::storage::row_codec::{decode_payload, encode_payload, push_varint, read_varint};
+use crate::storage::row_codec::{decode_part, encode_part};
 
 /// Rows go to disk when they take so many bytes of memory, or when there is no more.
 const MEMORY_MOST: usize = 8 << 20;
@@ -158,16 +158,9 @@ impl KeptRows {
     }
 }
 
-/// Each value: 0 for NULL, or one more than its length and then its payload. A row of no columns is
-/// one byte.
-fn encode(out: &mut Vec<u8>, row: &[braid_types::Datum]) {
-    let mut payload = Vec::new();
-    for value in row {
-        payload.clear();
-        encode_payload(&mut payload, value);
-        push_varint(out, if value.is_null() { 0 } else { payload.len() as u64 + 1 });
-        out.extend_from_slice(&payload);
-    }
+/// The values one behind the other. A row of no columns is one byte.
+fn encode(out: &mut Vec<u8>, row: &[Datum]) {
+    row.iter().for_each(|value| encode_part(out, value));
     if row.is_empty() {
         out.push(0);
     }
@@ -177,14 +170,7 @@ fn decode(rest: &mut &[u8], types: &[SqlType]) -> SqlResult<Row> {
     if types.is_empty() {
         *rest = &rest[1..];
     }
-    let value = |ty: &SqlType| {
-        let length = read_varint(rest)? as usize;
-        let Some(length) = length.checked_sub(1) else { return Ok(braid_types::Datum::Null) };
-        let (payload, after) = rest.split_at(length.min(rest.len()));
-        *rest = after;
-        decode_payload(payload, ty)
-    };
-    types.iter().map(value).collect()
+    types.iter().map(|ty| decode_part(rest, ty)).collect()
 }
 
 /// Kept rows, given one part after the other.

@@ -45,7 +45,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
     ),
     (
         "over types that users make: compared by `scripts/as-postgres`",
-        &["enum_first", "enum_last", "enum_range"],
+        &["enum_first", "enum_last", "enum_range", "json_populate_record", "jsonb_populate_record"],
     ),
     (
         "describes the storage of each server",

@@ -138,6 +138,13 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("json_object_keys", &[&["json"]], "json_object_keys({})"),
     recipe!("generate_subscripts", &[&["_int4"], &["_text"]], "generate_subscripts({}, 1)"),
     recipe!("generate_subscripts", &[&["_int4", "int4"]], "generate_subscripts({}, {})"),
+    // Over types that users make, and columns that are listed: compared by `scripts/as-postgres`.
+    recipe!("json_populate_recordset", &[&["json"]], "generate_series(1, 1)"),
+    recipe!("jsonb_populate_recordset", &[&["jsonb"]], "generate_series(1, 1)"),
+    recipe!("json_to_record", &[&["json"]], "generate_series(1, 1)"),
+    recipe!("jsonb_to_record", &[&["jsonb"]], "generate_series(1, 1)"),
+    recipe!("json_to_recordset", &[&["json"]], "generate_series(1, 1)"),
+    recipe!("jsonb_to_recordset", &[&["jsonb"]], "generate_series(1, 1)"),
     // About the catalog: compared by the tests of the catalog.
     recipe!("pg_options_to_table", &[&["_text"]], "generate_series(1, 1)"),
     recipe!("_pg_expandarray", &[&["_int4"]], "information_schema._pg_expandarray({})"),

@@ -10,7 +10,7 @@ use braid_catalog::{
 };
 use braid_types::{Datum, SqlError, SqlResult, SqlState, shown_type_name};
 
-use super::{Change, backfill, user_type};
+use crate::ddl::{Change, backfill, composite, user_type};
 use crate::session::{judged, value_scope};
 use braid_parser::{CreateDomain, DomainChange, Name};
 use braid_scalar::Refinement;
@@ -19,6 +19,7 @@ pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
     let (schema, name) = c.ctx.target_schema(&d.name)?;
     user_type::refuse_taken(c, schema, &name)?;
     let base = c.ctx.type_of(&d.base)?;
+    composite::refuse_row_type(c, &name, &base)?;
     let types = c.ctx.no_params();
     let refinement = braid_scalar::refinement_of(&d.base, types.named_types())?;
     if refinement.domain.is_some() {
@@ -49,7 +50,7 @@ fn set_default(
     default: Option<&sqlparser::ast::Expr>,
 ) -> SqlResult<()> {
     if let Some(e) = default {
-        super::column::check_default(c, e, &domain.base)?;
+        crate::ddl::column::check_default(c, e, &domain.base)?;
     }
     domain.default = default.map(ToString::to_string);
     Ok(())
@@ -196,6 +197,10 @@ fn prove_column(
 }
 
 /// That the value of a new column in rows that are there already is one of its domain.
-pub(super) fn judge_new_column(c: &Change, column: &Column, value: &Datum) -> SqlResult<Datum> {
+pub(in crate::ddl) fn judge_new_column(
+    c: &Change,
+    column: &Column,
+    value: &Datum,
+) -> SqlResult<Datum> {
     c.ctx.refinement(column)?.refine(value.clone(), &c.ctx.eval)
 }

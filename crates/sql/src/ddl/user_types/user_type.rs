@@ -1,17 +1,17 @@
-//! CREATE TYPE .. AS ENUM, ALTER TYPE, DROP TYPE.
+//! CREATE TYPE, ALTER TYPE and DROP TYPE; of composite types what is not in `composite`.
 //!
 //! Rows hold the places of labels and never their names, so that no change of a type touches a row:
 //! RENAME VALUE changes a name, ADD VALUE finds a place between two others.
 
 use std::collections::BTreeSet;
 
-use braid_catalog::{Lost, TypeKind, UserType, oid_of, uses_type};
+use braid_catalog::{Lost, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{
     Datum, EnumLabel, EnumValue, LABEL_STEP, SqlError, SqlResult, SqlState, SqlType,
 };
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
-use super::{Change, alter_column, drop, parts};
+use crate::ddl::{Change, alter_column, composite, drop, parts};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
 
@@ -23,12 +23,9 @@ pub(crate) fn create(
     name: &ast::ObjectName,
     what: Option<&UserDefinedTypeRepresentation>,
 ) -> SqlResult<String> {
-    let labels = match what {
+    let labels: &[ast::Ident] = match what {
         Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
-        Some(UserDefinedTypeRepresentation::Composite { .. }) => {
-            return Err(SqlError::unsupported("a composite type")
-                .with_hint("A table or a jsonb column holds several fields."));
-        }
+        Some(UserDefinedTypeRepresentation::Composite { .. }) => &[],
         Some(UserDefinedTypeRepresentation::Range { .. }) => {
             return Err(SqlError::unsupported("a range type"));
         }
@@ -37,6 +34,19 @@ pub(crate) fn create(
     let (schema, name) = c.ctx.target_schema(&parts(name))?;
     refuse_taken(c, schema, &name)?;
     let ids = c.ctx.db.new_ids(2 + labels.len() as u32)?;
+    let kind = match what {
+        Some(UserDefinedTypeRepresentation::Composite { attributes }) => {
+            TypeKind::Composite(composite::declared(c, attributes)?)
+        }
+        _ => TypeKind::Enum(made_labels(ids, labels)?),
+    };
+    c.catalog.put_type(UserType { id: ids, schema, name, array: ids + 1, kind, comment: None });
+    c.sync();
+    Ok("CREATE TYPE".into())
+}
+
+/// The labels of a new enum type with these ids.
+fn made_labels(ids: u32, labels: &[ast::Ident]) -> SqlResult<Vec<EnumLabel>> {
     let mut made: Vec<EnumLabel> = Vec::new();
     for (at, label) in labels.iter().enumerate() {
         check_label(&label.value)?;
@@ -59,13 +69,10 @@ pub(crate) fn create(
             label: label.value.clone(),
         });
     }
-    let kind = TypeKind::Enum(made);
-    c.catalog.put_type(UserType { id: ids, schema, name, array: ids + 1, kind, comment: None });
-    c.sync();
-    Ok("CREATE TYPE".into())
+    Ok(made)
 }
 
-pub(super) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
     let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
     if c.catalog.type_in(schema, name).is_some() || is_relation {
         return Err(SqlError::new(
@@ -84,7 +91,7 @@ fn check_label(label: &str) -> SqlResult<()> {
         .with_detail(format!("Labels must be {LABEL_BYTES} bytes or less.")))
 }
 
-pub(super) fn no_type(name: &Name) -> SqlError {
+pub(in crate::ddl) fn no_type(name: &Name) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", name.join(".")))
 }
 
@@ -120,7 +127,7 @@ pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
 }
 
 /// RENAME TO.
-pub(super) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
     refuse_if_written(c, ty, "rename")?;
     refuse_taken(c, ty.schema, to)?;
     put(c, UserType { name: to.to_string(), ..ty.clone() })
@@ -131,14 +138,14 @@ pub(super) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
 fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
     match &mut ty.kind {
         TypeKind::Enum(labels) => Ok(labels),
-        TypeKind::Domain(_) => {
+        TypeKind::Domain(_) | TypeKind::Composite(_) => {
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{} is not an enum", ty.name)))
         }
     }
 }
 
 /// Puts a type in the place of what it was.
-fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
+pub(in crate::ddl) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
     lock_users(c, &new)?;
     let (id, defaults) = (new.id, constant_defaults(c, &new)?);
     c.catalog.put_type(new);
@@ -148,7 +155,7 @@ fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
 }
 
 /// COMMENT ON TYPE.
-pub(super) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
+pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
     let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
     new.comment = text;
     c.catalog.put_type(new);
@@ -217,7 +224,7 @@ fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> Sql
 }
 
 /// Excludes all who use tables with columns of the type.
-pub(super) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
+pub(in crate::ddl) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
     for table in c.catalog.tables() {
         if table.columns.iter().any(|column| column.has_type(ty.id)) {
             c.ctx.lock_for_change(table.id)?;
@@ -229,7 +236,7 @@ pub(super) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
 /// Expressions are kept as text: one that says the name of a type or of a value would mean nothing
 /// when that has another name. Defaults that are one value can be written anew:
 /// [`write_defaults`].
-fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
+pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let names = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -317,22 +324,23 @@ fn written(ty: &UserType, doing: &str, what: &str, of: &str) -> SqlError {
 }
 
 /// DROP DOMAIN.
-pub(crate) fn drop_domain(c: &mut Change, d: &ast::DropDomain) -> SqlResult<String> {
-    let name = parts(&d.name);
-    let cascade = d.drop_behavior == Some(ast::DropBehavior::Cascade);
-    match c.ctx.user_type(&name)? {
-        Some(ty) if matches!(ty.kind, TypeKind::Domain(_)) => drop_type(c, &ty, cascade)?,
-        Some(_) => {
+pub(crate) fn drop_domains(
+    c: &mut Change,
+    names: &[Name],
+    if_exists: bool,
+    cascade: bool,
+) -> SqlResult<String> {
+    for name in names {
+        if let Some(ty) = c.ctx.user_type(name)?
+            && !matches!(ty.kind, TypeKind::Domain(_))
+        {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a domain", name.join(".")),
             ));
         }
-        None if d.if_exists => {
-            c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
-        }
-        None => return Err(no_type(&name)),
     }
+    drop_named(c, names, if_exists, cascade)?;
     Ok("DROP DOMAIN".into())
 }
 
@@ -343,14 +351,18 @@ pub(crate) fn drop_types(
     if_exists: bool,
     cascade: bool,
 ) -> SqlResult<()> {
+    let names: Vec<Name> = names.iter().map(parts).collect();
+    drop_named(c, &names, if_exists, cascade)
+}
+
+fn drop_named(c: &mut Change, names: &[Name], if_exists: bool, cascade: bool) -> SqlResult<()> {
     for name in names {
-        let name = parts(name);
-        match c.ctx.user_type(&name)? {
+        match c.ctx.user_type(name)? {
             Some(ty) => drop_type(c, &ty, cascade)?,
             None if if_exists => {
                 c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
             }
-            None => return Err(no_type(&name)),
+            None => return Err(no_type(name)),
         }
     }
     Ok(())
@@ -366,20 +378,42 @@ fn views_with(c: &Change, ty: &UserType) -> BTreeSet<u32> {
     views.chain(kept.map(|t| t.id)).collect()
 }
 
-pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
+/// The domains over a type, or over its arrays.
+fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
+    let over = |user: &&std::sync::Arc<UserType>| match &user.kind {
+        TypeKind::Domain(domain) => is_type(&domain.base, oid_of(ty.id)),
+        _ => false,
+    };
+    c.catalog.user_types().filter(over).map(|user| (**user).clone()).collect()
+}
+
+pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let shown = c.catalog.type_name(oid).unwrap_or_default();
     let brackets = |ty: &SqlType| if ty.element().is_some() { "[]" } else { "" };
     let (mut columns, mut lines) = (Vec::new(), Vec::new());
     for table in c.catalog.tables().filter(|t| t.materialized().is_none()) {
         // In PostgreSQL's order.
-        for column in table.columns.iter().rev().filter(|column| column.has_type(ty.id)) {
+        for column in table.columns.iter().rev().filter(|column| column.names_type(ty.id)) {
             columns.push((table.id, column.name.clone()));
             let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
             lines.push(format!(
                 "column {column} of table {table} depends on type {shown}{brackets}"
             ));
         }
+    }
+    let fields = composite::fields_of(c, ty);
+    for (user, field, is_array) in &fields {
+        let of = c.catalog.type_name(oid_of(*user)).unwrap_or_default();
+        let brackets = if *is_array { "[]" } else { "" };
+        lines.push(format!(
+            "column {field} of composite type {of} depends on type {shown}{brackets}"
+        ));
+    }
+    let domains = domains_over(c, ty);
+    for domain in &domains {
+        let over = c.catalog.type_name(oid_of(domain.id)).unwrap_or_default();
+        lines.push(format!("type {over} depends on type {shown}"));
     }
     let views = views_with(c, ty);
     for view in views.iter().filter_map(|id| c.catalog.relation_by_id(*id)) {
@@ -393,6 +427,12 @@ pub(super) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResu
         if let Some(table) = c.catalog.table(table).cloned() {
             alter_column::drop(c, &table, &column, false, true)?;
         }
+    }
+    for (user, field, _) in fields {
+        composite::drop_field(c, user, &field)?;
+    }
+    for domain in domains {
+        drop_type(c, &domain, true)?;
     }
     c.catalog.remove(ty.id);
     c.sync();
