@@ -106,6 +106,8 @@ impl Drop for Cluster {
         if std::thread::panicking() {
             show_logs(self.folder.path());
         }
+        // The watchdog knows them, too, and may live longer than this process.
+        self.nodes.iter().for_each(|node| drop(node.lock().take()));
     }
 }
 
