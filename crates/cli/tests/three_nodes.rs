@@ -68,6 +68,7 @@ impl Drop for Watchdog {
 
 /// The last lines that the nodes of a cluster logged. To the process's own output, which a test
 /// that ends the process does not lose.
+#[expect(clippy::disallowed_methods, reason = "they are files of other processes")]
 fn show_logs(folder: &Path) {
     use std::fmt::Write as _;
     let mut shown = String::new();

@@ -246,8 +246,8 @@ impl Cluster {
 
 /// Whether a message is one of its range's group: range, sender, clock, then 0.
 fn is_of_group(bytes: &[u8]) -> bool {
-    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at);
-    ends.skip(2).next().is_some_and(|end| bytes[end + 1] == 0)
+    let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at);
+    ends.nth(2).is_some_and(|end| bytes[end + 1] == 0)
 }
 
 fn key(name: &str) -> Bytes {

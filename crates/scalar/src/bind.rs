@@ -372,12 +372,15 @@ fn shown(field: &Expr) -> String {
     }
 }
 
+/// Fields of a row, each with its name.
+pub type NamedFields = Vec<(Arc<str>, Bound)>;
+
 /// The fields of a row with their names, as `(row).*` writes them out; `None` for what is no row,
 /// or one without names.
 ///
 /// # Errors
 /// Those of constants that are computed.
-pub fn fields_of(value: &Bound) -> SqlResult<Option<Vec<(Arc<str>, Bound)>>> {
+pub fn fields_of(value: &Bound) -> SqlResult<Option<NamedFields>> {
     let names = match (value.ty(), inner_row(value).node()) {
         (SqlType::Composite(ty), _) => ty.names().clone(),
         (_, Node::Row(_, Some(names))) => names.clone(),

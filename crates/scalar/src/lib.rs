@@ -43,7 +43,9 @@ mod type_name;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
-pub use bind::{bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query};
+pub use bind::{
+    NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query,
+};
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
 pub use bound::{

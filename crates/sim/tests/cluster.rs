@@ -166,7 +166,7 @@ fn readers_that_skip_their_doubts_are_noticed() {
 
 #[test]
 fn reads_that_are_not_guarded_while_prepared_are_noticed() {
-    noticed(Sabotage::UnguardedReads, 60);
+    noticed(Sabotage::UnguardedReads, 200);
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl CompositeType {
             return wrong("Input has too many columns.".into());
         }
         for (at, (from, field)) in types.iter().zip(&self.fields).enumerate() {
-            if !cast_exists(from, &field.ty).is_some_and(|least| least <= context) {
+            if cast_exists(from, &field.ty).is_none_or(|least| least > context) {
                 let (from, to) = (from.base_name(), field.ty.base_name());
                 return wrong(format!("Cannot cast type {from} to {to} in column {}.", at + 1));
             }

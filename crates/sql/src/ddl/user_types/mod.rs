@@ -1,7 +1,8 @@
 //! Types that users make.
 //!
-//! - [`user_type`]: names, enum types, DROP. [`composite`]: composite types and their fields.
-//! - [`domain`]: domains.
+//! - [`user_type`]: names, enum types, DROP.
+//! - [`composite`]: composite types and their fields.
+//! - [`domain`]: what a value must be beside its type.
 
 pub(crate) mod composite;
 pub(crate) mod domain;

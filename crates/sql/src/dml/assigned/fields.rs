@@ -174,7 +174,7 @@ pub(in crate::dml) fn whole_columns(
     let name = |column: &usize| ast::ObjectName::from(vec![quoted(&table.columns[*column].name)]);
     out.columns = columns.iter().map(name).collect();
     if let Some(query) = &mut out.source {
-        *query = Box::new(source(query, places.len(), &whole)?);
+        **query = source(query, places.len(), &whole)?;
     }
     Ok(Some(out))
 }
