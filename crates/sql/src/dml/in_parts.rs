@@ -32,8 +32,11 @@ use crate::session::Context;
 const PART_ROWS: usize = 8_192;
 /// or so many bytes of them,
 const PART_BYTES: usize = 4 << 20;
-/// or this part of what the statement may hold.
+/// or this part of what the statement may hold,
 const PART_OF_LIMIT: usize = 8;
+/// or this part of what the node has to give at present: locks on long keys of indexes, and what is
+/// written, come on top.
+const PART_OF_ROOM: usize = 32;
 
 /// Whether rows of which these columns are set stand alone.
 pub(super) fn stand_alone_updated(
@@ -115,7 +118,8 @@ pub(super) fn part(
     mut next: impl FnMut() -> SqlResult<Option<(Bytes, Row)>>,
 ) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
     held.release();
-    let most = PART_BYTES.min(ctx.memory.limit() / PART_OF_LIMIT);
+    let room = ctx.memory.pool().room() / PART_OF_ROOM;
+    let most = PART_BYTES.min(ctx.memory.limit() / PART_OF_LIMIT).min(room);
     let mut rows = Vec::new();
     while rows.len() < PART_ROWS
         && held.bytes() < most
