@@ -686,7 +686,16 @@ impl SessionFunctions for SessionState {
     }
 
     fn type_name(&self, oid: u32) -> Option<String> {
-        self.catalog().type_name(oid)
+        let catalog = self.catalog();
+        let Some(user) = catalog.user_type_by_oid(oid) else { return catalog.type_name(oid) };
+        let found = catalog.resolve_type(self.database_id(), &self.search_path(), &user.name);
+        let mut name = quote_ident(&user.name);
+        if found.map(|t| t.id) != Some(user.id)
+            && let Some(schema) = catalog.schema_by_id(user.schema)
+        {
+            name = format!("{}.{name}", quote_ident(&schema.name));
+        }
+        Some(if oid_of(user.array) == oid { format!("{name}[]") } else { name })
     }
 
     fn relation_name(&self, oid: u32) -> Option<String> {
