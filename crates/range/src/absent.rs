@@ -45,7 +45,10 @@ impl Absent {
     /// Writes again what was promised in a group, if that is all there is of it: it must not keep
     /// old files of the raft log.
     pub(crate) fn keep_promise(&self, group: GroupId, batch: &mut LogBatch) {
-        let promised = |logged: &&LoggedGroup| logged.entries.is_empty();
+        // Where a log was cut is part of what a vote depends on.
+        let promised = |logged: &&LoggedGroup| {
+            logged.entries.is_empty() && logged.cut == LoggedGroup::default().cut
+        };
         if let Some(logged) = self.unborn.get(&group).filter(promised) {
             batch.promise(group, logged.hard_state);
         }

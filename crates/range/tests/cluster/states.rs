@@ -287,10 +287,9 @@ fn ranges_that_were_split_off_meanwhile_begin_with_a_state() {
     }
 }
 
-/// n3 comes back, and before it is given what was split off meanwhile, one of those who have it is
-/// lost: with n3's vote the other one serves it. n3 keeps its vote over a loss of power.
-#[test]
-fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
+/// n3 is away while range 7 is split off, from "m" on, and the log that says so is cut. Returns the
+/// number of the last commit, too.
+fn split_while_n3_is_away() -> (Cluster, u64) {
     let mut cluster = short_logs(None);
     let mut number = 0;
     write(&mut cluster, &mut number, "a", vec![put("a", "1"), put("m", "1")]);
@@ -299,12 +298,20 @@ fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
     let leader = leads(&mut cluster, "a");
     let split = Ask::Split(Split { at: key("m"), right: RangeId(7) });
     assert_eq!(cluster.ask_range(1, leader, split), Some(Answer::Again));
-    write(&mut cluster, &mut number, "m", vec![put("m", "2")]);
-    // The log with the split in it is cut.
+    live(&mut cluster, 12);
     for n in 0..25 {
         write(&mut cluster, &mut number, "a", vec![large("a", ["x", "y"][n % 2])]);
         live(&mut cluster, 1);
     }
+    write(&mut cluster, &mut number, "m", vec![put("m", "2")]);
+    (cluster, number)
+}
+
+/// n3 comes back, and before it is given what was split off meanwhile, one of those who have it is
+/// lost: with n3's vote the other one serves it. n3 keeps its vote over a loss of power.
+#[test]
+fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
+    let (mut cluster, mut number) = split_while_n3_is_away();
     let leader = leads(&mut cluster, "m");
     let other = if leader == 1 { 2 } else { 1 };
     cluster.crash(leader, CrashPolicy::LoseAll);
@@ -355,20 +362,7 @@ fn a_state_is_taken_in_below_the_threshold_of_the_store() {
 /// without that node's vote.
 #[test]
 fn a_member_without_a_replica_votes_and_gets_it() {
-    let mut cluster = short_logs(None);
-    let mut number = 0;
-    write(&mut cluster, &mut number, "a", vec![put("a", "1"), put("m", "1")]);
-    live(&mut cluster, 2);
-    cluster.crash(3, CrashPolicy::LoseAll);
-    let leader = leads(&mut cluster, "a");
-    let split = Ask::Split(Split { at: key("m"), right: RangeId(7) });
-    assert_eq!(cluster.ask_range(1, leader, split), Some(Answer::Again));
-    live(&mut cluster, 12);
-    for n in 0..25 {
-        write(&mut cluster, &mut number, "a", vec![large("a", ["x", "y"][n % 2])]);
-        live(&mut cluster, 1);
-    }
-    write(&mut cluster, &mut number, "m", vec![put("m", "2")]);
+    let (mut cluster, mut number) = split_while_n3_is_away();
     cluster.deaf = vec![(3, 7)];
     cluster.restart(3);
     live(&mut cluster, 10);

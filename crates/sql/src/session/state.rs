@@ -477,6 +477,12 @@ impl Drop for SessionState {
 /// How often a sleeper looks whether he shall stop.
 const NAP: Duration = Duration::from_millis(10);
 
+/// A name as it has to be written: with its schema where the search path does not find it.
+fn shown_name(is_visible: bool, schema: &str, name: &str) -> String {
+    let name = quote_ident(name);
+    if is_visible { name } else { format!("{}.{name}", quote_ident(schema)) }
+}
+
 impl SessionFunctions for SessionState {
     fn advisory(&self, advisory: Advisory) -> SqlResult<bool> {
         let Advisory { call, key, shared, in_transaction } = advisory;
@@ -689,12 +695,8 @@ impl SessionFunctions for SessionState {
         let catalog = self.catalog();
         let Some(user) = catalog.user_type_by_oid(oid) else { return catalog.type_name(oid) };
         let found = catalog.resolve_type(self.database_id(), &self.search_path(), &user.name);
-        let mut name = quote_ident(&user.name);
-        if found.map(|t| t.id) != Some(user.id)
-            && let Some(schema) = catalog.schema_by_id(user.schema)
-        {
-            name = format!("{}.{name}", quote_ident(&schema.name));
-        }
+        let schema = catalog.schema_by_id(user.schema).map_or("", |schema| &schema.name);
+        let name = shown_name(found.map(|t| t.id) == Some(user.id), schema, &user.name);
         Some(if oid_of(user.array) == oid { format!("{name}[]") } else { name })
     }
 
@@ -707,8 +709,7 @@ impl SessionFunctions for SessionState {
         };
         let db = self.database_id();
         let visible = catalog.resolve(db, &self.search_path(), &name).map(|r| r.id());
-        let name = quote_ident(&name);
-        Some(if visible == Some(id) { name } else { format!("{}.{name}", quote_ident(&schema)) })
+        Some(shown_name(visible == Some(id), &schema, &name))
     }
 
     fn setting(&self, name: &str) -> Option<String> {
