@@ -108,7 +108,8 @@ impl Pool {
     /// An account of this pool that may hold `limit` bytes.
     pub fn account(self: &Arc<Self>, limit: usize) -> Arc<Account> {
         let zero = || AtomicUsize::new(0);
-        Arc::new(Account { pool: Arc::clone(self), limit, used: zero(), peak: zero() })
+        let (used, peak, passed) = (zero(), zero(), zero());
+        Arc::new(Account { pool: Arc::clone(self), limit, used, peak, passed })
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -136,7 +137,12 @@ pub struct Account {
     limit: usize,
     used: AtomicUsize,
     peak: AtomicUsize,
+    /// Taken from the pool for values that were passed on.
+    passed: AtomicUsize,
 }
+
+/// Values of so many bytes are counted though nobody keeps them.
+pub const LARGE_VALUE: usize = 256 << 10;
 
 impl Account {
     /// An account without limits, for tools and tests.
@@ -204,6 +210,29 @@ impl Account {
         Ok(())
     }
 
+    /// A value of so many bytes is on its way through the statement, where it will be so many times
+    /// at once. Room for the one that needs most is taken from the node, not from the statement's
+    /// own limit, until the account ends: nobody knows when the last copy is gone. Cheap for what
+    /// is not large.
+    ///
+    /// # Errors
+    /// The node has not so much room.
+    #[inline]
+    pub fn pass(&self, bytes: usize, copies: usize) -> Result<(), Exceeded> {
+        if bytes < LARGE_VALUE { Ok(()) } else { self.pass_large(bytes.saturating_mul(copies)) }
+    }
+
+    fn pass_large(&self, wanted: usize) -> Result<(), Exceeded> {
+        let before = self.passed.fetch_max(wanted, Ordering::Relaxed);
+        if wanted <= before || self.pool.take(wanted - before) {
+            return Ok(());
+        }
+        // Others of the statement's threads may have added to it: what they took stays.
+        self.passed.fetch_sub(wanted - before, Ordering::Relaxed);
+        let (what, scope) = ("a large value".to_string(), Scope::Node);
+        Err(Exceeded { what, bytes: wanted, scope, limit: self.pool.room() })
+    }
+
     /// Takes bytes that are already in use: over the limits if need be.
     pub fn take_anyway(&self, bytes: usize) {
         self.note_peak(self.used.fetch_add(bytes, Ordering::Relaxed) + bytes);
@@ -233,6 +262,10 @@ impl Drop for Account {
     fn drop(&mut self) {
         let left = *self.used.get_mut();
         self.give(left);
+        let passed = *self.passed.get_mut();
+        if passed > 0 {
+            self.pool.used.fetch_sub(passed, Ordering::Relaxed);
+        }
     }
 }
 
@@ -412,6 +445,23 @@ mod tests {
         assert_eq!(pool.used(), 0, "what a statement held goes with it");
         assert!(available() > 0);
         assert!(resident() > 0);
+    }
+
+    #[test]
+    fn the_largest_value_that_is_passed_on_has_room_for_its_copies() {
+        let pool = Pool::new(100 << 20);
+        let account = pool.account(1);
+        account.pass(LARGE_VALUE - 1, 1000).unwrap();
+        assert_eq!(pool.used(), 0);
+        account.pass(2 << 20, 4).unwrap();
+        account.pass(1 << 20, 5).unwrap();
+        assert_eq!((pool.used(), account.used()), (8 << 20, 0), "no part of what it may keep");
+        let e = account.pass(30 << 20, 4).unwrap_err();
+        assert_eq!((e.what.as_str(), e.scope, pool.used()), ("a large value", Scope::Node, 8 << 20));
+        account.pass(20 << 20, 4).unwrap();
+        assert_eq!(pool.used(), 80 << 20);
+        drop(account);
+        assert_eq!(pool.used(), 0);
     }
 
     #[test]

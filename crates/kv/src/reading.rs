@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use braid_env::memory::LARGE_VALUE;
 use braid_lsm::{CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
 
@@ -21,6 +22,12 @@ const ANSWER_BYTES: usize = 1 << 20;
 const AHEAD_BYTES: usize = 2 << 20;
 /// Rows of each span that [`Txn::scan_ahead`] asks for: more are asked for when they are needed.
 const ROWS_AHEAD: usize = 64;
+
+/// Of values of one answer, those that are large.
+fn bytes_of(values: &[Option<Bytes>]) -> usize {
+    let large = |value: &&Bytes| value.len() >= LARGE_VALUE;
+    values.iter().flatten().filter(large).map(Bytes::len).sum()
+}
 
 impl Txn {
     /// The newest value at or below the read timestamp, own writes included.
@@ -52,6 +59,7 @@ impl Txn {
         let got = self.spans().get(key, at, self.options.shown.is_some())?;
         self.counts.add_work(got.work);
         self.note(got.undurable);
+        self.pass(got.value.as_ref().map_or(0, Bytes::len))?;
         Ok(got.value)
     }
 
@@ -122,6 +130,7 @@ impl Txn {
             let got = self.spans().get_many(&GetMany { keys: asked, at, notes })?;
             self.counts.add_work(got.work);
             self.note(got.undurable);
+            self.pass(bytes_of(&got.values))?;
             for (n, value) in part.iter().zip(got.values) {
                 out[*n] = value;
             }
@@ -181,6 +190,7 @@ impl Txn {
             let got = self.spans().get_many(&request)?;
             self.counts.add_work(got.work);
             self.note(got.undurable);
+            self.pass(bytes_of(&got.values))?;
             let mut state = self.open_state()?;
             let told = state.ahead.told(self.coordinator().memory());
             for (key, value) in request.keys.into_iter().zip(got.values) {
@@ -271,6 +281,8 @@ impl Txn {
         let answer = self.spans().scan_many(&request)?;
         self.counts.add_work(answer.work);
         self.note(answer.undurable);
+        let bytes: usize = answer.parts.iter().map(|part| part.rows.byte_len()).sum();
+        self.pass(bytes.saturating_sub(ANSWER_BYTES))?;
         Ok(answer)
     }
 

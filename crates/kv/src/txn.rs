@@ -1,7 +1,7 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ use crate::read_set::{ReadMark, ReadSet};
 use crate::shown::Shown;
 use crate::spans::{Begun, Commit, Committed, Spans, Validate, Work, Writes};
 use crate::tally::Tally;
+
+/// A large value that was read is there so many times: as it was read, as a value, in a message.
+const COPIES: usize = 3;
 
 /// Locks that are released without letting others at the table.
 pub(crate) const RELEASED_AT_ONCE: usize = 256;
@@ -233,6 +236,8 @@ pub(crate) struct State {
     /// Locks that it had are gone: only another transaction can do what it wanted to.
     pub(crate) locks_lost: bool,
     pub(crate) memory: Counted,
+    /// The account of the statement that runs.
+    payer: Weak<Account>,
 }
 
 /// Memory of a transaction.
@@ -282,6 +287,7 @@ impl Txn {
                 locked: account.hold("the transaction's locks"),
                 noted: account.hold("the transaction's reads"),
             },
+            payer: Weak::new(),
         };
         let (state, counts) = (Mutex::new(state), Counts::default());
         let share = coordinator.memory().limit() / SPILL_PART;
@@ -343,6 +349,22 @@ impl Txn {
     /// Whether it holds no lock: nobody waits for it then.
     pub fn is_unlocked(&self) -> bool {
         self.state.lock().acquired.is_empty()
+    }
+
+    /// Large values that are read from now on are paid from this account, of a statement, as long
+    /// as it lives.
+    pub fn pay_from(&self, account: &Arc<Account>) {
+        self.state.lock().payer = Arc::downgrade(account);
+    }
+
+    /// So many bytes were read, which is more than anybody would ask for: a large value is among
+    /// them. See [`Account::pass`].
+    pub(crate) fn pass(&self, bytes: usize) -> KvResult<()> {
+        if bytes < memory::LARGE_VALUE {
+            return Ok(());
+        }
+        let payer = self.state.lock().payer.upgrade();
+        Ok(payer.map_or(Ok(()), |account| account.pass(bytes, COPIES))?)
     }
 
     /// Tells the transaction that a statement starts. Under READ COMMITTED it moves the read

@@ -56,6 +56,15 @@ pub(crate) struct Admitted {
 }
 
 impl Gate {
+    /// How many steps a plan waits at most while so much of the memory is taken.
+    fn steps(&self, used: usize, room: usize) -> usize {
+        match used {
+            _ if used > room / 2 => self.patience.saturating_mul(LONGER),
+            _ if used > room / 4 => self.patience,
+            _ => 0,
+        }
+    }
+
     /// Passes; waits, if the caller may wait.
     ///
     /// # Errors
@@ -68,14 +77,14 @@ impl Gate {
         runtime: &Handle,
     ) -> SqlResult<Admitted> {
         let mut running = self.running.lock();
-        for step in 0..self.patience.saturating_mul(LONGER) {
-            let (used, room) = (pool.used(), pool.room());
-            let is_over = step >= self.patience && used <= room / 2;
-            if !may_wait || is_over || used <= room / 4 || *running < FOR_EACH_CORE * cores() {
-                break;
-            }
+        let mut steps = 0;
+        while may_wait
+            && *running >= FOR_EACH_CORE * cores()
+            && steps < self.steps(pool.used(), pool.room())
+        {
             self.ended.wait_for(&mut running, STEP);
             check(cancel).map_err(from_df)?;
+            steps += 1;
         }
         *running += 1;
         let (gate, pool, runtime) = (self.clone(), pool.clone(), runtime.clone());
@@ -101,6 +110,13 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
+
+    #[test]
+    fn plans_wait_the_longer_the_less_memory_is_left() {
+        let gate = Gate::default();
+        let steps: Vec<usize> = [0, 25, 26, 50, 51, 100].map(|used| gate.steps(used, 100)).into();
+        assert_eq!(steps, [0, 0, PATIENCE, PATIENCE, LONGER * PATIENCE, LONGER * PATIENCE]);
+    }
 
     #[test]
     fn a_plan_waits_while_memory_is_short_and_enough_run() {

@@ -567,6 +567,13 @@ pub fn scalar(value: &Datum, ty: &SqlType) -> ScalarValue {
     ScalarValue::try_from_array(&array, 0).unwrap_or(ScalarValue::Null)
 }
 
+/// As [`scalar`], of a value that is gone before the scalar is there: some take much memory.
+pub(crate) fn into_scalar(value: Datum, ty: &SqlType) -> ScalarValue {
+    let array = build(ty, std::iter::once(&value));
+    drop(value);
+    ScalarValue::try_from_array(&array, 0).unwrap_or(ScalarValue::Null)
+}
+
 /// The value of a DataFusion scalar.
 pub(crate) fn from_scalar(value: &ScalarValue, ty: &SqlType) -> Datum {
     match value.to_array() {

@@ -54,16 +54,6 @@ fn merges(consumer: &MemoryConsumer) -> bool {
     consumer.name().starts_with("ExternalSorterMerge")
 }
 
-/// What an operator must find free beside what it asks for. An aggregate without groups counts what
-/// it holds after it has grown, and a list or a hash table grows by being copied into one of twice
-/// the size.
-fn spare(reservation: &MemoryReservation) -> usize {
-    match operator(reservation.consumer().name()) {
-        "AggregateStream" => reservation.size(),
-        _ => 0,
-    }
-}
-
 /// Operators that get along with less. They share equally what the others leave: one sort that took
 /// all would leave nothing for the next, which cannot make it spill.
 #[derive(Debug, Default)]
@@ -149,11 +139,9 @@ impl MemoryPool for StatementPool {
             let refused = Exceeded { what, bytes: additional, scope, limit };
             return Err(DataFusionError::ResourcesExhausted(marked(&refused)));
         }
-        let spare = spare(reservation);
         self.account
-            .take(operator(reservation.consumer().name()), additional + spare)
+            .take(operator(reservation.consumer().name()), additional)
             .map_err(|e| DataFusionError::ResourcesExhausted(marked(&e)))?;
-        self.account.give(spare);
         self.count(reservation, additional as isize);
         Ok(())
     }
@@ -253,16 +241,5 @@ mod tests {
         assert!(sort.try_grow(MIB).is_err());
         while merge.try_grow(MIB).is_ok() {}
         assert_eq!(merge.size(), had);
-    }
-
-    #[test]
-    fn an_aggregate_without_groups_leaves_room_to_be_copied() {
-        const MIB: usize = 1 << 20;
-        let node = Pool::new(96 * MIB);
-        let runtime = runtime(node.account(usize::MAX), &RuntimeEnv::default()).expect("starts");
-        let list = MemoryConsumer::new("AggregateStream[0]").register(&runtime.memory_pool);
-        while list.try_grow(MIB).is_ok() {}
-        assert!((40 * MIB..=48 * MIB).contains(&list.size()), "{}", list.size());
-        assert!(node.used() < 49 * MIB, "what was looked for is not held: {}", node.used());
     }
 }

@@ -403,7 +403,7 @@ impl Bound {
         if function.strict && values.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        let value = limits::checked(function.eval(&values, ctx)?, &values)?;
+        let value = limits::checked(function.eval(&values, ctx)?, &values, ctx)?;
         // An array made of NULLs alone does not know its type.
         match (&value, &self.ty) {
             (Datum::Array(array), SqlType::Array(element)) if array.element == SqlType::Unknown => {

@@ -1,6 +1,6 @@
 //! What binding and evaluation need to know of the outside: parameters, clock, session.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use sqlparser::ast;
@@ -263,6 +263,25 @@ pub struct NoSession;
 
 impl SessionFunctions for NoSession {}
 
+/// Who has to know of values that take much memory.
+pub trait LargeValues: Send + Sync {
+    /// A value of so many bytes is about to be handed on.
+    ///
+    /// # Errors
+    /// 53200 when there is no room for it.
+    fn pass(&self, bytes: usize) -> SqlResult<()>;
+}
+
+/// Lets no large value pass.
+struct NoLargeValues;
+
+impl LargeValues for NoLargeValues {
+    fn pass(&self, bytes: usize) -> SqlResult<()> {
+        let what = format!("a plan does not keep a value of {bytes} bytes");
+        Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what))
+    }
+}
+
 /// Everything that evaluation may look at beside the row.
 #[derive(Clone)]
 pub struct EvalContext {
@@ -276,6 +295,8 @@ pub struct EvalContext {
     pub style: Style,
     /// The session.
     pub session: Arc<dyn SessionFunctions>,
+    /// Who pays for large values; nobody for constants and tests.
+    pub large: Option<Arc<dyn LargeValues>>,
 }
 
 impl EvalContext {
@@ -287,7 +308,15 @@ impl EvalContext {
             transaction_micros: 0,
             style: Style::utc(),
             session: Arc::new(NoSession),
+            large: None,
         }
+    }
+
+    /// For what a plan keeps of expressions without columns: as [`EvalContext::constant`], but a
+    /// call that makes a large value fails. It is computed when it is wanted, and paid for.
+    pub(crate) fn folding() -> EvalContext {
+        static NONE: LazyLock<Arc<dyn LargeValues>> = LazyLock::new(|| Arc::new(NoLargeValues));
+        EvalContext { large: Some(NONE.clone()), ..EvalContext::constant() }
     }
 
     /// The value of a parameter.

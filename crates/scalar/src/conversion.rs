@@ -366,7 +366,7 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
     {
         return Ok(expr);
     }
-    Ok(match expr.eval(&[], &EvalContext::constant()) {
+    Ok(match expr.eval(&[], &EvalContext::folding()) {
         Ok(value) => Bound::constant(value, expr.ty().clone()),
         Err(_) => expr,
     })

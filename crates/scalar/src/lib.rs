@@ -54,8 +54,8 @@ pub use bound::{
 
 pub use array_operators::array_of_values;
 pub use context::{
-    Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, NoSession, ParamTypes,
-    SessionFunctions, TypeNames,
+    Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, LargeValues, NoSession,
+    ParamTypes, SessionFunctions, TypeNames,
 };
 pub use conversion::{common_type, convert as convert_datum, system_oid};
 pub use functions::populate::{no_row_type, populate};

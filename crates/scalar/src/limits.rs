@@ -7,8 +7,12 @@
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
+use crate::EvalContext;
+
 /// Bytes of a text that a call makes.
 pub(crate) const MAX_BYTES: usize = 64 << 20;
+/// Values of fewer bytes are nobody's concern.
+const COUNTED: usize = 64 << 10;
 /// Elements of an array that a call makes.
 pub(crate) const MAX_ITEMS: usize = MAX_BYTES / size_of::<Datum>();
 
@@ -36,18 +40,31 @@ pub(crate) fn items(made: impl Iterator<Item = Datum>) -> SqlResult<Vec<Datum>> 
     if items.len() > MAX_ITEMS { Err(too_many_items()) } else { Ok(items) }
 }
 
-/// A call's value, unless it is larger than all that it was made of and than calls may make.
-pub(crate) fn checked(value: Datum, args: &[Datum]) -> SqlResult<Datum> {
+/// A call's value, unless it is larger than all that it was made of and than calls may make, or
+/// than there is room for.
+pub(crate) fn checked(value: Datum, args: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     let largest = |size: fn(&Datum) -> usize| args.iter().map(size).max().unwrap_or(0);
+    let size = match &value {
+        Datum::Text(text) => text.len(),
+        Datum::Json(text) => text.len(),
+        Datum::Bytea(bytea) => bytea.len(),
+        Datum::Array(array) => array.items.len() * size_of::<Datum>(),
+        _ => return Ok(value),
+    };
+    if size < COUNTED {
+        return Ok(value);
+    }
     match &value {
-        Datum::Text(text) if text.len() > MAX_BYTES => check_bytes(text.len(), largest(bytes))?,
-        Datum::Bytea(bytea) if bytea.len() > MAX_BYTES => {
-            check_bytes(bytea.len(), largest(bytes))?;
-        }
         Datum::Array(array) if array.items.len() > MAX_ITEMS.max(largest(length)) => {
             return Err(too_many_items());
         }
+        Datum::Text(_) | Datum::Bytea(_) if size > MAX_BYTES => {
+            check_bytes(size, largest(bytes))?;
+        }
         _ => {}
+    }
+    if let Some(large) = &ctx.large {
+        large.pass(size.max(bytes(&value)))?;
     }
     Ok(value)
 }

@@ -265,3 +265,46 @@ fn unfinished_messages_are_counted_before_they_are_read() {
     drop(held);
     wait_for_nothing_held(&server);
 }
+
+/// The first message of a statement of so many bytes, which never comes.
+fn announce(server: &Running, bytes: i32) -> Talk {
+    let mut talk = server.connect();
+    talk.send_bytes(&[&b"Q"[..], &bytes.to_be_bytes(), &[b' '; 1 << 17]].concat());
+    talk
+}
+
+#[test]
+fn large_values_have_room_for_all_their_copies_or_are_refused() {
+    let (server, mut talk) = server();
+    talk.query("INSERT INTO k SELECT -1, repeat('y', 12000000)");
+    assert!(talk.answer().contains("Complete(INSERT 0 1)"));
+    let cases = [
+        ("SELECT length(repeat('ab ', 4000000))", "Row(12000000)"),
+        ("SELECT length(v) FROM k WHERE a = -1", "Row(12000000)"),
+        ("SELECT length(v) FROM k WHERE a IN (-1, 2) ORDER BY a", "Row(12000000)"),
+        ("SELECT max(length(v)) FROM k", "Row(12000000)"),
+        ("SELECT length(x.v) FROM k x, generate_series(1, 2) g WHERE x.a = -g", "Row(12000000)"),
+        ("SELECT count(*) FROM string_to_table(repeat('ab', 6000000), 'c')", "Row(1)"),
+    ];
+    for (sql, want) in cases {
+        talk.query(sql);
+        let said = talk.answer();
+        assert!(said.contains(want), "{sql}: {said}");
+        wait_for_nothing_held(&server);
+    }
+    // Others hold the memory, but for less than the value takes three times.
+    let others: Vec<Talk> = (0..12).map(|_| announce(&server, 24 << 20)).collect();
+    let memory = server.memory();
+    while memory.used() + (24 << 20) <= memory.room() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for (sql, _) in cases {
+        // With another text, since a plan may have kept what it computed.
+        talk.query(&sql.replacen("SELECT ", "SELECT 1, ", 1));
+        assert_eq!(error(&mut talk), "53200 out of memory: a large value", "{sql}");
+    }
+    talk.query("SELECT length(v) FROM k WHERE a = 1; SELECT count(*) FROM k WHERE a > 0");
+    assert!(talk.answer().ends_with("Row(4000) Complete(SELECT 1) I"));
+    drop(others);
+    wait_for_nothing_held(&server);
+}

@@ -294,8 +294,8 @@ fn by_arguments(a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
     each.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
 }
 
-fn sorted(spec: &Spec, kept: &[Vec<Datum>]) -> Vec<Vec<Datum>> {
-    let mut sorted = kept.to_vec();
+fn sorted<'a>(spec: &Spec, kept: &'a [Vec<Datum>]) -> Vec<&'a Vec<Datum>> {
+    let mut sorted: Vec<&Vec<Datum>> = kept.iter().collect();
     let first = spec.args.len();
     sorted.sort_by(|a, b| {
         for (at, (key, _)) in spec.order.iter().enumerate() {
@@ -321,7 +321,7 @@ fn sorted(spec: &Spec, kept: &[Vec<Datum>]) -> Vec<Vec<Datum>> {
     sorted
 }
 
-fn whole(spec: &Spec, rows: impl Iterator<Item = Vec<Datum>>) -> Result<Datum> {
+fn whole<'a>(spec: &Spec, rows: impl Iterator<Item = &'a Vec<Datum>>) -> Result<Datum> {
     let mut running = spec.start();
     for row in rows {
         running.update(&row[..spec.args.len()]).map_err(to_df)?;
@@ -338,7 +338,7 @@ impl Accumulator for Grouped {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let spec = &self.spec;
         let value = if sorts_distinct(spec) {
-            let mut rows: Vec<Vec<Datum>> = self.seen.iter().map(|k| k.0.clone()).collect();
+            let mut rows: Vec<&Vec<Datum>> = self.seen.iter().map(|k| &k.0).collect();
             rows.sort_by(|a, b| by_arguments(a, b));
             whole(spec, rows.into_iter())?
         } else if spec.order.is_empty() {
@@ -346,12 +346,13 @@ impl Accumulator for Grouped {
         } else {
             whole(spec, sorted(spec, &self.kept).into_iter())?
         };
-        Ok(arrow_form::scalar(&value, &spec.ret))
+        Ok(arrow_form::into_scalar(value, &spec.ret))
     }
 
     fn size(&self) -> usize {
-        let tables = (self.seen.capacity() + self.kept.capacity()) * size_of::<GroupKey>();
-        size_of::<Self>() + self.bytes + tables
+        // A table grows by being copied into one of twice the size.
+        let tables = 2 * (self.seen.capacity() + self.kept.capacity()) * size_of::<GroupKey>();
+        size_of::<Self>() + self.bytes * (1 + self.running.copies_at_end()) + tables
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -414,8 +415,8 @@ impl Accumulator for Sliding {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let value = whole(&self.spec, self.rows.iter().cloned())?;
-        Ok(arrow_form::scalar(&value, &self.spec.ret))
+        let value = whole(&self.spec, self.rows.iter())?;
+        Ok(arrow_form::into_scalar(value, &self.spec.ret))
     }
 
     fn size(&self) -> usize {

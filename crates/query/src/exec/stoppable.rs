@@ -4,7 +4,8 @@
 //! gives nothing back for hours; DataFusion leaves it to the runtime to stop it, and our threads
 //! have none. So between every operator and its inputs stands a [`Stoppable`], which looks at the
 //! cancel flag before each batch. The nested loop join can compute long within one batch of its
-//! inputs, and gets a filter that looks.
+//! inputs, and gets a filter that looks. It also sees what is handed on, and takes room for batches
+//! that are larger than batches are.
 //!
 //! ```text
 //!   Aggregate              Aggregate
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use braid_catalog::memory_error;
 use braid_env::memory::Account;
 use braid_types::{SqlError, SqlState};
 use datafusion::arrow::array::RecordBatch;
@@ -142,14 +144,38 @@ impl ExecutionPlan for Stoppable {
         task: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         check(&self.cancel)?;
+        let bounds = task.session_config().get_extension::<Bounds>();
         let input = self.input.execute(partition, task)?;
-        Ok(Box::pin(Checks { input, cancel: self.cancel.clone() }))
+        Ok(Box::pin(Checks { input, cancel: self.cancel.clone(), bounds }))
     }
 }
 
 struct Checks {
     input: SendableRecordBatchStream,
     cancel: Arc<AtomicBool>,
+    bounds: Option<Arc<Bounds>>,
+}
+
+/// Bytes of a batch that needs room of its own,
+const LARGE_BATCH: usize = 4 << 20;
+/// for which it is there so many times: in two operators, as values, in a message.
+const COPIES: usize = 4;
+
+impl Checks {
+    /// A batch that is large has room.
+    fn pass(&self, batch: &RecordBatch) -> Result<()> {
+        let Some(bounds) = &self.bounds else { return Ok(()) };
+        if batch.get_array_memory_size() < LARGE_BATCH {
+            return Ok(());
+        }
+        // Many batches may be slices of one that is counted where it was made.
+        let own = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
+        let bytes = own.sum::<Result<usize, _>>()?;
+        if bytes < LARGE_BATCH {
+            return Ok(());
+        }
+        bounds.memory.pass(bytes, COPIES).map_err(|e| to_df(memory_error(&e)))
+    }
 }
 
 impl Stream for Checks {
@@ -159,7 +185,11 @@ impl Stream for Checks {
         if let Err(e) = check(&self.cancel) {
             return Poll::Ready(Some(Err(e)));
         }
-        self.input.as_mut().poll_next(cx)
+        let polled = self.input.as_mut().poll_next(cx);
+        if let Poll::Ready(Some(Ok(batch))) = &polled {
+            self.pass(batch)?;
+        }
+        polled
     }
 }
 

@@ -35,6 +35,12 @@ pub trait Accumulator: fmt::Debug + Send + Sync {
     fn keeps_rows(&self) -> bool {
         false
     }
+
+    /// How many times the memory of the rows that are kept [`Accumulator::finish`] needs beside
+    /// them, its value included. Nobody can count while it runs, so plans set this aside before.
+    fn copies_at_end(&self) -> usize {
+        0
+    }
 }
 
 /// The types that a call was resolved to.

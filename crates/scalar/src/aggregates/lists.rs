@@ -17,12 +17,43 @@ struct List {
     width: usize,
     nulls: bool,
     element: SqlType,
-    make: fn(&List, &EvalContext) -> SqlResult<Datum>,
+    make: Make,
+}
+
+/// What becomes of the rows.
+#[derive(Clone, Copy, Debug)]
+struct Make {
+    value: fn(&List, &EvalContext) -> SqlResult<Datum>,
+    /// See [`Accumulator::copies_at_end`].
+    copies: usize,
+}
+
+/// Bytes beside a value in the text of a document.
+const PUNCTUATION: usize = 6;
+
+/// The values again, or their text: as it grows, and as it is handed on.
+const fn flat(value: fn(&List, &EvalContext) -> SqlResult<Datum>) -> Make {
+    Make { value, copies: 2 }
+}
+
+/// A tree, whose nodes are larger than short values are; its fields are sorted into another one.
+const fn as_tree(value: fn(&List, &EvalContext) -> SqlResult<Datum>, has_fields: bool) -> Make {
+    Make { value, copies: if has_fields { 6 } else { 3 } }
 }
 
 impl List {
     fn rows(&self) -> impl Iterator<Item = &[Datum]> {
         self.values.chunks(self.width)
+    }
+
+    /// Of the texts in it: what grows by doubling would take twice as much.
+    fn bytes(&self) -> usize {
+        let size = |value: &Datum| match value {
+            Datum::Text(text) => text.len(),
+            Datum::Bytea(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.values.iter().map(size).sum()
     }
 }
 
@@ -35,7 +66,7 @@ impl Accumulator for List {
     }
 
     fn finish(&self, ctx: &EvalContext) -> SqlResult<Datum> {
-        if self.values.is_empty() { Ok(Datum::Null) } else { (self.make)(self, ctx) }
+        if self.values.is_empty() { Ok(Datum::Null) } else { (self.make.value)(self, ctx) }
     }
 
     fn parts(&self) -> Vec<Datum> {
@@ -50,6 +81,10 @@ impl Accumulator for List {
     fn keeps_rows(&self) -> bool {
         true
     }
+
+    fn copies_at_end(&self) -> usize {
+        self.make.copies
+    }
 }
 
 fn array(list: &List, _: &EvalContext) -> SqlResult<Datum> {
@@ -57,7 +92,7 @@ fn array(list: &List, _: &EvalContext) -> SqlResult<Datum> {
 }
 
 fn text(list: &List, _: &EvalContext) -> SqlResult<Datum> {
-    let mut out = String::new();
+    let mut out = String::with_capacity(list.bytes());
     for (at, row) in list.rows().enumerate() {
         if let (true, Some(Datum::Text(between))) = (at > 0, row.get(1)) {
             out.push_str(between);
@@ -70,7 +105,7 @@ fn text(list: &List, _: &EvalContext) -> SqlResult<Datum> {
 }
 
 fn bytes(list: &List, _: &EvalContext) -> SqlResult<Datum> {
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(list.bytes());
     for (at, row) in list.rows().enumerate() {
         if let (true, Some(Datum::Bytea(between))) = (at > 0, row.get(1)) {
             out.extend_from_slice(between);
@@ -83,7 +118,8 @@ fn bytes(list: &List, _: &EvalContext) -> SqlResult<Datum> {
 }
 
 fn json_array(list: &List, ctx: &EvalContext) -> SqlResult<Datum> {
-    let mut text = String::from("[");
+    let mut text = String::with_capacity(list.bytes() + PUNCTUATION * list.values.len());
+    text.push('[');
     for (at, value) in list.values.iter().enumerate() {
         if at > 0 {
             text.push_str(", ");
@@ -99,17 +135,26 @@ fn json_array(list: &List, ctx: &EvalContext) -> SqlResult<Datum> {
 }
 
 fn jsonb_array(list: &List, ctx: &EvalContext) -> SqlResult<Datum> {
-    let items = list.values.iter().map(|v| to_json(v, ctx)).collect::<SqlResult<_>>()?;
+    let mut items = Vec::with_capacity(list.values.len());
+    for value in &list.values {
+        items.push(to_json(value, ctx)?);
+    }
     Ok(jsonb::datum(jsonb::normalize(Value::Array(items))?))
 }
 
 fn json_fields(list: &List, ctx: &EvalContext) -> SqlResult<Datum> {
-    let mut fields = Vec::new();
-    for row in list.rows() {
-        let key = json_key(&row[0], ctx)?;
-        fields.push(format!("{} : {}", quoted(&key), json_text(&row[1], ctx, false)));
+    let mut text = String::with_capacity(list.bytes() + PUNCTUATION * list.values.len());
+    text.push_str("{ ");
+    for (at, row) in list.rows().enumerate() {
+        if at > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&quoted(&json_key(&row[0], ctx)?));
+        text.push_str(" : ");
+        text.push_str(&json_text(&row[1], ctx, false));
     }
-    Ok(Datum::Json(format!("{{ {} }}", fields.join(", ")).into()))
+    text.push_str(" }");
+    Ok(Datum::Json(text.into()))
 }
 
 fn jsonb_fields(list: &List, ctx: &EvalContext) -> SqlResult<Datum> {
@@ -123,7 +168,7 @@ fn jsonb_fields(list: &List, ctx: &EvalContext) -> SqlResult<Datum> {
 /// Adds the aggregates of this file.
 pub(super) fn fill(t: &mut Table) {
     macro_rules! list {
-        ($signature:literal, $make:ident, $nulls:literal) => {
+        ($signature:literal, $make:expr, $nulls:literal) => {
             t.aggregate($signature, |types| {
                 Box::new(List {
                     values: Vec::new(),
@@ -136,21 +181,21 @@ pub(super) fn fill(t: &mut Table) {
             .by_order();
         };
     }
-    list!("array_agg(anyelement) anyarray -- the values as an array", array, true);
+    list!("array_agg(anyelement) anyarray -- the values as an array", flat(array), true);
     t.aggregate("array_agg(anyarray) anyarray -- arrays as one of a dimension more", |types| {
         Box::new(List {
             values: Vec::new(),
             width: 1,
             nulls: true,
             element: types.element().array_of(),
-            make: array,
+            make: flat(array),
         })
     })
     .by_order();
-    list!("string_agg(text, text) text -- the texts with another between them", text, false);
-    list!("string_agg(bytea, bytea) bytea", bytes, false);
-    list!("json_agg(anyelement) json -- the values as a json array", json_array, true);
-    list!("jsonb_agg(anyelement) jsonb -- the values as a jsonb array", jsonb_array, true);
-    list!("json_object_agg(any, any) json -- keys and values as an object", json_fields, true);
-    list!("jsonb_object_agg(any, any) jsonb -- keys and values as an object", jsonb_fields, true);
+    list!("string_agg(text, text) text -- the texts with another between them", flat(text), false);
+    list!("string_agg(bytea, bytea) bytea", flat(bytes), false);
+    list!("json_agg(anyelement) json -- the values as a json array", flat(json_array), true);
+    list!("jsonb_agg(anyelement) jsonb -- the values as a jsonb array", as_tree(jsonb_array, false), true);
+    list!("json_object_agg(any, any) json -- keys and values as an object", flat(json_fields), true);
+    list!("jsonb_object_agg(any, any) jsonb -- keys and values as an object", as_tree(jsonb_fields, true), true);
 }

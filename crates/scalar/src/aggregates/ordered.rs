@@ -43,6 +43,10 @@ impl Accumulator for Mode {
     fn keeps_rows(&self) -> bool {
         true
     }
+
+    fn copies_at_end(&self) -> usize {
+        1
+    }
 }
 
 /// The value at a fraction of the sorted values.
@@ -113,6 +117,10 @@ impl Accumulator for Percentile {
 
     fn keeps_rows(&self) -> bool {
         true
+    }
+
+    fn copies_at_end(&self) -> usize {
+        1
     }
 }
 

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{kv_error, memory_error};
-use braid_env::memory::Held;
+use braid_env::memory::{Account, Held};
 use braid_types::SqlResult;
 use bytes::Bytes;
 
@@ -118,8 +118,7 @@ pub(super) fn part(
     mut next: impl FnMut() -> SqlResult<Option<(Bytes, Row)>>,
 ) -> SqlResult<Option<Vec<(Bytes, Row)>>> {
     held.release();
-    let room = ctx.memory.pool().room() / PART_OF_ROOM;
-    let most = PART_BYTES.min(ctx.memory.limit() / PART_OF_LIMIT).min(room);
+    let most = part_bytes(&ctx.memory);
     let mut rows = Vec::new();
     while rows.len() < PART_ROWS
         && held.bytes() < most
@@ -129,6 +128,12 @@ pub(super) fn part(
         rows.push((key, row));
     }
     Ok(Some(rows).filter(|rows| !rows.is_empty()))
+}
+
+/// Bytes of a part.
+fn part_bytes(account: &Account) -> usize {
+    let room = account.pool().room() / PART_OF_ROOM;
+    PART_BYTES.min(account.limit() / PART_OF_LIMIT).min(room)
 }
 
 impl Writer {
@@ -146,5 +151,27 @@ impl Writer {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_env::memory::Pool;
+
+    use super::*;
+
+    #[test]
+    fn parts_follow_what_the_statement_may_hold_and_what_the_node_has_to_give() {
+        const MIB: usize = 1 << 20;
+        let node = Pool::new(1024 * MIB);
+        let account = node.account(256 * MIB);
+        assert_eq!(part_bytes(&account), PART_BYTES);
+        assert_eq!(part_bytes(&node.account(8 * MIB)), MIB);
+        // The process has 960 MiB that nobody counted: a quarter of the pool is left.
+        node.note_resident(960 * MIB, 0);
+        assert_eq!(part_bytes(&account), 4 * MIB);
+        let small = Pool::new(160 * MIB);
+        small.note_resident(128 * MIB, 0);
+        assert_eq!(part_bytes(&small.account(256 * MIB)), 40 * MIB / PART_OF_ROOM);
     }
 }

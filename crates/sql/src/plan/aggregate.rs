@@ -31,6 +31,14 @@ pub(super) struct State {
     held: Option<Held>,
 }
 
+impl State {
+    /// Pays for a row that is kept, and for what is made of it at the end.
+    fn hold(&mut self, bytes: usize) -> SqlResult<()> {
+        let Some(held) = &mut self.held else { return Ok(()) };
+        held.grow(bytes * (1 + self.accumulator.copies_at_end())).map_err(|e| memory_error(&e))
+    }
+}
+
 impl Aggregate {
     /// What EXPLAIN says, with columns of the joined row named by `names`.
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
@@ -132,17 +140,13 @@ impl Aggregate {
         for arg in &self.args {
             s.row.push(arg.eval(row, eval)?);
         }
-        if let Some(held) = &mut s.held {
-            held.grow(row_memory(&s.row)).map_err(|e| memory_error(&e))?;
-        }
+        s.hold(row_memory(&s.row))?;
         s.accumulator.update(&s.row)
     }
 
     /// As [`Aggregate::add`], of arguments that were computed before.
     pub(super) fn add_values(&self, s: &mut State, values: &[Datum]) -> SqlResult<()> {
-        if let Some(held) = &mut s.held {
-            held.grow(row_memory(values)).map_err(|e| memory_error(&e))?;
-        }
+        s.hold(row_memory(values))?;
         s.accumulator.update(values)
     }
 

@@ -22,7 +22,7 @@ use crate::explain::Actual;
 use crate::general_query::{PlanContext, Row, RunContext, row_memory};
 use crate::jobs::RunAs;
 use braid_parser::Name;
-use braid_scalar::EvalContext;
+use braid_scalar::{EvalContext, LargeValues};
 
 /// A message to the client that is not an error.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +81,19 @@ pub struct Context {
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
     /// What a WITH around the statement lets it name.
     pub(crate) with: Option<Arc<With>>,
+}
+
+/// What a call makes is there so many times: as it was made, as a value, as a constant of a plan, in
+/// the columns of two operators, as a value again.
+const COPIES: usize = 6;
+
+/// Large values are paid from the statement's account.
+pub(super) struct Paying(pub(super) Arc<Account>);
+
+impl LargeValues for Paying {
+    fn pass(&self, bytes: usize) -> SqlResult<()> {
+        self.0.pass(bytes, COPIES).map_err(|e| memory_error(&e))
+    }
 }
 
 impl Context {

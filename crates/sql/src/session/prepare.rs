@@ -9,7 +9,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
 use super::client::Session;
-use super::context::{Block, Context};
+use super::context::{Block, Context, Paying};
 use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
 use crate::general_query::ColumnInfo;
@@ -18,7 +18,7 @@ use crate::runtime::measure::now_nanos;
 use crate::statement::entry::{Planner, Runs};
 use crate::statement::registry;
 use braid_parser::{Statement, TxnModes};
-use braid_scalar::{EvalContext, ParamTypes};
+use braid_scalar::{EvalContext, LargeValues, ParamTypes};
 
 /// PostgreSQL's name for the place of that error: drivers look at it.
 pub(super) const PLAN_CHANGED: &str = "RevalidateCachedQuery";
@@ -107,7 +107,11 @@ impl Session {
         let (derived, database) = self.state.begin_with(&catalog);
         let now = self.db.clock_micros();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
+        let memory = self.db.coordinator().memory().account(derived.statement_mem);
+        txn.pay_from(&memory);
         let eval: EvalContext = self.state.eval_context(params, derived.style, started, now);
+        let large: Option<Arc<dyn LargeValues>> = Some(Arc::new(Paying(memory.clone())));
+        let eval = EvalContext { large, ..eval };
         Context {
             db: self.db.clone(),
             txn,
@@ -119,7 +123,7 @@ impl Session {
             cancel: self.cancel.clone(),
             reading: ReadMode::Recorded,
             measured: None,
-            memory: self.db.coordinator().memory().account(derived.statement_mem),
+            memory,
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             block: self.open.as_ref().map(|o| Block {
                 failure: o.failure.clone(),

@@ -462,6 +462,7 @@ impl SessionState {
             transaction_micros,
             style: Style { now: transaction_micros, ..style },
             session: self.clone(),
+            large: None,
         }
     }
 }

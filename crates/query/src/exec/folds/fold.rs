@@ -245,7 +245,8 @@ impl Accumulator for Single {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.fold.size() + self.zeros.capacity() * size_of::<usize>()
+        // A set grows by being copied into one of twice the size, and is counted afterwards.
+        size_of::<Self>() + 2 * self.fold.size() + self.zeros.capacity() * size_of::<usize>()
     }
 }
 
