@@ -460,6 +460,10 @@ impl Catalog {
         for t in self.tables().filter(|t| old.table(t.id).is_none()) {
             add(t.id, Securable::Table, t.schema);
         }
+        let partitions = self.partitions().filter(|w| old.partition(w.shown_id()).is_none());
+        for w in partitions.filter(|w| old.table(w.shown_id()).is_none()) {
+            add(w.shown_id(), Securable::Table, w.schema);
+        }
         for v in self.views().filter(|v| old.view(v.id).is_none()) {
             add(v.id, Securable::Table, v.schema);
         }

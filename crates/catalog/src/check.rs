@@ -6,7 +6,8 @@ use std::sync::Arc;
 use braid_types::SqlType;
 
 use crate::MAX_DEPTH;
-use crate::descriptor::{Refined, Table};
+use crate::descriptor::{Index, Refined, Table};
+use crate::partitions::KeyPart;
 use crate::snapshot::Catalog;
 use crate::user_types::TypeKind;
 
@@ -63,9 +64,13 @@ impl Catalog {
             }
             for i in t.all_indexes() {
                 if !(i.id == t.primary.id && t.has_row_id()) {
-                    add(t.schema, &i.name);
+                    add(t.schema_of(i), &i.name);
                 }
             }
+        }
+        for p in self.partitions().filter_map(|window| window.window()) {
+            add(p.schema, &p.name);
+            p.indexes.iter().for_each(|i| add(p.schema, &i.name));
         }
         for v in self.views() {
             add(v.schema, &v.name);
@@ -113,6 +118,7 @@ impl Catalog {
                 bad.push(format!("table {name}: index {} lives in a stranger", i.name));
             }
         }
+        self.check_partitions(t, &ids, bad);
         for c in &t.primary.columns {
             if t.column(c.column).is_some_and(|c| c.nullable) {
                 bad.push(format!("table {name}: primary key column is nullable"));
@@ -127,6 +133,34 @@ impl Catalog {
             if !ok {
                 bad.push(format!("table {name}: foreign key {} is broken", fk.name));
             }
+        }
+    }
+
+    fn check_partitions(&self, t: &Table, columns: &HashSet<u32>, bad: &mut Vec<String>) {
+        let Some(divided) = t.partitioning() else { return };
+        let mut known = HashSet::from([t.id]);
+        for p in &divided.partitions {
+            if !known.contains(&p.parent) || divided.key_of(p.parent).is_none() {
+                bad.push(format!("partition {} is in no partitioned table", p.name));
+            }
+            if !known.insert(p.id) {
+                bad.push(format!("partition {} is in table {} twice", p.name, t.name));
+            }
+            for i in p.indexes.iter().filter(|i| t.index(i.of).is_none()) {
+                bad.push(format!("partition {}: index {} is of a missing index", p.name, i.name));
+            }
+        }
+        let keys = divided.partitions.iter().filter_map(|p| p.key.as_ref()).chain([&divided.key]);
+        for part in keys.flat_map(|key| &key.parts) {
+            if let KeyPart::Column(id) = part
+                && !columns.contains(id)
+            {
+                bad.push(format!("table {}: partition key names a missing column", t.name));
+            }
+        }
+        let own = |i: &Index| i.of_partition.as_ref().map(|of| of.partition);
+        for i in t.indexes.iter().filter(|i| own(i).is_some_and(|p| !known.contains(&p))) {
+            bad.push(format!("table {}: index {} is of a missing partition", t.name, i.name));
         }
     }
 

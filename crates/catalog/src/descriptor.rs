@@ -6,6 +6,8 @@
 use braid_types::SqlType;
 use serde::{Deserialize, Serialize};
 
+use crate::partitions::{OfPartition, Partitioning};
+
 /// A database: a namespace of schemas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Database {
@@ -187,6 +189,10 @@ pub struct Index {
     /// Set if a constraint owns the index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraint: Option<IndexConstraint>,
+    /// It is an index of one partition alone; then its predicate begins with the partition's
+    /// condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_partition: Option<OfPartition>,
 }
 
 impl Index {
@@ -362,6 +368,12 @@ pub struct Upkeep {
     /// It is a materialized view: all its rows are those of a query, as of the last REFRESH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub materialized: Option<Materialized>,
+    /// Its rows are divided into partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitioning: Option<Box<Partitioning>>,
+    /// It is the table as seen through this partition; never stored.
+    #[serde(skip)]
+    pub window: Option<u32>,
 }
 
 /// What makes a table a materialized view. Its visible columns are those of the query, in order.

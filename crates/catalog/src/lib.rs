@@ -22,6 +22,8 @@
 //! 3. An interleaved table's primary key starts with its parent's: same count, types, directions.
 //! 4. Interleave chains end, are acyclic and at most [`MAX_DEPTH`] levels deep.
 //! 5. Ids are never used again, not even after a rollback.
+//! 6. Partitions lie in the descriptor of their table; each is in the table or in a partition that is
+//!    divided itself.
 //!
 //! Not here: how a statement is parsed or run, how rows are encoded, who may do what.
 
@@ -32,6 +34,7 @@ mod descriptor;
 mod error;
 mod hierarchy;
 mod names;
+mod partitions;
 mod publish;
 mod snapshot;
 mod store;
@@ -51,6 +54,10 @@ pub use descriptor::{
 pub use error::{kv_error, memory_error};
 pub use hierarchy::MAX_DEPTH;
 pub use names::{choose_name, constraint_name};
+pub use partitions::{
+    KeyPart, Limit, OfPartition, Partition, PartitionBound, PartitionIndex, PartitionKey,
+    Partitioning, Strategy,
+};
 pub use publish::{SeenBy, publish, stage, with_own_changes, write_changes};
 pub use snapshot::{Catalog, Relation};
 pub use store::{

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
+use crate::partitions::Window;
 use crate::user_types::{Known, UserType};
 
 /// A relation found by name.
@@ -19,8 +20,10 @@ pub enum Relation {
     View(Arc<View>),
     /// A sequence.
     Sequence(Arc<Sequence>),
-    /// An index, with its table.
+    /// An index, with its table; that of a partition, with the partition as it is shown.
     Index(Arc<Table>, u32),
+    /// A partition of a table: the window on it.
+    Partition(Arc<Table>),
 }
 
 impl Relation {
@@ -31,13 +34,14 @@ impl Relation {
             Relation::View(v) => v.id,
             Relation::Sequence(s) => s.id,
             Relation::Index(_, id) => *id,
+            Relation::Partition(window) => window.shown_id(),
         }
     }
 
     /// `table`, `materialized view`, `view`, `sequence` or `index`, as messages say it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Relation::Table(t) => t.kind(),
+            Relation::Table(t) | Relation::Partition(t) => t.kind(),
             Relation::View(_) => "view",
             Relation::Sequence(_) => "sequence",
             Relation::Index(..) => "index",
@@ -70,6 +74,8 @@ pub struct Catalog {
     children: HashMap<u32, Vec<u32>>,
     /// table id -> tables with foreign keys to it.
     referencing: HashMap<u32, Vec<u32>>,
+    /// By partition.
+    pub(crate) windows: BTreeMap<u32, Window>,
 }
 
 impl Catalog {
@@ -162,7 +168,11 @@ impl Catalog {
         if let Some(s) = self.sequences.get(&id) {
             return Some(Relation::Sequence(s.clone()));
         }
-        self.index(id).map(|(t, i)| Relation::Index(t.clone(), i.id))
+        if let Some(window) = self.partition(id) {
+            return Some(Relation::Partition(window.clone()));
+        }
+        let of_table = || self.index(id);
+        self.partition_index(id).or_else(of_table).map(|(t, i)| Relation::Index(t.clone(), i.id))
     }
 
     /// Relation by the schemas of a search path, in order.
@@ -176,10 +186,13 @@ impl Catalog {
     /// `(schema name, name)` of a relation.
     pub fn qualified_name(&self, id: u32) -> Option<(String, String)> {
         let (schema, name) = match self.relation_by_id(id)? {
-            Relation::Table(t) => (t.schema, t.name.clone()),
+            Relation::Table(t) | Relation::Partition(t) => (t.schema, t.name.clone()),
             Relation::View(v) => (v.schema, v.name.clone()),
             Relation::Sequence(s) => (s.schema, s.name.clone()),
-            Relation::Index(t, id) => (t.schema, t.index(id)?.name.clone()),
+            Relation::Index(t, id) => {
+                let index = t.index(id)?;
+                (t.schema_of(index), index.name.clone())
+            }
         };
         Some((self.schemas.get(&schema)?.name.clone(), name))
     }
@@ -208,11 +221,12 @@ impl Catalog {
     pub fn put_schema(&mut self, s: Schema) {
         self.schemas.insert(s.id, Arc::new(s));
         self.know_types();
-        self.settle_columns();
+        self.reindex();
     }
 
     /// Adds or replaces a table.
     pub fn put_table(&mut self, t: Table) {
+        assert!(t.window().is_none(), "a window on a partition is no table to be kept");
         self.tables.insert(t.id, Arc::new(t));
         self.reindex();
     }
@@ -249,13 +263,21 @@ impl Catalog {
         self.index_tables.clear();
         self.children.clear();
         self.referencing.clear();
+        self.windows.clear();
         for t in self.tables.values() {
+            for p in t.partitioning().into_iter().flat_map(|p| &p.partitions) {
+                self.windows.insert(p.id, Window::new(t, p));
+                self.names.insert((p.schema, p.name.clone()), p.id);
+                for i in &p.indexes {
+                    self.names.insert((p.schema, i.name.clone()), i.id);
+                }
+            }
             self.names.insert((t.schema, t.name.clone()), t.id);
             for i in t.all_indexes() {
                 self.index_tables.insert(i.id, t.id);
                 // The index of a hidden row id has no name of its own in SQL.
                 if !(i.id == t.primary.id && t.has_row_id()) {
-                    self.names.insert((t.schema, i.name.clone()), i.id);
+                    self.names.insert((t.schema_of(i), i.name.clone()), i.id);
                 }
             }
             if let Some(i) = &t.interleave {

@@ -77,3 +77,45 @@ fn what_pg_dump_writes_comes_back() {
     }
     assert_eq!(first.len(), second.len());
 }
+
+/// A dump that PostgreSQL 15 has written.
+const PARTITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dumps/partitions.sql");
+
+#[test]
+fn partitioned_tables_of_postgresql_come_back() {
+    if !programs() {
+        println!("skipped: psql and pg_dump 15 to 17 are not here");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let node = Node::start(folder.path());
+    let at = |database: &str| node.url.replace("defaultdb", database);
+    for statement in ["CREATE DATABASE dumped", "CREATE DATABASE restored"] {
+        psql(&node.url, &["-c", statement]);
+    }
+    psql(&at("dumped"), &["-f", PARTITIONS]);
+    let first = dump(&at("dumped"));
+    let original = std::fs::read_to_string(PARTITIONS).expect("the dump is there");
+    let telling = |line: &&str| {
+        [
+            "PARTITION BY",
+            "ATTACH PARTITION",
+            "COPY",
+            "CREATE INDEX",
+            "CREATE UNIQUE INDEX",
+            "COMMENT",
+        ]
+        .iter()
+        .any(|word| line.contains(word))
+            || line.contains('\t')
+    };
+    // Expressions are shown as they were written, and not as PostgreSQL has parsed them.
+    let own_form = |line: &&str| line.contains("only_24") || line.starts_with("--");
+    for line in original.lines().filter(telling).filter(|line| !own_form(line)) {
+        assert!(first.lines().any(|own| own == line), "{line}\n{first}");
+    }
+    let file = folder.path().join("dump.sql");
+    std::fs::write(&file, &first).expect("the dump is written");
+    psql(&at("restored"), &["-f", file.to_str().expect("a path of ASCII")]);
+    assert_eq!(first, dump(&at("restored")));
+}

@@ -13,7 +13,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::{Cursor, closing, fold, token_is};
 use crate::script::{parse_all, word, wrap};
-use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause};
+use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause, like, partition};
 
 /// Reads CREATE TABLE and CREATE INDEX; `None` if it is another statement.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
@@ -33,6 +33,9 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
                 ["temp", "temporary", "unlogged", "local", "global"].iter().any(|w| c.is_word(i, w))
             }) =>
         {
+            if let Some(partition) = partition::create(c)? {
+                return Ok(Some(Kind::CreatePartition(Box::new(partition))));
+            }
             let mut tokens = c.rest();
             tokens.retain(|t| !token_is(&t.token, "unlogged"));
             Ok(Some(Kind::CreateTable(Box::new(create_table(tokens)?))))
@@ -53,6 +56,9 @@ fn create_index(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {
         tokens.drain(at..at + used);
         drop_comma_before(&mut tokens, at);
     }
+    let is = |n: usize, w: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, w));
+    let only = (2..tokens.len()).find(|n| is(n - 1, "on") && is(*n, "only"));
+    only.into_iter().for_each(|at| drop(tokens.remove(at)));
     for t in &mut tokens {
         if token_is(&t.token, "storing") {
             *t = word("include");
@@ -61,7 +67,8 @@ fn create_index(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {
     match parse_all(tokens, |p| p.parse_statement())? {
         ast::Statement::CreateIndex(base) => {
             let null_filtered = null_filtered.is_some();
-            Ok(CreateIndex { base, interleave: interleave_clause, null_filtered })
+            let (interleave, only) = (interleave_clause, only.is_some());
+            Ok(CreateIndex { base, interleave, null_filtered, only })
         }
         _ => Err(SqlError::syntax("syntax error in CREATE INDEX")),
     }
@@ -164,8 +171,8 @@ fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
 }
 
 fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
-    let (mut clause, mut ttl) = (None, None);
-    let mut indexes = Vec::new();
+    let (mut clause, mut ttl, mut by) = (None, None, None);
+    let (mut indexes, mut likes) = (Vec::new(), Vec::new());
     let (names, no_data) = lift_as(&mut tokens);
     let open = tokens.iter().position(|t| t.token == Token::LParen);
     let as_select = depth_zero(&tokens, "as");
@@ -173,6 +180,7 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
         && let Some(close) = closing(&tokens, open)
     {
         let mut tail: Vec<_> = tokens.drain(close + 1..).collect();
+        by = partition::lift(&mut tail)?;
         ttl = lift_ttl(&mut tail)?;
         clause = lift_interleave(&mut tail)?;
         let key = lift_primary_key(&mut tail)?;
@@ -186,6 +194,7 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
                 items.push(item);
             }
         }
+        likes = like::lift(&mut items)?;
         items.extend(key);
         let mut inside = Vec::new();
         for (i, item) in items.into_iter().enumerate() {
@@ -201,7 +210,7 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
     }
     match parse_all(tokens, |p| p.parse_statement())? {
         ast::Statement::CreateTable(base) => {
-            Ok(CreateTable { base, interleave: clause, indexes, ttl, names, no_data })
+            Ok(CreateTable { base, interleave: clause, indexes, ttl, names, no_data, by, likes })
         }
         _ => Err(SqlError::syntax("syntax error in CREATE TABLE")),
     }

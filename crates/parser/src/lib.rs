@@ -25,9 +25,11 @@ mod fingerprint;
 mod identity;
 mod insert;
 mod lexical;
+mod like;
 mod maintenance;
 mod materialized;
 mod merge;
+mod partition;
 mod script;
 mod sequence;
 mod shape;
@@ -50,8 +52,12 @@ pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use insert::{Inference, InsertClauses, Overriding};
+pub use like::{LikeClause, LikeOptions};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use merge::MERGE_NOTHING;
+pub use partition::{
+    CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
+};
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
@@ -135,6 +141,10 @@ pub enum Kind {
     Insert(Box<ast::Insert>, Box<InsertClauses>),
     /// CREATE TABLE.
     CreateTable(Box<CreateTable>),
+    /// CREATE TABLE .. PARTITION OF.
+    CreatePartition(Box<CreatePartition>),
+    /// ATTACH and DETACH PARTITION.
+    Partition(Box<PartitionChange>),
     /// CREATE MATERIALIZED VIEW.
     CreateMaterialized(Box<CreateMaterialized>),
     /// REFRESH MATERIALIZED VIEW.
@@ -296,6 +306,10 @@ pub struct CreateTable {
     pub no_data: bool,
     /// ROW DELETION POLICY or TTL.
     pub ttl: Option<TtlClause>,
+    /// PARTITION BY.
+    pub by: Option<PartitionBy>,
+    /// LIKE.
+    pub likes: Vec<LikeClause>,
 }
 
 /// `OLDER_THAN(column, INTERVAL n DAY)` or `TTL INTERVAL 'interval' ON column`.
@@ -316,6 +330,8 @@ pub struct CreateIndex {
     pub null_filtered: bool,
     /// `INTERLEAVE IN [PARENT] t [(cols)]`.
     pub interleave: Option<InterleaveClause>,
+    /// ONLY: partitions do not get it.
+    pub only: bool,
 }
 
 /// Own ALTER TABLE forms.

@@ -14,6 +14,7 @@ use crate::domain::domain;
 use crate::explain::explain;
 use crate::maintenance::maintenance;
 use crate::materialized::materialized;
+use crate::partition;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::sql_cursor::sql_cursor;
@@ -99,6 +100,7 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         sql_cursor,
         domain,
         attributes,
+        partition::change,
         sequence_or_alter,
         channel,
     ];

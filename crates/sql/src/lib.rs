@@ -14,6 +14,7 @@
 //! - [`session`]: settings, transactions, prepared statements, the one way to run a statement.
 //! - [`ddl`]: schema changes. [`dml`]: INSERT, UPDATE, DELETE, constraints, the range delete.
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
+//! - [`partitions`]: which rows of a table are in which of its partitions.
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
 //! - [`copy`]: COPY. `import`: IMPORT. `export`: EXPORT.
@@ -36,6 +37,7 @@ pub(crate) mod export;
 pub mod general_query;
 pub(crate) mod import;
 pub mod jobs;
+pub mod partitions;
 pub mod plan;
 pub mod runtime;
 pub mod session;

@@ -16,6 +16,7 @@ mod datetime_text;
 mod datum;
 mod error;
 mod float_text;
+mod hash;
 mod interval;
 pub mod json;
 pub mod jsonb;
@@ -42,6 +43,7 @@ pub use datetime::{
 };
 pub use datum::{Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
+pub use hash::partition_hash;
 pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;
 pub use ordered::{Ordered, OrderedKind};

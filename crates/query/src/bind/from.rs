@@ -272,6 +272,7 @@ impl Binder<'_> {
         };
         let item = match found {
             Some(CatalogRelation::Table(table)) => self.stored_item(&table, &shown, alias)?,
+            Some(CatalogRelation::Partition(window)) => self.window_item(&window, &shown, alias)?,
             Some(CatalogRelation::View(view)) => self.view_item(&view, &shown, alias)?,
             Some(CatalogRelation::Sequence(s)) => self.sequence_item(&s, &shown)?,
             Some(CatalogRelation::Index(..)) => {
@@ -326,6 +327,26 @@ impl Binder<'_> {
                 keys: if table.has_row_id() { 0 } else { keys.len() },
             });
         }
+        Ok(item)
+    }
+
+    /// A partition: the rows of its table that are in it.
+    fn window_item(
+        &mut self,
+        window: &Arc<braid_catalog::Table>,
+        shown: &str,
+        alias: Option<&ast::TableAlias>,
+    ) -> SqlResult<Item> {
+        let mut item = self.stored_item(window, shown, alias)?;
+        let Some(condition) = braid_sql::partitions::condition(window)? else { return Ok(item) };
+        let scope = item.relation.scope.clone();
+        item.relation.plan = self.isolated(|b| {
+            b.level().slots = slots_of(&item.relation);
+            b.level().inputs = b.level().slots.len();
+            b.level().scope = scope.clone();
+            let bound = braid_scalar::bind_bool(&condition, "WHERE", &scope, b)?;
+            b.filtered(item.relation.plan.clone(), &bound, true)
+        })?;
         Ok(item)
     }
 

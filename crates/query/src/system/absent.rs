@@ -1,5 +1,5 @@
 //! Tables of `pg_catalog` about things that are not here: triggers, policies, publications,
-//! extensions, partitions. They exist, so that clients' queries run, and are empty.
+//! extensions. They exist, so that clients' queries run, and are empty.
 
 /// Name and layout of each.
 pub const EMPTY: &[(&str, &str)] = &[
@@ -13,7 +13,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, \
          opcintype oid, opcdefault bool, opckeytype oid",
     ),
-    ("pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool"),
     (
         "pg_policy",
         "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, \
@@ -115,11 +114,6 @@ pub const EMPTY: &[(&str, &str)] = &[
     ("pg_largeobject_metadata", "oid oid, lomowner oid, lomacl text[]"),
     ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
     ("pg_shseclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
-    (
-        "pg_partitioned_table",
-        "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, \
-         partclass oidvector, partcollation oidvector, partexprs text",
-    ),
     ("pg_init_privs", "objoid oid, classoid oid, objsubid int4, privtype char, initprivs text[]"),
     (
         "pg_stat_user_indexes",

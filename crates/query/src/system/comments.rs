@@ -54,6 +54,13 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
     let mut add = |object: u32, class, part, text| {
         out.push(Remark { object, class, part, text });
     };
+    for t in catalog.shown_partitions().filter(|t| here(t.schema)) {
+        let Some(notes) = catalog.notes(t.id) else { continue };
+        notes.comment.iter().for_each(|text| add(oid_of(t.id), CLASS, 0, text));
+        for (column, text) in &notes.column_comments {
+            add(oid_of(t.id), CLASS, *column as i32, text);
+        }
+    }
     for t in catalog.tables().filter(|t| here(t.schema)) {
         if let Some(text) = &t.comment {
             add(oid_of(t.id), CLASS, 0, text);

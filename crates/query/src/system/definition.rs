@@ -7,7 +7,7 @@ use braid_types::quote_ident;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::comments::comment;
-use super::{names, qualified};
+use super::{names, partitions, qualified};
 
 /// The key columns of an index, without directions.
 pub(crate) fn key_text(t: &Table, i: &Index) -> String {
@@ -86,7 +86,8 @@ fn tablespace_size(args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn definition_of(catalog: &Catalog, args: &[Datum]) -> Option<String> {
-    let (table, index) = catalog.index(id_of_oid(oid_arg(args, 0)?)?)?;
+    let id = id_of_oid(oid_arg(args, 0)?)?;
+    let (table, index) = catalog.partition_index(id).or_else(|| catalog.index(id))?;
     match args.get(1) {
         Some(Datum::Int4(n)) if *n > 0 => {
             let at = *n as usize - 1;
@@ -174,6 +175,18 @@ pub fn catalog_function(
                 super::pg_tables::constraint_text(session, &catalog, database, oid)
             }))
         }
+        "pg_get_partkeydef" => {
+            as_text(oid_arg(args, 0).and_then(|oid| partitions::key_definition(&catalog, oid)))
+        }
+        "pg_get_partition_constraintdef" => match oid_arg(args, 0) {
+            Some(oid) => as_text(partitions::constraint(&catalog, oid)?),
+            None => None,
+        },
+        "pg_partition_tree" => oid_arg(args, 0).and_then(|oid| partitions::tree(&catalog, oid)),
+        "pg_partition_ancestors" => {
+            oid_arg(args, 0).and_then(|oid| partitions::ancestors(&catalog, oid))
+        }
+        "pg_partition_root" => oid_arg(args, 0).and_then(|oid| partitions::root(&catalog, oid)),
         "pg_get_viewdef" => as_text(
             oid_arg(args, 0)
                 .and_then(id_of_oid)

@@ -50,7 +50,13 @@ fn pg_depend(v: &View<'_>) -> Made {
         rows.push(row((CLASS, oid_of(s.id), 0), (CLASS, oid_of(table), column), how));
     }
     for (_, t) in v.stored() {
-        columns(t, &mut rows);
+        columns(v, t, &mut rows);
+        if let Some(p) = t.window() {
+            rows.push(row((CLASS, oid_of(p.id), 0), (CLASS, oid_of(p.parent), 0), "a"));
+            for i in &p.indexes {
+                rows.push(row((CLASS, oid_of(i.id), 0), (CLASS, oid_of(i.of), 0), "P"));
+            }
+        }
     }
     for (view, definition) in definitions(v) {
         let rule = (REWRITE, rule_oid(view), 0);
@@ -80,14 +86,16 @@ fn pg_depend(v: &View<'_>) -> Made {
 }
 
 /// Defaults belong to their columns, and those of serial columns need sequences.
-fn columns(t: &Table, rows: &mut Vec<Vec<Datum>>) {
+fn columns(v: &View<'_>, t: &Table, rows: &mut Vec<Vec<Datum>>) {
     for c in t.visible_columns() {
         let column = (CLASS, oid_of(t.id), c.id);
         if c.generated.is_some() || c.default.is_some() {
             let default = (ATTRDEF, default_oid(t.id, c.id), 0);
             rows.push(row(default, column, "a"));
-            if let Some(sequence) = c.sequence.filter(|_| c.default.is_some()) {
-                rows.push(row(default, (CLASS, oid_of(sequence), 0), "n"));
+            let own = c.sequence.filter(|_| c.default.is_some()).map(oid_of);
+            let named = || named_sequence(v, c.default.as_deref()?);
+            if let Some(sequence) = own.or_else(named) {
+                rows.push(row(default, (CLASS, sequence, 0), "n"));
             }
         }
         let ty = c.ty.element().unwrap_or(&c.ty).oid();
@@ -97,12 +105,18 @@ fn columns(t: &Table, rows: &mut Vec<Vec<Datum>>) {
     }
 }
 
+/// The oid of the sequence in a default `nextval('name')` that is not the column's own.
+fn named_sequence(v: &View<'_>, default: &str) -> Option<u32> {
+    let name = default.split_once("nextval('")?.1.split_once('\'')?.0;
+    v.eval.session.relation_oid(name).ok()?
+}
+
 /// Views of both kinds of the session's database, and their queries.
 fn definitions<'a>(v: &View<'a>) -> impl Iterator<Item = (u32, &'a Definition)> {
     let (catalog, database) = (v.catalog, v.database_id);
     catalog.definitions().filter(move |(view, _)| {
         let schema = match catalog.relation_by_id(*view) {
-            Some(Relation::Table(t)) => t.schema,
+            Some(Relation::Table(t) | Relation::Partition(t)) => t.schema,
             Some(Relation::View(view)) => view.schema,
             _ => return false,
         };

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Column, Deferral, IndexColumn, IndexConstraint, RefAction, Refined, Schema, Table,
-    id_of_oid, oid_of,
+    Catalog, Column, Deferral, IndexColumn, IndexConstraint, Partition, RefAction, Refined, Schema,
+    Table, id_of_oid, oid_of,
 };
+use braid_sql::partitions::bound_text;
 use braid_sql::session::{SessionState, checked_columns};
 use braid_types::{Datum, SqlResult, SqlType};
 
@@ -20,7 +21,7 @@ use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, default_oid,
     empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
 };
-use super::{comments, dependencies, qualified, roles, type_rows};
+use super::{comments, dependencies, partitions, qualified, roles, type_rows};
 use braid_sql::session::waiting;
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -34,6 +35,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
         .or_else(|| roles::table(name))
         .or_else(|| comments::table(name))
         .or_else(|| dependencies::table(name))
+        .or_else(|| partitions::table(name))
         .or_else(|| nothing.map(|(_, layout)| SystemTable { layout, rows: empty, oid: 0 }))
 }
 
@@ -302,7 +304,7 @@ fn class_row(
 ) -> Vec<Datum> {
     let am = match kind {
         "r" | "m" => 2,
-        "i" => 403,
+        "i" | "I" => 403,
         _ => 0,
     };
     vec![
@@ -331,7 +333,7 @@ fn class_row(
         flag(false),
         flag(false),
         flag(true),
-        text(if matches!(kind, "r" | "m") { "d" } else { "n" }),
+        text(if matches!(kind, "r" | "m" | "p") { "d" } else { "n" }),
         flag(false),
         Datum::Oid(0),
         Datum::Oid(0),
@@ -351,6 +353,10 @@ const POPULATED: usize = 24;
 const NAMESPACE: usize = 2;
 const OWNER: usize = 5;
 const ACL: usize = 30;
+/// Positions of `relhassubclass`, `relispartition` and `relpartbound`.
+const SUBCLASS: usize = 21;
+const PARTITION: usize = 26;
+const BOUND: usize = 32;
 const PERSISTENCE: usize = 15;
 
 fn pg_class(v: &View<'_>) -> Made {
@@ -359,7 +365,12 @@ fn pg_class(v: &View<'_>) -> Made {
         let indexes = v.indexes(t);
         let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
         let indexed = !indexes.is_empty();
-        let kind = if t.materialized().is_some() { "m" } else { "r" };
+        let divided = t.partitioning().and_then(|d| d.key_of(t.shown_id())).is_some();
+        let kind = match t.materialized() {
+            Some(_) => "m",
+            None if divided => "p",
+            None => "r",
+        };
         let mut row = class_row(oid, &t.name, t.schema, kind, visible, t.checks.len(), indexed);
         row[ROW_TYPE] = Datum::Oid(oid);
         row[POPULATED] = flag(t.materialized().is_none_or(|view| view.populated));
@@ -369,10 +380,21 @@ fn pg_class(v: &View<'_>) -> Made {
         row[TRIGGERS] = flag(references);
         let (pages, tuples) = class_size(v, t);
         (row[PAGES], row[TUPLES]) = (Datum::Int4(pages), Datum::Float4(tuples));
+        let inside =
+            t.partitioning().is_some_and(|d| d.partitions_of(t.shown_id()).next().is_some());
+        row[SUBCLASS] = flag(inside);
+        if let Some(p) = t.window() {
+            row[PARTITION] = flag(true);
+            row.resize(BOUND + 1, Datum::Null);
+            row[BOUND] = text(bound_text(t, p)?);
+        }
         rows.push(row);
         for i in indexes {
             let natts = i.columns.len() + i.include.len();
-            let mut row = class_row(oid_of(i.id), &i.name, t.schema, "i", natts, 0, false);
+            let kind = if divided { "I" } else { "i" };
+            let mut row = class_row(oid_of(i.id), &i.name, t.schema, kind, natts, 0, false);
+            let of_table = |p: &Partition| p.indexes.iter().any(|own| own.id == i.id);
+            row[PARTITION] = flag(t.window().is_some_and(of_table));
             // An entry for each row; PostgreSQL has 0 as long as it does not know.
             row[TUPLES] = Datum::Float4(tuples.max(0.0));
             rows.push(row);
@@ -410,9 +432,11 @@ fn pg_class(v: &View<'_>) -> Made {
         let Datum::Oid(oid) = row[0] else { continue };
         let Some(id) = id_of_oid(oid) else { continue };
         // An index is whose table it is.
-        let table = v.catalog.index(id).map(|(table, _)| table.id);
+        let of_table = || v.catalog.index(id).map(|(table, _)| table.id);
+        let of_partition = v.catalog.partition_index(id).map(|(shown, _)| shown.id);
+        let table = of_partition.or_else(of_table);
         row[OWNER] = roles::owner(v, table.unwrap_or(id));
-        row.resize(ACL + 1, Datum::Null);
+        row.resize(BOUND + 1, Datum::Null);
         row[ACL] = if table.is_none() { roles::acl(v, id) } else { Datum::Null };
     }
     Ok(rows)
@@ -448,6 +472,8 @@ struct Attribute<'a> {
     generated: &'a str,
     statistics: Option<u32>,
     acl: Datum,
+    /// It is a partition's, which has it of its table.
+    inherited: bool,
 }
 
 impl<'a> Attribute<'a> {
@@ -465,6 +491,7 @@ impl<'a> Attribute<'a> {
             generated: "",
             statistics: None,
             acl: Datum::Null,
+            inherited: false,
         }
     }
 }
@@ -499,8 +526,8 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         text(a.identity),
         text(a.generated),
         flag(false),
-        flag(true),
-        Datum::Int4(0),
+        flag(!a.inherited),
+        Datum::Int4(i32::from(a.inherited)),
         Datum::Oid(collation(a.ty)),
         a.acl.clone(),
     ]
@@ -526,6 +553,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 generated: if c.generated.is_some() { "s" } else { "" },
                 statistics: c.statistics,
                 acl: roles::column_acl(v, t.id, c.id),
+                inherited: t.window().is_some(),
             }));
         }
         for i in v.indexes(t) {
@@ -648,6 +676,18 @@ fn action(a: RefAction) -> &'static str {
     }
 }
 
+/// The constraint of what a partition is in, of which one of its indexes has its name.
+fn parent_constraint(catalog: &Catalog, p: &Partition, index: u32) -> Option<u32> {
+    let of = p.indexes.iter().find(|i| i.id == index)?.of;
+    let parent = catalog.shown_table(p.parent)?;
+    let id = match parent.window() {
+        Some(window) => window.indexes.iter().find(|i| i.of == of)?.id,
+        None => of,
+    };
+    let at = shown_indexes(parent).iter().position(|i| i.id == id)?;
+    Some(constraint_oid(parent.id, at))
+}
+
 fn pg_constraint(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (schema, t) in v.tables() {
@@ -685,6 +725,9 @@ fn pg_constraint(v: &View<'_>) -> Made {
             let keys = attnums(i.columns.iter().map(|c| c.column));
             let oid = constraint_oid(t.id, at);
             let mut row = made(oid, &i.name, kind, oid_of(i.id), keys, Datum::Null);
+            if let Some(parent) = t.window().and_then(|p| parent_constraint(v.catalog, p, i.id)) {
+                (row[10], row[15], row[16]) = (Datum::Oid(parent), flag(false), Datum::Int4(1));
+            }
             row[4] = flag(i.deferral.is_some());
             row[5] = flag(i.deferral == Some(Deferral::Deferred));
             rows.push(row);
@@ -693,7 +736,12 @@ fn pg_constraint(v: &View<'_>) -> Made {
             let oid = constraint_oid(t.id, 200 + at);
             let columns = checked_columns(t, &c.expr);
             let keys = if columns.is_empty() { Datum::Null } else { attnums(columns) };
-            rows.push(made(oid, &c.name, "c", 0, keys, text(c.expr.as_str())));
+            let mut row = made(oid, &c.name, "c", 0, keys, text(c.expr.as_str()));
+            let own = |p: &Partition| p.checks.iter().any(|k| k.name == c.name);
+            if t.window().is_some_and(|p| !own(p)) {
+                (row[15], row[16]) = (flag(false), Datum::Int4(1));
+            }
+            rows.push(row);
         }
         for fk in &t.foreign_keys {
             let keys = attnums(fk.columns.iter().copied());
@@ -841,7 +889,8 @@ pub(crate) fn constraint_text(
     oid: u32,
 ) -> Option<String> {
     let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
-    for t in catalog.tables().filter(|t| here(t.schema)) {
+    let all = catalog.tables().chain(catalog.shown_partitions());
+    for t in all.filter(|t| here(t.schema)) {
         for (at, i) in shown_indexes(t).into_iter().enumerate() {
             if constraint_oid(t.id, at) == oid {
                 let kind = match (i.id == t.primary.id, i.nulls_not_distinct) {

@@ -179,7 +179,7 @@ impl Asked<'_> {
 
     /// The number of a column of a table or a view.
     fn column(&self, id: u32, column: &Datum) -> SqlResult<Option<u32>> {
-        let (table, view) = (self.catalog.table(id), self.catalog.view(id));
+        let (table, view) = (self.catalog.shown_table(id), self.catalog.view(id));
         match column {
             Datum::Int2(number) => Ok(u32::try_from(*number).ok().filter(|n| {
                 table.is_some_and(|t| t.column(*n).is_some())

@@ -227,7 +227,7 @@ fn has_names(query: &ast::Query, catalog: &Catalog, definition: &Definition, own
             let relations =
                 definition.depends_on.iter().filter_map(|id| catalog.relation_by_id(*id));
             let mut found = relations.filter_map(|relation| match relation {
-                Relation::Table(t) if t.name == bare => {
+                Relation::Table(t) | Relation::Partition(t) if t.name == bare => {
                     Some(t.visible_columns().map(|c| c.name.clone()).collect())
                 }
                 Relation::View(v) if v.name == bare => {
@@ -252,7 +252,7 @@ pub(super) fn expression(
     if !text.contains("::") && !text.contains('(') {
         return text.to_string();
     }
-    let table = of.and_then(id_of_oid).and_then(|id| catalog.table(id));
+    let table = of.and_then(id_of_oid).and_then(|id| catalog.shown_table(id));
     expression_of(session, catalog, text, table.map(|t| &**t))
 }
 

@@ -94,9 +94,10 @@ impl<'a> View<'a> {
         self.stored().filter(|(_, t)| t.materialized().is_none()).collect()
     }
 
-    /// Its tables and materialized views.
+    /// Its tables with their partitions, and materialized views.
     pub fn stored(&self) -> impl Iterator<Item = (&'a Arc<Schema>, &'a Arc<Table>)> {
-        self.catalog.tables().filter_map(|t| Some((self.schema(t.schema)?, t)))
+        let all = self.catalog.tables().chain(self.catalog.shown_partitions());
+        all.filter_map(|t| Some((self.schema(t.schema)?, t)))
     }
 
     /// Indexes of a table that clients see.
@@ -107,7 +108,7 @@ impl<'a> View<'a> {
 
 /// Indexes of a table that clients see: not the one of a hidden row id.
 pub(crate) fn shown_indexes(table: &Table) -> Vec<&Index> {
-    table.all_indexes().filter(|i| !(i.id == table.primary.id && table.has_row_id())).collect()
+    table.shown_indexes().collect()
 }
 
 /// A text.

@@ -217,7 +217,11 @@ fn catalog(t: &mut Table) {
         "pg_get_serial_sequence", ["text, text"], "text", Datum::Null,
             "sequence behind a column";
         "pg_get_partkeydef", ["oid"], "text", Datum::Null,
-            "NULL: there are no partitions";
+            "by what a table is partitioned";
+        "pg_get_partition_constraintdef", ["oid"], "text", Datum::Null,
+            "what the rows of a partition have in common";
+        "pg_partition_root", ["regclass"], "regclass", Datum::Null,
+            "the table that a partition is of";
         "pg_get_statisticsobjdef_columns", ["oid"], "text", Datum::Null,
             "NULL";
         "pg_get_userbyid", ["oid"], "name", Datum::text("root"),
@@ -357,6 +361,12 @@ fn describing(t: &mut Table) {
         Ok(built_in.or_else(|| c.session.type_oid(name)).map_or(Datum::Null, Datum::Oid))
     })
     .stable();
+    t.add(
+        "satisfies_hash_partition(oid, int4, int4, ...any) bool -- whether values leave this \
+         remainder: of the table, modulus, remainder, the values of its key",
+        |a, _| satisfies_hash(a),
+    )
+    .lax();
     t.add("pg_size_pretty(int8) text -- bytes in words", |a, _| {
         size_pretty(&numeric::from_i128(i64_of(&a[0]).into()))
     });
@@ -375,6 +385,31 @@ fn describing(t: &mut Table) {
     .volatile();
     t.add("pg_terminate_backend(int4) bool -- ends a session", |a, c| signal(&a[0], true, c))
         .volatile();
+}
+
+/// Whether the hash of a partition key leaves a remainder.
+fn satisfies_hash(a: &[Datum]) -> SqlResult<Datum> {
+    let (modulus, remainder) = match (&a[1], &a[2]) {
+        (Datum::Null, _) | (_, Datum::Null) => return Ok(Datum::Bool(false)),
+        (modulus, remainder) => (i64_of(modulus), i64_of(remainder)),
+    };
+    let bad = |text: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
+    if modulus <= 0 {
+        return bad("modulus for hash partition must be an integer value greater than zero");
+    }
+    if remainder < 0 {
+        return bad(
+            "remainder for hash partition must be an integer value greater than or equal to zero",
+        );
+    }
+    if remainder >= modulus {
+        return bad("remainder for hash partition must be less than modulus");
+    }
+    match braid_types::partition_hash(&a[3..]) {
+        Some(hash) => Ok(Datum::Bool(hash % modulus as u64 == remainder as u64)),
+        None => Err(SqlError::unsupported("the hash of a value of this type")
+            .with_hint("Integers, text, uuid, dates and timestamps can be hashed.")),
+    }
 }
 
 /// Bytes in the largest unit of which there are at least ten (twenty halves): the last step is

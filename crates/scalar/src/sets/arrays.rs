@@ -32,6 +32,15 @@ fn subscripts(a: &[Datum], reverse: bool) -> Rows {
     if reverse { Rows::each(range.rev().map(row)) } else { Rows::each(range.map(row)) }
 }
 
+/// The numbers that the session's catalog answers with.
+fn numbers(found: Option<Datum>) -> Vec<i64> {
+    let number = |v: &Datum| match v {
+        Datum::Int8(n) => *n,
+        _ => 0,
+    };
+    found.iter().flat_map(|found| items(found).iter().map(number)).collect()
+}
+
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     t.rows("unnest(anyarray) anyelement -- the elements of an array", unnest);
@@ -50,11 +59,29 @@ pub(super) fn fill(t: &mut Table) {
         }))
     })
     .columns(&[("x", "anyelement"), ("n", "int4")]);
-    t.rows(
-        "pg_partition_ancestors(regclass) regclass -- nothing: there are no partitions",
-        |_, _| Ok(Rows::none()),
-    )
+    t.rows("pg_partition_ancestors(regclass) regclass -- a partition and what it is in", |a, c| {
+        let found = c.session.catalog_function("pg_partition_ancestors", a)?;
+        Ok(numbers(found).into_iter().map(|oid| vec![Datum::Oid(oid as u32)]).collect())
+    })
     .columns(&[("relid", "regclass")]);
+    t.rows("pg_partition_tree(regclass) record -- a table with its partitions", |a, c| {
+        let found = numbers(c.session.catalog_function("pg_partition_tree", a)?);
+        let row = |one: &[i64]| {
+            vec![
+                Datum::Oid(one[0] as u32),
+                if one[1] == 0 { Datum::Null } else { Datum::Oid(one[1] as u32) },
+                Datum::Bool(one[2] != 0),
+                Datum::Int4(one[3] as i32),
+            ]
+        };
+        Ok(found.chunks_exact(4).map(row).collect())
+    })
+    .columns(&[
+        ("relid", "regclass"),
+        ("parentrelid", "regclass"),
+        ("isleaf", "bool"),
+        ("level", "int4"),
+    ]);
     t.rows("pg_options_to_table(text[]) record -- options written as name=value", |a, _| {
         let pair = |v: &Datum| {
             let text = crate::functions::text_of(v).to_string();

@@ -424,7 +424,7 @@ impl CopyIn {
 pub(super) fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
     match &c.table {
         Some(name) => {
-            let table = ctx.stored(name)?;
+            let table = ctx.seen(name)?;
             if table.materialized().is_some() {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,

@@ -52,7 +52,7 @@ pub(crate) fn planned(
     let Some(name) = table else {
         return Err(SqlError::syntax("COPY TO needs a table or a query"));
     };
-    let table = ctx.stored(name)?;
+    let table = ctx.seen(name)?;
     if table.materialized().is_some() {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -78,7 +78,7 @@ impl CopyOut {
         let encoder = Encoder::new(&c.options, named, ctx.eval.style)?;
         let stream = begun(ctx, source.stream(ctx)?)?;
         let who = (ctx.session.pid(), &*ctx.session.database);
-        let table = c.table.as_ref().map(|name| ctx.stored(name)).transpose()?;
+        let table = c.table.as_ref().map(|name| ctx.seen(name)).transpose()?;
         let file = c.file.as_ref().map(|_| 0);
         let copies = ctx.db.sessions().copies();
         let progress = copies.begin(who, table.map(|t| t.id), false, file);

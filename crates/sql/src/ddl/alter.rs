@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{IndexConstraint, Table, choose_name, constraint_name};
+use braid_catalog::{IndexConstraint, Relation, Table, choose_name, constraint_name};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::{
     Change, alter_column, backfill, bad_table, commit_timestamp, constraint, drop, exists, index,
-    interleave, moves, moves::Place, parts, schema, ttl, view::materialized,
+    interleave, moves, moves::Place, partitions, parts, schema, ttl, view::materialized,
 };
 use braid_parser::{AlterOwn, Name};
 use braid_scalar::ident_name;
@@ -18,6 +18,11 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     let tag = "ALTER TABLE".to_string();
     if a.if_exists && c.ctx.find_relation(&name)?.is_none() {
         c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+        return Ok(tag);
+    }
+    c.only = a.only;
+    if let Relation::Partition(window) = c.ctx.relation(&name)? {
+        partitions::alter(c, &window, &a.operations)?;
         return Ok(tag);
     }
     let id = c.ctx.stored(&name)?.id;
@@ -43,7 +48,17 @@ pub(crate) fn place(
         c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
         return Ok("ALTER TABLE".into());
     }
+    if let Relation::Partition(window) = c.ctx.relation(name)? {
+        partitions::place(c, &window, op)?;
+        return Ok("ALTER TABLE".into());
+    }
     let table = c.ctx.stored(name)?;
+    if table.partitioning().is_some() && moves_rows(op) {
+        return Err(SqlError::unsupported("interleaving a partitioned table").with_hint(
+            "Its partitions and its place among families would be two answers to one \
+                        question: how rows are kept together.",
+        ));
+    }
     if !matches!(op, AlterOwn::SetSchema(_) | AlterOwn::SetStatistics(..))
         && table.materialized().is_some()
     {
@@ -67,6 +82,11 @@ pub(crate) fn place(
         }
     }
     Ok("ALTER TABLE".into())
+}
+
+/// Whether rows get other keys, by what says where they lie.
+fn moves_rows(op: &AlterOwn) -> bool {
+    matches!(op, AlterOwn::SetInterleave(_) | AlterOwn::DropInterleave | AlterOwn::PrimaryKey(..))
 }
 
 fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
@@ -155,6 +175,7 @@ fn add_primary_key(c: &mut Change, t: &Arc<Table>, p: &ast::PrimaryKeyConstraint
     let hidden = t.columns.iter().position(|x| x.is_row_id()).expect("it has a row id");
     let mut new = (**t).clone();
     super::create_table::set_primary(&mut new, columns, name)?;
+    partitions::check_index(&new, &new.primary)?;
     new.columns.remove(hidden);
     new.generation = c.new_generation()?;
     // Entries name rows by their keys, so every index starts anew.

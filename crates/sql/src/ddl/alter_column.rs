@@ -15,7 +15,7 @@ use sqlparser::ast;
 use super::column::{self, check_default, table_scope};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, index,
-    parts, truncate, ttl,
+    partitions, parts, truncate, ttl,
 };
 use crate::session::{Notice, SessionState};
 use crate::storage::TableLayout;
@@ -136,6 +136,7 @@ pub(super) fn drop(
         return Err(no_column(t, name));
     };
     ttl::refuse_used(t, col.id)?;
+    partitions::refuse_key(t, col.id, "drop")?;
     let id = col.id;
     if t.primary.columns.iter().any(|k| k.column == id) {
         return Err(SqlError::unsupported(format!(
@@ -293,6 +294,7 @@ pub(super) fn rename(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> 
     for predicate in table.indexes.iter_mut().filter_map(|i| i.predicate.as_mut()) {
         *predicate = rename_in(predicate, old, &new)?;
     }
+    partitions::rename_column(&mut table, |text| rename_in(text, old, &new))?;
     c.put(table);
     Ok(())
 }
@@ -366,6 +368,7 @@ pub(super) fn alter(
                 new.columns[at].sequence.filter(|_| new.columns[at].identity.is_some());
         }
         ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
+            partitions::refuse_key(t, col.id, "alter")?;
             let to = alter_type::Target {
                 ty: c.ctx.type_of(data_type)?,
                 refinement: column::refined(c, data_type)?,

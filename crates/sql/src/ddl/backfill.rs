@@ -34,7 +34,7 @@ fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
 }
 
 /// Later statements of a transaction with one view would see other rows than are read here.
-fn check_unseen(c: &Change, layout: &TableLayout) -> SqlResult<()> {
+pub(super) fn check_unseen(c: &Change, layout: &TableLayout) -> SqlResult<()> {
     match c.reading {
         ReadMode::Latest => c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error),
         _ => Ok(()),

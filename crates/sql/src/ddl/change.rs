@@ -8,7 +8,7 @@ use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::commit_timestamp;
+use super::{commit_timestamp, partitions};
 use crate::jobs::reclaim;
 use crate::session::Context;
 use braid_parser::Name;
@@ -21,12 +21,14 @@ pub(crate) struct Change {
     /// Which state of the rows is checked: the newest, with writers locked out; or that of the
     /// transaction's view, by which all of them keep to the change already.
     pub(crate) reading: ReadMode,
+    /// ONLY: partitions are not to follow.
+    pub(crate) only: bool,
 }
 
 impl Change {
     pub(super) fn new(ctx: &Context) -> Change {
         let catalog = (*ctx.catalog).clone();
-        Change { ctx: ctx.clone(), catalog, reading: ReadMode::Latest }
+        Change { ctx: ctx.clone(), catalog, reading: ReadMode::Latest, only: false }
     }
 
     /// Lets name resolution and layouts see what was changed so far.
@@ -128,6 +130,8 @@ pub(crate) fn run(
 ) -> SqlResult<(String, Catalog)> {
     let mut change = Change::new(ctx);
     let tag = work(&mut change)?;
+    let only = change.only;
+    partitions::settle_names(&mut change, &ctx.catalog, only)?;
     let before = |t: &Arc<Table>| ctx.catalog.table(t.id).is_some_and(|old| Arc::ptr_eq(old, t));
     change.catalog.tables().filter(|t| !before(t)).try_for_each(|t| commit_timestamp::check(t))?;
     super::access::roles::note_new_objects(&mut change, &ctx.catalog);

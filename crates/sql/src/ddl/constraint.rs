@@ -10,7 +10,7 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::table_scope;
-use super::{Change, backfill, bad_table, exists, index, parts, temporary};
+use super::{Change, backfill, bad_table, exists, index, partitions, parts, temporary};
 use crate::session::Context;
 use braid_parser::{Name, parse_expr};
 use braid_scalar::ident_name;
@@ -173,6 +173,40 @@ pub(super) fn prove(c: &Change, t: &Arc<Table>, addition: &Addition) -> SqlResul
     }
 }
 
+/// The index of a primary key that is declared for a partition.
+pub(super) fn primary_of_partition(
+    c: &Change,
+    window: &Table,
+    p: &ast::PrimaryKeyConstraint,
+) -> SqlResult<Index> {
+    refuse_deferrable(p.characteristics.as_ref())?;
+    let columns = index::key_columns(window, &p.columns)?;
+    index::check_key_types(window, &columns)?;
+    let base = constraint_name(&window.name, &[], "pkey");
+    let name = match &p.name {
+        Some(n) => ident_name(n),
+        None => choose_name(&base, |n| c.taken(window.schema, n)),
+    };
+    if c.taken(window.schema, &name) {
+        return Err(exists(&name));
+    }
+    let columns = columns.into_iter().map(|k| IndexColumn { nulls_first: k.desc, ..k });
+    Ok(Index {
+        id: c.new_id()?,
+        generation: 1,
+        name,
+        unique: true,
+        deferral: None,
+        nulls_not_distinct: false,
+        columns: columns.collect(),
+        include: Vec::new(),
+        interleave_in: None,
+        predicate: None,
+        constraint: Some(IndexConstraint::Primary),
+        of_partition: None,
+    })
+}
+
 fn unique(
     c: &Change,
     t: &Table,
@@ -195,7 +229,7 @@ fn unique(
     if c.taken(t.schema, &name) {
         return Err(exists(&name));
     }
-    Ok(Index {
+    let index = Index {
         id: c.new_id()?,
         generation: 1,
         name,
@@ -207,7 +241,12 @@ fn unique(
         interleave_in: None,
         predicate: None,
         constraint: Some(IndexConstraint::Unique),
-    })
+        of_partition: None,
+    };
+    if t.window().is_none() {
+        partitions::check_index(t, &index)?;
+    }
+    Ok(index)
 }
 
 fn check(

@@ -1,15 +1,19 @@
 //! CREATE TABLE.
 
 use braid_catalog::{
-    Column, Index, IndexColumn, IndexConstraint, OnCommit, Table, Upkeep, choose_name,
-    constraint_name,
+    Column, Index, IndexColumn, IndexConstraint, OnCommit, Partitioning, Table, Upkeep,
+    choose_name, constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{self, Declared};
 use super::constraint;
-use super::{Change, bad_table, composite, exists, index, interleave, parts, temporary, ttl};
+use super::like::Spelled;
+use super::{
+    Change, bad_table, composite, exists, index, interleave, like, partitions, parts, temporary,
+    ttl,
+};
 use crate::general_query::ColumnInfo;
 use braid_parser::CreateTable;
 use braid_scalar::ident_name;
@@ -18,6 +22,15 @@ use braid_scalar::ident_name;
 const MAX_COLUMNS: usize = 1600;
 
 pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
+    if !create.likes.is_empty() {
+        let Spelled { create, comments } = like::spell_out(c, create)?;
+        let is_there = c.ctx.find_relation(&parts(&create.base.name))?.is_some();
+        let tag = run(c, &create)?;
+        if !is_there {
+            like::comment(c, &create, comments)?;
+        }
+        return Ok(tag);
+    }
     let base = &create.base;
     refuse(base)?;
     let (schema, name) = place(c, base)?;
@@ -45,6 +58,10 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         ));
     }
     primary_key(c, &mut t, base, &declared)?;
+    if let Some(by) = &create.by {
+        let key = partitions::declare_key(c, &t, by)?;
+        t.upkeep.partitioning = Some(Box::new(Partitioning { key, partitions: Vec::new() }));
+    }
     if let Some(clause) = &create.interleave {
         let place = interleave::declare(c, &t, clause)?;
         if let Some(parent) = c.catalog.table(place.parent) {
@@ -131,20 +148,14 @@ fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
     let refused = [
         (
             base.like.is_some(),
-            "CREATE TABLE .. LIKE",
-            "CREATE TABLE .. AS .. WITH NO DATA copies columns.",
+            "CREATE TABLE .. LIKE without brackets",
+            "Write CREATE TABLE x (LIKE t INCLUDING ALL).",
         ),
         (
             base.inherits.is_some(),
             "INHERITS",
             "Write the columns of both tables out, or keep them in one table with a column that \
              tells their kinds apart.",
-        ),
-        (
-            base.partition_by.is_some() || base.partition_of.is_some(),
-            "PARTITION BY",
-            "One table holds all rows: leave the clause out, and partitions with it. Spans of keys \
-             are read and deleted as partitions are.",
         ),
         (base.or_replace, "CREATE OR REPLACE TABLE", "Use CREATE TABLE IF NOT EXISTS."),
     ];
@@ -169,6 +180,7 @@ pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
         interleave_in: None,
         predicate: None,
         constraint: None,
+        of_partition: None,
     };
     Ok(Table {
         id,

@@ -12,7 +12,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
-use super::{Change, backfill, parts, truncate, user_type};
+use super::{Change, backfill, partitions, parts, truncate, user_type};
 use braid_parser::Name;
 
 pub(crate) fn run(
@@ -25,11 +25,18 @@ pub(crate) fn run(
     let tag = format!("DROP {kind}");
     if matches!(kind, ObjectType::Table | ObjectType::MaterializedView) {
         // All at once, so that what they are to each other is in nobody's way.
-        let mut tables = Vec::new();
+        let (mut tables, mut windows) = (Vec::new(), Vec::new());
         for name in names {
-            if let Some(Relation::Table(t)) = named(c, kind, &parts(name), if_exists)? {
-                tables.push(t);
+            match named(c, kind, &parts(name), if_exists)? {
+                Some(Relation::Table(t)) => tables.push(t),
+                Some(Relation::Partition(w)) => windows.push(w),
+                _ => {}
             }
+        }
+        // Those of tables that go with them need no work of their own.
+        windows.retain(|w| !tables.iter().any(|t| t.id == w.id));
+        for w in windows {
+            drop_partition(c, &w, cascade)?;
         }
         drop_tables(c, &tables, cascade)?;
         return Ok(tag);
@@ -136,8 +143,23 @@ fn drop_relation(
             c.sync();
             Ok(())
         }
+        Relation::Partition(w) => drop_partition(c, &w, cascade),
+        Relation::Index(t, id) if t.window().is_some() => {
+            partitions::drop_index(c, &t, id, cascade)
+        }
         Relation::Index(t, id) => drop_index(c, &t, id, cascade),
     }
+}
+
+/// Drops a partition with those of it, unless another one has taken it along.
+fn drop_partition(c: &mut Change, window: &Arc<Table>, cascade: bool) -> SqlResult<()> {
+    let Some(now) = c.catalog.partition(window.shown_id()).cloned() else { return Ok(()) };
+    let inside = now.partitioning().map(|d| d.downwards(now.shown_id())).unwrap_or_default();
+    let ids: BTreeSet<u32> = inside.iter().map(|p| p.id).collect();
+    refuse_or_notice(c, cascade, &format!("table {}", now.name), &view_lines(c, &ids))?;
+    remove_views(c, dependent_views(c, &ids))?;
+    c.sync();
+    partitions::drop_partition(c, &now)
 }
 
 pub(super) fn refuse_or_notice(
@@ -226,7 +248,9 @@ pub(super) fn remove_views(c: &mut Change, views: impl IntoIterator<Item = u32>)
 pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) -> SqlResult<()> {
     let named: BTreeSet<u32> = tables.iter().map(|t| t.id).collect();
     let (dying, survivors) = fates(c, tables);
-    let ids: BTreeSet<u32> = dying.iter().map(|t| t.id).collect();
+    let parts = dying.iter().filter_map(|t| t.partitioning()).flat_map(|d| &d.partitions);
+    let parts = parts.map(|p| p.id);
+    let ids: BTreeSet<u32> = dying.iter().map(|t| t.id).chain(parts).collect();
     let mut lines: Vec<String> = Vec::new();
     let moved: &[Arc<Table>] = if cascade { &[] } else { &survivors };
     for t in dying.iter().filter(|t| !named.contains(&t.id)).chain(moved) {
@@ -338,7 +362,7 @@ fn move_out(c: &mut Change, table: u32) -> SqlResult<()> {
 }
 
 /// Removes one table with its rows, indexes and sequences.
-fn remove_table(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
+pub(super) fn remove_table(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
     c.ctx.lock_for_change(t.id)?;
     if t.interleave.is_none() {
         truncate::erase(c, t.id, t.generation)?;
@@ -450,12 +474,18 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     }
     let types: Vec<_> = c.catalog.user_types().filter(|t| t.schema == schema.id).cloned().collect();
     lines.extend(types.iter().map(|t| format!("type {} depends on schema {bare}", t.name)));
+    let windows: Vec<_> =
+        c.catalog.partitions().filter(|w| w.schema == schema.id).cloned().collect();
+    lines.extend(windows.iter().map(|w| format!("table {} depends on schema {bare}", w.name)));
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
     let dependents = dependent_views(c, &views);
     remove_views(c, dependents.into_iter().chain(views))?;
     c.sync();
     tables.retain(|t| c.catalog.table(t.id).is_some());
     drop_tables(c, &tables, true)?;
+    for w in &windows {
+        drop_partition(c, w, true)?;
+    }
     for s in sequences {
         c.catalog.remove(s);
     }

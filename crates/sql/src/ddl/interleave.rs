@@ -80,6 +80,10 @@ fn parent(c: &Change, t: &Table, clause: &InterleaveClause) -> SqlResult<Arc<Tab
             .with_hint("Create the parent table first."));
         }
     };
+    if parent.partitioning().is_some() || t.partitioning().is_some() {
+        return Err(SqlError::unsupported("interleaving with partitioned tables")
+            .with_hint("Use a foreign key, or a table without partitions."));
+    }
     if parent.id == t.id {
         return Err(bad_table(format!("table \"{}\" cannot be interleaved in itself", t.name))
             .with_hint("Use a foreign key for rows that refer to rows of the same table."));

@@ -14,13 +14,14 @@
 //!   ALTER, DROP, TRUNCATE t                t, and what it drags along
 //! ```
 //! - `change`: a change in the making. Which statement makes which: [`crate::statement`].
-//! - [`create_table`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their
+//! - [`create_table`] and [`like`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their
 //!   checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
 //!   [`online_index`]: filling an index meanwhile.
 //! - [`moves`]: tables that move into, out of and between parents, or to another primary key.
+//! - [`partitions`]: PARTITION BY and OF, ATTACH, DETACH, and what is done to a partition.
 //! - [`time`]: row deletion policies, and columns that are told when a row is committed.
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
@@ -40,9 +41,11 @@ pub(crate) mod create_table;
 pub(crate) mod drop;
 pub(crate) mod index;
 mod interleave;
+mod like;
 pub(crate) mod moves;
 pub(crate) mod online;
 mod online_index;
+pub(crate) mod partitions;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod temporary;

@@ -155,6 +155,10 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
     let Some(braid_catalog::Relation::Table(table)) = ctx.find_relation(&name)? else {
         return Ok(None);
     };
+    // What partitions are told follows at once.
+    if table.partitioning().is_some() {
+        return Ok(None);
+    }
     if table.materialized().is_some() && !matches!(wish, Wish::Index(_)) {
         return Ok(None);
     }

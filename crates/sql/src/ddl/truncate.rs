@@ -9,24 +9,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Sequence, Table, kv_error};
+use braid_catalog::{Catalog, Relation, Sequence, Table, kv_error};
 use braid_keys::path::generations_upto;
 use braid_kv::KeySpan;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, parts};
+use super::{Change, partitions, parts};
 
 pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
     let cascade = matches!(t.cascade, Some(ast::CascadeOption::Cascade));
     let restart = matches!(t.identity, Some(ast::TruncateIdentityOption::Restart));
-    let mut wanted = BTreeSet::new();
+    let (mut wanted, mut windows) = (BTreeSet::new(), Vec::new());
     for target in &t.table_names {
         let name = parts(&target.name);
         if t.if_exists && c.ctx.find_relation(&name)?.is_none() {
             continue;
         }
-        wanted.insert(c.ctx.table(&name)?.id);
+        match c.ctx.relation(&name)? {
+            Relation::Partition(window) => windows.push(window),
+            _ => drop(wanted.insert(c.ctx.table(&name)?.id)),
+        }
+    }
+    for window in windows.iter().filter(|w| !wanted.contains(&w.id)) {
+        partitions::empty(c, window)?;
     }
     if cascade {
         let all = closure(&c.catalog, &wanted);

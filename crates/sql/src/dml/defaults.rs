@@ -9,6 +9,7 @@ use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use super::assigned::commit_time::check_past;
 use super::keys::failing_row;
 use crate::ddl::table_scope;
+use crate::partitions::Router;
 use crate::session::Context;
 use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
@@ -36,6 +37,10 @@ pub struct Filler {
     commit_times: Vec<usize>,
     /// Expressions of indexes.
     computed: Vec<Computed>,
+    /// Finds the partition of a row.
+    router: Option<Router>,
+    /// CHECK constraints of partitions alone.
+    partition_checks: Vec<(u32, String, Bound)>,
 }
 
 impl Filler {
@@ -85,8 +90,28 @@ impl Filler {
         let computed = Computed::of_table(table)?;
         let columns = table.columns.iter().enumerate();
         let commit_times = columns.filter(|(_, c)| c.commit_time).map(|(at, _)| at).collect();
+        let router = Router::new(table)?;
+        let partitions = table.partitioning().into_iter().flat_map(|divided| &divided.partitions);
+        let partition_checks = partitions
+            .flat_map(|p| p.checks.iter().map(|k| (p.id, k)))
+            .map(|(of, k)| {
+                let bound =
+                    braid_scalar::bind_bool(&parse_expr(&k.expr)?, "CHECK", &scope, &mut none)?;
+                Ok((of, k.name.clone(), bound))
+            })
+            .collect::<SqlResult<_>>()?;
         let table = table.clone();
-        Ok(Filler { table, defaults, generated, refined, checks, commit_times, computed })
+        Ok(Filler {
+            table,
+            defaults,
+            generated,
+            refined,
+            checks,
+            commit_times,
+            computed,
+            router,
+            partition_checks,
+        })
     }
 
     /// The value of a column that was not given.
@@ -151,10 +176,18 @@ impl Filler {
         Ok(())
     }
 
-    /// Computes generated columns, then checks NOT NULL and CHECK; then computes what indexes want.
+    /// Computes generated columns, then checks that there is a partition, NOT NULL and CHECK; then
+    /// computes what indexes want.
     pub fn complete(&self, ctx: &Context, row: &mut [Datum]) -> SqlResult<()> {
         self.fill_columns(ctx, row)?;
         let t = &self.table;
+        let (name, path) = match &self.router {
+            None => (&*t.name, Vec::new()),
+            Some(router) => {
+                let path = router.route(row, &ctx.eval, || failing_row(t, row))?;
+                (router.name_within(&path), path)
+            }
+        };
         for (c, v) in t.columns.iter().zip(row.iter()) {
             if v.is_null() && !t.takes_null(c) {
                 return Err(SqlError::new(
@@ -162,29 +195,31 @@ impl Filler {
                     format!(
                         "null value in column \"{}\" of relation \"{}\" violates not-null \
                          constraint",
-                        c.name, t.name
+                        c.name, name
                     ),
                 )
                 .with_detail(failing_row(t, row))
-                .with_table(ctx.schema_name(t.schema), &t.name)
+                .with_table(ctx.schema_name(t.schema), name)
                 .with_column(&c.name));
             }
         }
         for at in &self.commit_times {
             check_past(ctx, t, *at, &row[*at])?;
         }
-        for (name, check) in &self.checks {
+        let own = self.partition_checks.iter().filter(|(of, ..)| path.contains(of));
+        let own = own.map(|(_, constraint, check)| (constraint, check));
+        for (constraint, check) in self.checks.iter().map(|(name, k)| (name, k)).chain(own) {
             if matches!(check.eval(row, &ctx.eval)?, Datum::Bool(false)) {
                 return Err(SqlError::new(
                     SqlState::CHECK_VIOLATION,
                     format!(
-                        "new row for relation \"{}\" violates check constraint \"{name}\"",
-                        t.name
+                        "new row for relation \"{name}\" violates check constraint \
+                         \"{constraint}\""
                     ),
                 )
                 .with_detail(failing_row(t, row))
-                .with_table(ctx.schema_name(t.schema), &t.name)
-                .with_constraint(name));
+                .with_table(ctx.schema_name(t.schema), name)
+                .with_constraint(constraint));
             }
         }
         self.compute(row)

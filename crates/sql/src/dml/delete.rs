@@ -237,8 +237,8 @@ fn own_filter(
         return Ok(None);
     }
     let mut tried = params.clone();
-    let filter = match &delete.selection {
-        Some(e) => braid_scalar::bind_bool(e, "WHERE", &target.scope(), &mut tried).map(Some),
+    let filter = match target.within(delete.selection.as_ref())? {
+        Some(e) => braid_scalar::bind_bool(&e, "WHERE", &target.scope(), &mut tried).map(Some),
         None => Ok(None),
     };
     match filter {

@@ -1,8 +1,11 @@
 //! Texts about keys in errors: `Key (id)=(1) already exists.`
 
+use std::sync::Arc;
+
 use braid_catalog::{Index, Lost, Table};
 use braid_types::{Datum, SqlError, TimeZone};
 
+use crate::partitions::Router;
 use crate::session::{Context, shown_expression};
 
 /// A value as error details show it.
@@ -37,11 +40,26 @@ pub(crate) fn key_detail(t: &Table, index: &Index, row: &[Datum]) -> String {
 
 /// 23505.
 pub(crate) fn duplicate_key(ctx: &Context, t: &Table, index: &Index, row: &[Datum]) -> SqlError {
+    let (table, name) =
+        as_partition(ctx, t, index, row).unwrap_or_else(|| (t.name.clone(), index.name.clone()));
     Lost::Duplicate
-        .error(format!("duplicate key value violates unique constraint \"{}\"", index.name))
+        .error(format!("duplicate key value violates unique constraint \"{name}\""))
         .with_detail(format!("{} already exists.", key_detail(t, index, row)))
-        .with_table(ctx.schema_name(t.schema), &t.name)
-        .with_constraint(&index.name)
+        .with_table(ctx.schema_name(t.schema), &table)
+        .with_constraint(&name)
+}
+
+/// What the partition that a row lies in is called, and what it calls an index of the table.
+fn as_partition(
+    ctx: &Context,
+    t: &Table,
+    index: &Index,
+    row: &[Datum],
+) -> Option<(String, String)> {
+    let router = Router::new(&Arc::new(t.clone())).ok()??;
+    let leaf = router.leaf(row, &ctx.eval).ok()??;
+    let name = router.index_name(leaf, index.id)?;
+    Some((router.name_of(leaf).to_string(), name.to_string()))
 }
 
 /// `(1, null, x)`: the whole row, hidden columns left out.

@@ -40,6 +40,7 @@ pub mod writer;
 pub(crate) use defaults::assign;
 pub use delete::DeletePlan;
 pub use insert::InsertPlan;
+pub(crate) use keys::show;
 pub use merge::MergePlan;
 pub(crate) use target::scope_of;
 pub use target::{Returning, returning};

@@ -1,5 +1,6 @@
 //! The written table: its name, the scope of its columns, RETURNING.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
 
 use crate::general_query::{ColumnInfo, Row};
+use crate::partitions;
 use crate::session::Context;
 use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, object_name_parts};
 
@@ -34,7 +36,7 @@ impl Target {
                     format!("cannot change materialized view \"{}\"", t.name),
                 ));
             }
-            Relation::Table(t) => t,
+            Relation::Table(t) | Relation::Partition(t) => t,
             Relation::View(v) => {
                 return Err(SqlError::new(
                     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -79,6 +81,24 @@ impl Target {
         let quoted = [&ctx.schema_name(self.table.schema), &self.table.name, &self.alias]
             .map(|name| quote_ident(name));
         format!("{}.{} AS {}", quoted[0], quoted[1], quoted[2])
+    }
+
+    /// A condition on the rows that are written, and what limits them to those of a partition.
+    pub(super) fn within<'a>(
+        &self,
+        selection: Option<&'a ast::Expr>,
+    ) -> SqlResult<Option<Cow<'a, ast::Expr>>> {
+        let Some(own) = partitions::condition(&self.table)? else {
+            return Ok(selection.map(Cow::Borrowed));
+        };
+        Ok(Some(Cow::Owned(match selection {
+            None => own,
+            Some(e) => ast::Expr::BinaryOp {
+                left: Box::new(ast::Expr::Nested(Box::new(own))),
+                op: ast::BinaryOperator::And,
+                right: Box::new(ast::Expr::Nested(Box::new(e.clone()))),
+            },
+        })))
     }
 
     pub(super) fn scope(&self) -> Scope {

@@ -262,8 +262,8 @@ fn bind_own(
 ) -> SqlResult<How> {
     let scope = target.scope();
     let sets = bind_sets(target, &update.assignments, &scope, params)?;
-    let filter = match &update.selection {
-        Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
+    let filter = match target.within(update.selection.as_ref())? {
+        Some(e) => Some(braid_scalar::bind_bool(&e, "WHERE", &scope, params)?),
         None => None,
     };
     let access = choice::for_writing(ctx, &info.layout, filter.as_ref());

@@ -185,6 +185,10 @@ impl Writer {
 
     /// Makes a table's prepared facts known, and keeps the table's shape.
     pub(crate) fn use_info(&mut self, info: &Arc<TableInfo>) -> SqlResult<()> {
+        if info.table().window().is_some() {
+            // What follows from it may touch rows of other partitions.
+            return self.ctx.lock_shape(info.table());
+        }
         if !self.infos.contains_key(&info.table().id) {
             self.ctx.lock_shape(info.table())?;
             self.infos.insert(info.table().id, info.clone());

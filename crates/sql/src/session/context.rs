@@ -253,6 +253,7 @@ impl Context {
     pub fn table(&self, name: &Name) -> SqlResult<Arc<Table>> {
         match self.relation(name)? {
             Relation::Table(t) if t.materialized().is_none() => Ok(t),
+            Relation::Partition(window) => Err(self.is_partition(&window)),
             _ => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a table", name.last().map_or("", |s| s)),
@@ -267,11 +268,27 @@ impl Context {
     pub(crate) fn stored(&self, name: &Name) -> SqlResult<Arc<Table>> {
         match self.relation(name)? {
             Relation::Table(t) => Ok(t),
+            Relation::Partition(window) => Err(self.is_partition(&window)),
             _ => Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("\"{}\" is not a table", name.last().map_or("", |s| s)),
             )),
         }
+    }
+
+    /// As [`Context::stored`], of a partition: its table as it is seen through it.
+    pub(crate) fn seen(&self, name: &Name) -> SqlResult<Arc<Table>> {
+        match self.relation(name)? {
+            Relation::Partition(window) => Ok(window),
+            _ => self.stored(name),
+        }
+    }
+
+    /// 0A000 for what is done to a table as a whole only.
+    fn is_partition(&self, window: &Table) -> SqlError {
+        let table = self.catalog.table(window.id).map_or("", |t| t.name.as_str());
+        SqlError::unsupported(format!("this on \"{}\", which is a partition,", window.name))
+            .with_hint(format!("Use its table: \"{table}\"."))
     }
 
     /// What a job needs to begin again without the client that asked for it.

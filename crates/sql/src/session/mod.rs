@@ -54,11 +54,11 @@ pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub(crate) use show::create::shown_expression;
 pub use show::create::{
     checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
     row_deletion_policy, waiting,
 };
+pub(crate) use show::create::{declared_type, index_columns, shown_expression};
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
 pub use type_names::types_in_reach;

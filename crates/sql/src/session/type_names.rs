@@ -30,7 +30,9 @@ impl InReach {
             _ => None,
         };
         match found? {
-            Relation::Table(table) => Some(SqlType::Composite(catalog.row_type(&table))),
+            Relation::Table(table) | Relation::Partition(table) => {
+                Some(SqlType::Composite(catalog.row_type(&table)))
+            }
             _ => None,
         }
     }

@@ -6,8 +6,8 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 use super::entry::{Entry, work};
 use crate::ddl::access::roles;
 use crate::ddl::{
-    alter, comment, composite, create_table, domain, drop, index, moves, online, schema, sequence,
-    truncate, user_type, view, view::materialized,
+    alter, comment, composite, create_table, domain, drop, index, moves, online, partitions,
+    schema, sequence, truncate, user_type, view, view::materialized,
 };
 
 /// DROP of one kind of object.
@@ -25,6 +25,19 @@ pub(super) static ENTRIES: &[Entry] = &[
         "create table n (a int primary key)",
         "a new table; INTERLEAVE IN PARENT keeps its rows inside of another's; AS",
         work!(Kind::CreateTable(t) => |c| create_table::run(c, t)),
+    ),
+    Entry::change(
+        "CREATE TABLE",
+        "create table n partition of parts for values in (7)",
+        "a part of a table that is declared with PARTITION BY, with a name; its rows are the table's",
+        work!(Kind::CreatePartition(p) => |c| partitions::create(c, p)),
+    ),
+    Entry::change(
+        "ALTER TABLE",
+        "alter table parts detach partition p1",
+        "ATTACH PARTITION and DETACH PARTITION: a table becomes a partition, and the other way \
+         round; of indexes ALTER INDEX .. ATTACH PARTITION",
+        work!(Kind::Partition(change) => |c| partitions::change(c, change)),
     ),
     Entry::change(
         "CREATE INDEX",

@@ -368,6 +368,10 @@ fn lock_tables(
     for name in tables {
         let table = match ctx.relation(name)? {
             Relation::Table(table) if table.materialized().is_none() => table,
+            Relation::Partition(window) => match ctx.catalog.table(window.id) {
+                Some(table) => table.clone(),
+                None => continue,
+            },
             Relation::View(_) => continue,
             other => {
                 let kind = match other {

@@ -157,6 +157,12 @@ fn chosen(ctx: &Context, statement: &Analyze) -> SqlResult<Vec<Chosen>> {
                 let columns = ordinals(&table, columns)?;
                 out.push((table, columns));
             }
+            // What is known of the table is known of its parts.
+            Some(Relation::Partition(window)) => {
+                let table = ctx.catalog.table(window.id).cloned();
+                let columns = ordinals(&window, columns)?;
+                out.extend(table.map(|table| (table, columns)));
+            }
             Some(_) => warn(ctx, name),
             None if is_system(ctx, name)? => {}
             None => return Err(crate::session::no_relation(name)),

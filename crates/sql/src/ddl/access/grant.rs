@@ -131,7 +131,9 @@ fn columns(
 /// The number of a column of a table or view.
 pub(in crate::ddl) fn column(c: &Change, id: u32, name: &str) -> SqlResult<u32> {
     let (found, relation) = match c.catalog.relation_by_id(id) {
-        Some(Relation::Table(t)) => (t.column_named(name).map(|col| col.id), t.name.clone()),
+        Some(Relation::Table(t) | Relation::Partition(t)) => {
+            (t.column_named(name).map(|col| col.id), t.name.clone())
+        }
         Some(Relation::View(v)) => {
             let at = v.columns.iter().position(|(n, _)| n == name);
             (at.map(|at| at as u32 + 1), v.name.clone())

@@ -402,17 +402,28 @@ pub(in crate::ddl) fn give_table(
     t: &Arc<Table>,
     owner: &ast::Owner,
 ) -> SqlResult<()> {
-    let owner = match owner {
-        ast::Owner::Ident(name) => RoleName::Named(ident_name(name)),
-        ast::Owner::SessionUser => RoleName::Session,
-        ast::Owner::CurrentRole | ast::Owner::CurrentUser => RoleName::Current,
-    };
-    let owner = single(c, &owner)?;
+    let owner = owner_of(c, owner)?;
     let sequences = t.columns.iter().filter_map(|col| col.sequence);
     for id in std::iter::once(t.id).chain(sequences) {
         give(&mut c.catalog, id, owner);
     }
     Ok(())
+}
+
+/// The same of a partition.
+pub(in crate::ddl) fn give_partition(c: &mut Change, id: u32, owner: &ast::Owner) -> SqlResult<()> {
+    let owner = owner_of(c, owner)?;
+    give(&mut c.catalog, id, owner);
+    Ok(())
+}
+
+fn owner_of(c: &Change, owner: &ast::Owner) -> SqlResult<u32> {
+    let owner = match owner {
+        ast::Owner::Ident(name) => RoleName::Named(ident_name(name)),
+        ast::Owner::SessionUser => RoleName::Session,
+        ast::Owner::CurrentRole | ast::Owner::CurrentUser => RoleName::Current,
+    };
+    single(c, &owner)
 }
 
 /// ALTER .. OWNER TO.
@@ -490,6 +501,7 @@ fn owned_relation(c: &Change, name: &Name, wanted: &str) -> SqlResult<Vec<u32>> 
             None => vec![s.id],
         },
         Relation::View(v) => vec![v.id],
+        Relation::Partition(w) => vec![w.shown_id()],
         Relation::Table(t) => {
             let sequences = t.columns.iter().filter_map(|col| col.sequence);
             std::iter::once(t.id).chain(sequences).collect()
@@ -526,7 +538,7 @@ pub(in crate::ddl) fn note_new_objects(c: &mut Change, old: &Catalog) {
 /// The kind of privileges that a relation has; an index has none.
 pub(super) fn securable(relation: &Relation) -> Option<Securable> {
     match relation {
-        Relation::Table(_) | Relation::View(_) => Some(Securable::Table),
+        Relation::Table(_) | Relation::View(_) | Relation::Partition(_) => Some(Securable::Table),
         Relation::Sequence(_) => Some(Securable::Sequence),
         Relation::Index(..) => None,
     }

@@ -6,7 +6,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::expressions::{self as declared, Keys};
-use crate::ddl::{Change, backfill, bad_table, exists, parts};
+use crate::ddl::{Change, backfill, bad_table, exists, partitions, parts};
 use crate::storage::computed::{Computed, Predicate};
 use braid_parser::CreateIndex;
 use braid_scalar::ident_name;
@@ -81,7 +81,12 @@ pub(crate) fn check_key_types(t: &Table, columns: &[IndexColumn]) -> SqlResult<(
 }
 
 pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
-    let t = c.ctx.stored(&parts(&create.base.table_name))?;
+    c.only = create.only;
+    let found = c.ctx.relation(&parts(&create.base.table_name))?;
+    let t = match &found {
+        Relation::Partition(window) => window.clone(),
+        _ => c.ctx.stored(&parts(&create.base.table_name))?,
+    };
     if let Some(n) = &create.base.name
         && create.base.if_not_exists
     {
@@ -92,7 +97,12 @@ pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
         }
     }
     // Deletes on ancestors look at the indexes of the whole subtree.
-    c.lock_chain(&t)?;
+    let holder = c.catalog.table(t.id).cloned();
+    c.lock_chain(&holder.ok_or_else(|| SqlError::internal("a table is gone"))?)?;
+    if matches!(found, Relation::Partition(_)) {
+        partitions::create_index(c, &t, create)?;
+        return Ok("CREATE INDEX".into());
+    }
     let mut t = (*t).clone();
     add(c, &mut t, create)?;
     Ok("CREATE INDEX".into())
@@ -182,7 +192,11 @@ pub(crate) fn declare(
         interleave_in: None,
         predicate,
         constraint: None,
+        of_partition: None,
     };
+    if t.window().is_none() {
+        partitions::check_index(t, &index)?;
+    }
     if let Some(clause) = &create.interleave {
         index.interleave_in = Some(interleave(c, t, &index, clause)?);
     }
@@ -304,7 +318,10 @@ pub(crate) fn alter(
             format!("\"{}\" is not an index", parts(name).join(".")),
         ));
     };
-    rename(c, &t, id, new)?;
+    match t.window() {
+        Some(_) => partitions::rename_index(c, &t, id, new)?,
+        None => rename(c, &t, id, new)?,
+    }
     Ok("ALTER INDEX".into())
 }
 

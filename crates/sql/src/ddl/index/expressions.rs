@@ -112,7 +112,7 @@ fn standing_for(id: u32, e: &ast::Expr, bound: &Bound) -> Column {
 type Bind<'a> = &'a dyn Fn(&ast::Expr, &braid_scalar::Scope, &mut ParamTypes) -> SqlResult<Bound>;
 
 /// Binds what must mean the same whenever it is evaluated. `what` it is, for errors.
-fn immutable(
+pub(in crate::ddl) fn immutable(
     c: &Change,
     t: &Table,
     e: &ast::Expr,

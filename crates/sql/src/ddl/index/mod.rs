@@ -12,4 +12,5 @@ mod stored;
 
 pub(crate) use declare::{add, check_key_types, declare, key_columns, rename, uses_column};
 pub(crate) use declare::{alter, run};
+pub(super) use expressions::immutable;
 pub(crate) use stored::store_column;

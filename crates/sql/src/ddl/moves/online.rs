@@ -72,7 +72,7 @@ pub(crate) fn run_in_steps(
 ) -> SqlResult<Option<String>> {
     let Some((name, place)) = place_of(&statement.kind) else { return Ok(None) };
     let Some(Relation::Table(table)) = ctx.find_relation(name)? else { return Ok(None) };
-    if table.materialized().is_some() {
+    if table.materialized().is_some() || table.partitioning().is_some() {
         return Ok(None);
     }
     let mut change = Change::new(ctx);

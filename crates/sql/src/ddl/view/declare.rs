@@ -118,7 +118,7 @@ fn bad_view(message: &str) -> SqlError {
 
 fn schema_of(relation: &Relation) -> u32 {
     match relation {
-        Relation::Table(t) | Relation::Index(t, _) => t.schema,
+        Relation::Table(t) | Relation::Partition(t) | Relation::Index(t, _) => t.schema,
         Relation::View(v) => v.schema,
         Relation::Sequence(s) => s.schema,
     }

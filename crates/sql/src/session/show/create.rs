@@ -11,6 +11,7 @@ use braid_types::{SqlError, SqlResult, SqlType};
 
 use super::super::Context;
 use crate::ddl::table_scope;
+use crate::partitions::{bound_text, key_text};
 use braid_types::quote_ident;
 
 /// The statement that creates a relation.
@@ -27,11 +28,24 @@ pub(crate) fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String>
             v.definition.query
         ),
         Relation::Sequence(s) => create_sequence(&ctx.catalog, s),
+        Relation::Partition(window) => create_partition(&ctx.catalog, window)?,
         Relation::Index(t, id) => {
             let i = t.index(*id).ok_or_else(|| SqlError::internal("index without table"))?;
             create_index(&ctx.catalog, t, i)
         }
     })
+}
+
+fn create_partition(c: &Catalog, window: &Table) -> SqlResult<String> {
+    let own = window.window().ok_or_else(|| SqlError::internal("no partition"))?;
+    let key = own.key.as_ref().map(|key| format!(" PARTITION BY {}", key_text(window, key)));
+    Ok(format!(
+        "CREATE TABLE {} PARTITION OF {} {}{}",
+        qualified(c, own.id),
+        qualified(c, own.parent),
+        bound_text(window, own)?,
+        key.unwrap_or_default()
+    ))
 }
 
 fn qualified(c: &Catalog, id: u32) -> String {
@@ -129,6 +143,12 @@ fn key_list(t: &Table, i: &Index) -> String {
         .join(", ")
 }
 
+/// The key of an index as it is declared, and the columns that it holds besides.
+pub(crate) fn index_columns(t: &Table, i: &Index) -> (String, Option<String>) {
+    let include = (!i.include.is_empty()).then(|| column_names(t, i.include.iter().copied()));
+    (key_list(t, i), include)
+}
+
 /// `CREATE INDEX` of an index.
 pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
     index_definition(c, t, i, "")
@@ -136,10 +156,13 @@ pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
 
 /// As [`create_index`]; `method` stands before the key columns.
 pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> String {
+    let divided = t.partitioning().is_some_and(|d| d.key_of(t.shown_id()).is_some());
     let mut out = format!(
-        "CREATE {}INDEX {} ON {} {method}({})",
+        "CREATE {}INDEX {} ON {}{} {method}({})",
         if i.is_unique() || i.id == t.primary.id { "UNIQUE " } else { "" },
         quote_ident(&i.name),
+        // As PostgreSQL says it, so that each index of a dump comes with its table or partition.
+        if divided && !method.is_empty() { "ONLY " } else { "" },
         qualified(c, t.id),
         key_list(t, i)
     );
@@ -201,7 +224,8 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
         let def = format!("PRIMARY KEY ({})", key_list(t, &t.primary));
         out.push((t.primary.name.clone(), "PRIMARY KEY", def));
     }
-    for i in t.indexes.iter().filter(|i| i.constraint == Some(IndexConstraint::Unique)) {
+    let unique = |i: &&Index| i.constraint == Some(IndexConstraint::Unique);
+    for i in t.indexes.iter().filter(unique).filter(|i| i.of_partition.is_none()) {
         let nulls = if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
         let columns = column_names(t, i.columns.iter().map(|c| c.column));
         let waits = waiting(i.deferral);
@@ -217,7 +241,7 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
 }
 
 /// A column's type as it was declared.
-fn declared_type(c: &Catalog, column: &Column) -> String {
+pub(crate) fn declared_type(c: &Catalog, column: &Column) -> String {
     match (column.refinement, &column.ty) {
         (None, SqlType::TimestampTz) if column.commit_time => "spanner.commit_timestamp".into(),
         (Some(Refined::Domain(id)), ty) => c.type_name(oid_of(id)).unwrap_or_else(|| ty.name()),
@@ -261,7 +285,8 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
     for (name, _, def) in constraints(c, t) {
         items.push(format!("CONSTRAINT {} {def}", quote_ident(&name)));
     }
-    for i in t.indexes.iter().filter(|i| i.constraint.is_none()) {
+    let alone = |i: &&Index| i.constraint.is_none() && i.of_partition.is_none();
+    for i in t.indexes.iter().filter(alone) {
         let full = create_index(c, t, i);
         let on = format!(" ON {}", qualified(c, t.id));
         let inline = full.replacen("CREATE ", "", 1).replacen(&on, "", 1);
@@ -288,6 +313,9 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
                 }
             }
         }
+    }
+    if let Some(divided) = t.partitioning() {
+        out.push_str(&format!(" PARTITION BY {}", key_text(t, &divided.key)));
     }
     if let Some(ttl) = &t.upkeep.ttl {
         let column = column_names(t, [ttl.column]);
