@@ -59,6 +59,7 @@ pub use show::create::{
     checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
     row_deletion_policy, waiting,
 };
+pub use show::{RangeViewer, shown_borders};
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
 pub use type_names::types_in_reach;
