@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
-use braid_kv::{KvError, KvResult, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
+use braid_kv::{KvError, KvResult, ShownNode, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
     Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, WaitReport,
@@ -274,6 +274,11 @@ impl Router {
         }
         let silent = || KvError::Unavailable("no node's replicas answer".into());
         any.then_some(shown).ok_or_else(silent)
+    }
+
+    /// All nodes that the cluster ever had.
+    pub(crate) fn shown_nodes(&self) -> Vec<ShownNode> {
+        self.transport.shown_nodes()
     }
 
     /// Of how many ranges a node has a replica, or is about to get one, as those say that know most

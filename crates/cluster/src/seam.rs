@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LockMany, LockReport,
-    LockedMany, ScanMany, ScannedMany, ShownRange, Spans, Target, TxnId, Validate, Watch, Watched,
-    Writes,
+    LockedMany, ScanMany, ScannedMany, ShownNode, ShownRange, Spans, Target, TxnId, Validate,
+    Watch, Watched, Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
 use braid_range::{Answer, Ask, TxnId as CommitName, Write};
@@ -249,6 +249,10 @@ impl Spans for Router {
 
     fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
         self.shown_ranges().map(Some)
+    }
+
+    fn describe_nodes(&self) -> Vec<ShownNode> {
+        self.shown_nodes()
     }
 
     fn describe_locks(&self) -> LockReport {

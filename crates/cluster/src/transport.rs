@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use braid_kv::ShownNode;
 use braid_range::{Answer, AnswerTimes, NodeId, Request};
 
 /// What a node has answered.
@@ -29,6 +30,11 @@ pub trait Transport: Send + Sync {
 
     /// Nodes that can be asked, beside those that are known from ranges.
     fn nodes(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
+
+    /// All nodes that the cluster ever had, by number, as far as somebody keeps that.
+    fn shown_nodes(&self) -> Vec<ShownNode> {
         Vec::new()
     }
 

@@ -14,7 +14,7 @@ use crate::locks::TxnId;
 use crate::read_set::Reads;
 use crate::row_form::RowForm;
 use crate::shown::Shown;
-use crate::spans::{LockReport, ShownRange, Spans, Validate};
+use crate::spans::{LockReport, ShownNode, ShownRange, Spans, Validate};
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
 
@@ -137,6 +137,11 @@ impl Coordinator {
     /// The ranges in key order; `None`: keys are in one store, and there are no ranges.
     pub fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
         self.spans.describe_ranges()
+    }
+
+    /// All nodes that the cluster ever had, by number; none if there is no cluster.
+    pub fn describe_nodes(&self) -> Vec<ShownNode> {
+        self.spans.describe_nodes()
     }
 
     pub(crate) fn spans(&self) -> &dyn Spans {

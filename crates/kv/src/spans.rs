@@ -421,6 +421,11 @@ pub trait Spans: Send + Sync {
     fn describe_ranges(&self) -> KvResult<Option<Vec<ShownRange>>> {
         Ok(None)
     }
+
+    /// All nodes that the cluster ever had, by number; none if there is no cluster.
+    fn describe_nodes(&self) -> Vec<ShownNode> {
+        Vec::new()
+    }
 }
 
 /// A range, to look at.
@@ -436,6 +441,19 @@ pub struct ShownRange {
     pub leaseholder: Option<u64>,
     /// About how many bytes it has in files.
     pub bytes: u64,
+    /// What is about to change in who has a replica, and why; `None`: nothing.
+    pub moves: Option<String>,
+}
+
+/// A node of a cluster, to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownNode {
+    /// Its number.
+    pub id: u64,
+    /// Where it listens for the others.
+    pub address: String,
+    /// What the cluster wants of it, or that it is not connected to the node that is asked.
+    pub state: &'static str,
 }
 
 /// Locks as text, and how many requests wait.

@@ -217,7 +217,7 @@ impl Db {
     }
 
     /// Declares that nobody will read below `ts` any more: reads and writes there are rejected
-    /// from now on, and compactions drop what only they would see. Never decreases.
+    /// from now on, and compactions drop what only they would see. Never decreases by that.
     pub fn set_gc_threshold(&self, ts: CommitTs) -> Result<()> {
         {
             // Under the commit mutex, so that its order to batches is defined.
@@ -229,6 +229,15 @@ impl Db {
         }
         self.store.schedule();
         Ok(())
+    }
+
+    /// Takes that back: from now on versions at `ts` and later are kept, and may be read and
+    /// written. What was dropped meanwhile is gone, so it is for whoever is about to cut a span
+    /// out and put versions in its place that begin earlier ([`IngestOptions::excise`]), and reads
+    /// other spans as before. Does nothing if the threshold is not above `ts`. Durable when it
+    /// returns: a crash must not bring the higher one back when those versions are there.
+    pub fn lower_gc_threshold(&self, ts: CommitTs) -> Result<()> {
+        self.store.lower_gc_threshold(ts)
     }
 
     /// The oldest time that can be read.

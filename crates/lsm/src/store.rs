@@ -166,7 +166,8 @@ impl Store {
         }
         self.open_added(&version, &edit);
         manifest.append(&edit, &*self.ballast)?;
-        self.gc_durable.fetch_max(gc, Ordering::AcqRel);
+        // It may have been lowered, and the manifest is held: this edit is the last one.
+        self.gc_durable.store(gc, Ordering::Release);
         self.events.edited(&edit, &before);
         drop(before);
         {
@@ -234,6 +235,23 @@ impl Store {
             self.install(&Edit::default(), |_| {})?;
         }
         Ok(self.gc_durable.load(Ordering::Acquire))
+    }
+
+    /// See [`Db::lower_gc_threshold`](crate::Db::lower_gc_threshold). Jobs whose inputs were chosen
+    /// before it returns may still go by the higher one.
+    pub(crate) fn lower_gc_threshold(&self, ts: CommitTs) -> Result<()> {
+        {
+            let _commit = self.commit.lock();
+            if self.closed.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
+            self.gc_threshold.fetch_min(ts.0, Ordering::AcqRel);
+            self.background.sweep_above(ts.0);
+        }
+        if self.gc_durable.load(Ordering::Acquire) > ts.0 {
+            self.install(&Edit::default(), |_| {})?;
+        }
+        Ok(())
     }
 
     /// The oldest wal segment that is needed when memtables up to `arrival` are flushed.

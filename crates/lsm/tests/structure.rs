@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use braid_env::fs::{FileSystem, MemFs};
+use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_lsm::{
@@ -444,9 +444,30 @@ fn an_export_has_all_versions_and_tombstones_of_all_layers_and_nothing_that_came
     assert_eq!(items.join(" "), expected);
 }
 
+/// A higher one would drop what is read from now on.
+#[test]
+fn a_threshold_that_was_lowered_is_lowered_after_a_crash() {
+    let (tasks, fs) = (Arc::new(SeededTasks::new(7)), Arc::new(MemFs::new()));
+    let db = open_on(fs.clone(), Bench::options(&tasks)).unwrap();
+    let mut batch = Batch::at(CommitTs(50));
+    batch.put(b"a", b"1");
+    db.write(batch, Durability::Sync).unwrap();
+    db.set_gc_threshold(CommitTs(40)).unwrap();
+    db.flush().unwrap();
+    db.lower_gc_threshold(CommitTs(12)).unwrap();
+    db.lower_gc_threshold(CommitTs(30)).unwrap();
+    assert!(db.view(CommitTs(11)).is_err() && db.view(CommitTs(12)).is_ok());
+    let after = fs.crash_clone(&mut Random::seeded(1), CrashPolicy::LoseAll);
+    drop(db);
+    let db = open_on(Arc::new(after), Bench::options(&tasks)).unwrap();
+    assert_eq!(db.gc_threshold(), CommitTs(12));
+    db.set_gc_threshold(CommitTs(20)).unwrap();
+    assert!(db.view(CommitTs(19)).is_err());
+}
+
 #[test]
 fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
-    for seed in 0..40 {
+    for (seed, lowered) in (0..40).flat_map(|seed| [(seed, None), (seed, Some(12))]) {
         let mut random = Random::seeded(seed);
         let (mut from, mut to) = (Bench::new(), Bench::new());
         let key = |random: &mut Random| format!("{:02}", random.below(12));
@@ -471,6 +492,15 @@ fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
         // What is there already is older, newer, and below the threshold.
         to.put(70, &["03", "05", "99"]);
         to.db.set_gc_threshold(CommitTs(40)).unwrap();
+        // Work that goes by that threshold may be on its way.
+        for _ in 0..random.below(3) {
+            to.tasks.run_one();
+        }
+        if let Some(lowered) = lowered {
+            to.db.lower_gc_threshold(CommitTs(lowered)).unwrap();
+        }
+        let first = to.db.gc_threshold().0;
+        assert_eq!(first, lowered.unwrap_or(40));
         let span = KeySpan::new("02", "09");
         carry(&mut from, &mut to, &span);
         let rows = |bench: &Bench, ts: u64| {
@@ -478,8 +508,8 @@ fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
             collect(&mut view.scan(span.clone(), ScanOptions::default()).unwrap()).unwrap()
         };
         for compacted in [false, true] {
-            (40..65).for_each(|ts| assert_eq!(rows(&from, ts), rows(&to, ts), "{seed} {ts}"));
-            let newest = |bench: &Bench| bench.db.newest_above(&span, CommitTs(40)).unwrap();
+            (first..65).for_each(|ts| assert_eq!(rows(&from, ts), rows(&to, ts), "{seed} {ts}"));
+            let newest = |bench: &Bench| bench.db.newest_above(&span, CommitTs(first)).unwrap();
             assert_eq!(newest(&from), newest(&to), "seed {seed}, compacted: {compacted}");
             to.db.compact_span(&KeySpan::all()).unwrap();
         }

@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use braid_cluster::{Reply, Transport};
 use braid_env::clock::Clock;
+use braid_kv::ShownNode;
 use braid_range::{NodeId, Request};
 use parking_lot::{Condvar, Mutex};
 
 use crate::driver::{Asker, Event};
 use crate::frame::{self, Frame, Hello};
+use crate::identity::Identity;
 use crate::office::Office;
 use crate::peers::{Peers, Sink};
+use crate::roster::{RosterEntry, state_of};
 
 /// A waiting thread looks so often whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -120,7 +123,7 @@ impl Sink for Inbox {
 
 /// See the [module's page](self).
 pub(crate) struct Carrier {
-    pub(crate) home: NodeId,
+    pub(crate) identity: Arc<Identity>,
     pub(crate) events: SyncSender<Event>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) peers: Arc<Peers>,
@@ -135,7 +138,7 @@ impl Transport for Carrier {
         patience: Duration,
         stop: &AtomicBool,
     ) -> Option<Reply> {
-        if node == self.home {
+        if node == self.identity.node() {
             let slot = Arc::new(Slot::default());
             let event = Event::Ask(Asker::Here(slot.clone()), Box::new(request.clone()));
             if self.events.send(event).is_err() {
@@ -159,9 +162,19 @@ impl Transport for Carrier {
         self.peers.nodes()
     }
 
+    fn shown_nodes(&self) -> Vec<ShownNode> {
+        let (connected, own) = (self.peers.connected(), self.identity.node());
+        let shown = |(node, entry): (&NodeId, &RosterEntry)| ShownNode {
+            id: node.0,
+            address: entry.address.to_string(),
+            state: state_of(entry, *node == own || connected.contains(node)),
+        };
+        self.identity.roster().nodes.iter().map(shown).collect()
+    }
+
     fn tell(&self, node: NodeId, request: &Request) {
         let request = Box::new(request.clone());
-        if node == self.home {
+        if node == self.identity.node() {
             // Lost if this node is stopping, as it may be.
             let _sent = self.events.send(Event::Ask(Asker::Nobody, request));
         } else {

@@ -240,9 +240,8 @@ impl Member {
             Inbox { events: events.clone(), questions: questions.clone(), office: office.clone() };
         let peers = Arc::new(Peers::start(listener, identity.clone(), Arc::new(inbox))?);
         let clock = options.clock.clone();
-        let home = identity.node();
         let carrier = Carrier {
-            home,
+            identity: identity.clone(),
             events: events.clone(),
             questions,
             peers: peers.clone(),
@@ -391,7 +390,7 @@ fn router(
     let guess = RangeDescriptor { generation: 0, ..first_range(&nodes) };
     let own = replicas.ranges().into_iter().map(|(range, _)| range);
     let ranges = std::iter::once(guess).chain(own).collect();
-    let home = carrier.home;
+    let home = identity.node();
     let own = RouterOptions {
         home: Some(home),
         coordinator: home.0 << 16 | replicas.starts(),

@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use crate::frame::{Hello, Order, Purpose, Reply};
 use crate::identity::Identity;
-use crate::roster::Roster;
+use crate::roster::{Roster, state_of};
 
 /// A change of the roster is tried so often: others may change it at the same time.
 const TRIES: usize = 10;
@@ -126,12 +126,7 @@ impl Office {
         let (connected, own) = ((self.connected)(), self.identity.node());
         let mut out = format!("replicas of each range: {}\n", roster.replicas);
         for (node, entry) in &roster.nodes {
-            let state = match entry.standing {
-                Standing::Gone => "gone",
-                _ if *node != own && !connected.contains(node) => "not connected",
-                Standing::Member => "member",
-                Standing::Leaving => "leaving",
-            };
+            let state = state_of(entry, *node == own || connected.contains(node));
             let ranges = match entry.standing {
                 Standing::Gone => String::new(),
                 _ => match self.router.ranges_on(*node) {

@@ -55,7 +55,7 @@ structs! {
     LockMany { txn, items, read_ts, wait, timeout }
     ShownLock { txn, target, mode, granted }
     LockReport { lines, waiting, locks }
-    ShownRange { id, span, replicas, leaseholder, bytes }
+    ShownRange { id, span, replicas, leaseholder, bytes, moves }
     RangeDescriptor { id, span, generation, replicas, learners, leaving, next_replica }
     TxnId { began, number }
     Request { range, ask }
@@ -318,6 +318,7 @@ mod tests {
                 replicas: vec![1, 2, 3],
                 leaseholder: Some(2),
                 bytes: 9,
+                moves: Some("node 3 is dead".into()),
             }]),
             Answer::Conflict(Conflict::ReadSpan(KeySpan::new("a", "b"))),
             Answer::Conflict(Conflict::Collected(CommitTs(1 << 60))),

@@ -50,6 +50,15 @@ fn name(standing: Standing) -> &'static str {
     }
 }
 
+/// How a node looks to another one that is asked, for people.
+pub(crate) fn state_of(entry: &RosterEntry, is_connected: bool) -> &'static str {
+    match entry.standing {
+        Standing::Gone => name(Standing::Gone),
+        _ if !is_connected => "not connected",
+        standing => name(standing),
+    }
+}
+
 impl Roster {
     /// That of a cluster that begins: a node's number is its place, from 1 on.
     pub(crate) fn of_founders(addresses: &[SocketAddr]) -> Roster {

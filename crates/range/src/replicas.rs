@@ -497,6 +497,8 @@ impl Replicas {
     /// The same, for people.
     fn shown_ranges(&self) -> Result<Vec<ShownRange>> {
         let (now, view) = (self.clocks.wall.now_micros(), self.db.view(newest())?);
+        let all = self.replicas.values().map(|replica| &replica.machine.state.descriptor);
+        let mut moves = self.shown_moves(all).into_iter();
         let mut shown = Vec::new();
         for replica in self.replicas.values() {
             let RangeState { descriptor, lease, .. } = &replica.machine.state;
@@ -507,6 +509,7 @@ impl Replicas {
                 replicas: descriptor.replicas.iter().map(|(_, node)| node.0).collect(),
                 leaseholder: holder.map(|node| node.0),
                 bytes: view.stored_bytes(&descriptor.span)?,
+                moves: moves.next().flatten(),
             });
         }
         shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));

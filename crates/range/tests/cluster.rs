@@ -53,6 +53,13 @@ struct Cluster {
     cut_off: Vec<u64>,
     /// Nodes that hear nothing of a range's group.
     deaf: Vec<(u64, u8)>,
+    /// As soon as a node notes this, these become deaf: what it says then they do not hear.
+    deaf_when: Option<(&'static str, Vec<(u64, u8)>)>,
+    /// Of large messages for this node one arrives in a second, and all others are lost.
+    slow: Option<u64>,
+    /// When the last of them arrived, in ticks.
+    large_at: u64,
+    ticks: u64,
     asked: u64,
 }
 
@@ -130,7 +137,20 @@ impl Cluster {
         nodes.iter_mut().enumerate().for_each(|(n, node)| start(n as u64 + 1, node));
         let (messages, answers, clocks) = (VecDeque::new(), Vec::new(), BTreeMap::new());
         let (cut_off, deaf) = (Vec::new(), Vec::new());
-        let mut cluster = Cluster { nodes, messages, answers, clocks, cut_off, deaf, asked: 0 };
+        let (deaf_when, slow, large_at, ticks, asked) = (None, None, 0, 0, 0);
+        let mut cluster = Cluster {
+            nodes,
+            messages,
+            answers,
+            clocks,
+            cut_off,
+            deaf,
+            deaf_when,
+            slow,
+            large_at,
+            ticks,
+            asked,
+        };
         cluster.pass(40, &[1]);
         assert!(cluster.describe(1).contains("lease 1 of r1"), "{}", cluster.describe(1));
         cluster
@@ -154,6 +174,7 @@ impl Cluster {
     fn pass(&mut self, ticks: u64, who: &[u64]) {
         for _ in 0..ticks {
             self.nodes.iter().for_each(|node| node.clock.advance(Duration::from_millis(100)));
+            self.ticks += 1;
             for id in who {
                 // It may have lost power since then.
                 let Some(process) = self.nodes[*id as usize - 1].process.as_mut() else { continue };
@@ -186,15 +207,19 @@ impl Cluster {
                     self.answers.push((number, answer));
                     self.clocks.insert(number, times);
                 }
+                let said = |text: &str| effects.notes.iter().any(|note| note.contains(text));
+                if let Some((_, deaf)) = self.deaf_when.take_if(|(text, _)| said(text)) {
+                    self.deaf = deaf;
+                }
                 if !cut_off {
                     self.messages.extend(effects.send);
                 }
             }
             while let Some((to, bytes)) = self.messages.pop_front() {
                 any = true;
-                let there = self.nodes[to.0 as usize - 1].process.as_mut();
                 let deaf = self.deaf.contains(&(to.0, bytes[0])) && is_of_group(&bytes);
-                let is_lost = deaf || self.cut_off.contains(&to.0);
+                let is_lost = deaf || self.cut_off.contains(&to.0) || self.is_too_many(to, &bytes);
+                let there = self.nodes[to.0 as usize - 1].process.as_mut();
                 if let (Some(process), false) = (there, is_lost) {
                     process.receive(&bytes).expect("nothing fails");
                 }
@@ -203,6 +228,16 @@ impl Cluster {
                 return;
             }
         }
+    }
+
+    /// Whether a message is lost since its receiver is slow.
+    fn is_too_many(&mut self, to: NodeId, bytes: &[u8]) -> bool {
+        let is_large = self.slow == Some(to.0) && bytes.len() > 50_000;
+        let is_lost = is_large && self.ticks < self.large_at + 10;
+        if is_large && !is_lost {
+            self.large_at = self.ticks;
+        }
+        is_lost
     }
 
     fn ask(&mut self, id: u64, ask: Ask) -> Option<Answer> {

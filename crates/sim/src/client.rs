@@ -158,6 +158,8 @@ impl Client {
     /// Begins a transaction that looks at everything of a number.
     pub(crate) fn begin_last(&mut self, now: u64, n: u32) -> Wish {
         self.gives_up = false;
+        // The one that was asked last may have no replica of its range, nor know where one is.
+        self.node = 1 + self.node % self.plan.all_nodes();
         let keys = [Key::List(n), Key::Trail(n), Key::Register(n)];
         self.start(now, keys.map(Step::Look).to_vec())
     }

@@ -53,7 +53,7 @@ pub use general_query::{
 };
 pub use runtime::Notification;
 pub use session::{
-    Backends, Cause, Interrupt, Notice, Outcome, Prepared, Rows, RowsTag, Session, SessionOptions,
-    Timeouts,
+    Backends, Cause, Interrupt, Notice, Outcome, Prepared, RangeViewer, Rows, RowsTag, Session,
+    SessionOptions, Timeouts, shown_borders,
 };
 pub use storage::ROW_FORM;

@@ -99,8 +99,9 @@ impl Store {
     /// Looks for ssts in `span` to drop, to cut and to elide. What is found is claimed; the caller
     /// installs the edit and ends the claim. `None` if there is nothing.
     pub(crate) fn plan_sweep(self: &Arc<Store>, span: &KeySpan) -> Result<Option<(u64, Swept)>> {
-        let gc = self.durable_gc()?;
+        // In this order: the threshold may be lowered for ssts that a later version has.
         let version = self.state.load().version.clone();
+        let gc = self.durable_gc()?;
         let killers = self.killers(&version, gc)?;
         let mut plan = SweepPlan::default();
         for sst in version.ssts().filter(|sst| sst.bounds().overlaps(span)) {

@@ -166,6 +166,12 @@ impl Background {
         self.slots.lock().swept = 0;
     }
 
+    /// The threshold was lowered: what it passes from there on is looked for again.
+    pub(crate) fn sweep_above(&self, gc: u64) {
+        let mut slots = self.slots.lock();
+        slots.swept = slots.swept.min(gc);
+    }
+
     /// Reserves a span unless part of it is reserved already.
     pub(crate) fn try_reserve(&self, span: &KeySpan) -> Option<u64> {
         let mut slots = self.slots.lock();
@@ -396,6 +402,7 @@ impl Store {
             runs: Vec::new(),
             output_level: 0,
             cuts: OutputCuts::for_l0(&version, base, &self.options),
+            // After the inputs were chosen: it may be lowered for what comes later.
             gc: self.durable_gc()?,
             below: None,
             lenders: Vec::new(),

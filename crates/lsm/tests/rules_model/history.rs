@@ -23,9 +23,17 @@ pub struct Failure {
 pub struct Oracle {
     pub points: Vec<(u64, Point)>,
     pub tombstones: Vec<(u64, Tombstone)>,
+    /// By key: the oldest time that is read. It is above the store's threshold where that one was
+    /// lowered for other keys.
+    pub floors: [u64; KEYS as usize],
 }
 
 impl Oracle {
+    /// The oldest time that is read in all of a span.
+    pub fn floor(&self, start: u8, end: u8) -> u64 {
+        self.floors[start as usize..end as usize].iter().copied().max().unwrap_or(0)
+    }
+
     fn get(&self, key: u8, ts: u64) -> Option<u32> {
         let newest = self
             .points
@@ -112,8 +120,9 @@ impl World<'_> {
     }
 
     /// A timestamp that need not be larger than those of other keys.
-    pub fn timestamp(&mut self, at_least: u64) -> u64 {
-        let fence = if self.rules.contract_fence { self.store.gc + 1 } else { 1 };
+    pub fn timestamp(&mut self, at_least: u64, (start, end): (u8, u8)) -> u64 {
+        let floor = self.oracle.floor(start, end);
+        let fence = if self.rules.contract_fence { floor + 1 } else { 1 };
         let base = if self.rules.contract_monotone { at_least } else { at_least / 2 };
         base.max(fence) + self.random.below(4)
     }
@@ -126,7 +135,7 @@ impl World<'_> {
             let start = self.random.below(u64::from(KEYS)) as u8;
             let end = start + 1 + self.random.below(u64::from(KEYS - start)) as u8;
             let (points, tombstones) = self.oracle.newest(start, end);
-            let ts = self.timestamp((points + 1).max(tombstones));
+            let ts = self.timestamp((points + 1).max(tombstones), (start, end));
             let tombstone = Tombstone { start, end, ts };
             self.oracle.tombstones.push((arrival, tombstone));
             self.mutable().tombstones.push(tombstone);
@@ -134,7 +143,7 @@ impl World<'_> {
         }
         let key = self.random.below(u64::from(KEYS)) as u8;
         let (points, tombstones) = self.oracle.newest(key, key + 1);
-        let ts = self.timestamp((points + 1).max(tombstones));
+        let ts = self.timestamp((points + 1).max(tombstones), (key, key + 1));
         if self.oracle.points.iter().any(|(_, p)| p.key == key && p.ts == ts) {
             // Two entries with equal key and timestamp are nobody's promise.
             return "nothing";
@@ -256,7 +265,12 @@ impl World<'_> {
         if self.rules.threshold_durable_first || self.random.chance(1, 2) {
             self.store.durable_gc = self.store.gc;
         }
-        self.fenced = Some((self.store.gc, self.read_all(self.store.gc)));
+        let gc = self.store.gc;
+        let oracles = self.undo.iter_mut().map(|(_, oracle)| oracle);
+        for floor in oracles.chain([&mut self.oracle]).flat_map(|oracle| &mut oracle.floors) {
+            *floor = gc.max(*floor);
+        }
+        self.fenced = Some((gc, self.read_all(gc)));
         "new GC threshold"
     }
 
@@ -271,6 +285,11 @@ impl World<'_> {
         self.oracle.tombstones.retain(|(arrival, _)| *arrival < lost);
         self.arrival += STEP;
         self.store.memtables = vec![Layer { arrival: self.arrival, ..Layer::default() }];
+        // What was read with a threshold that is forgotten is read without it.
+        if self.store.durable_gc < self.store.gc {
+            let durable = self.store.durable_gc;
+            self.oracle.floors.iter_mut().for_each(|floor| *floor = durable.min(*floor));
+        }
         self.store.gc = self.store.durable_gc;
         self.fenced = None;
         "crash"
@@ -290,9 +309,10 @@ impl World<'_> {
             }
         }
         for key in 0..KEYS {
-            let span = newest.saturating_sub(self.store.gc) + 2;
-            let mut times = vec![self.store.gc, newest, newest + 1];
-            times.extend((0..3).map(|_| self.store.gc + self.random.below(span)));
+            let floor = self.oracle.floors[key as usize];
+            let span = newest.saturating_sub(floor) + 2;
+            let mut times = vec![floor, newest.max(floor), newest.max(floor) + 1];
+            times.extend((0..3).map(|_| floor + self.random.below(span)));
             for ts in times {
                 let (want, got) = (self.oracle.get(key, ts), self.store.get(key, ts, self.rules));
                 if want != got {

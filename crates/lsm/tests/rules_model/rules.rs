@@ -51,6 +51,10 @@ pub struct Rules {
     pub file_elision_at_bottom_only: bool,
     /// C6: a GC threshold drops data only when it is durable.
     pub threshold_durable_first: bool,
+    /// C5: an ingest that is read from an earlier time on than the threshold lowers that.
+    pub old_ingest_lowers_threshold: bool,
+    /// C6: a threshold that was lowered is durable before what it was lowered for.
+    pub lowered_threshold_durable_first: bool,
     /// C6: a tombstone drops data of other files only when it is durable.
     pub tombstone_durable_first: bool,
     /// A waiting excise hides what lies below it.
@@ -94,6 +98,8 @@ impl Default for Rules {
             file_drop_needs_threshold: true,
             file_elision_at_bottom_only: true,
             threshold_durable_first: true,
+            old_ingest_lowers_threshold: true,
+            lowered_threshold_durable_first: true,
             tombstone_durable_first: true,
             barrier_hides: true,
             excise_waits_for_memtables: true,
@@ -145,6 +151,8 @@ pub const MUTANTS: &[Mutant] = mutants! {
     file_drop_needs_threshold: "a tombstone above the threshold drops files unread",
     file_elision_at_bottom_only: "a file of tombstones is dropped above older data",
     threshold_durable_first: "a threshold drops data, then a crash forgets the threshold (C6)",
+    old_ingest_lowers_threshold: "an older ingest is read below a threshold that stays (C5)",
+    lowered_threshold_durable_first: "a crash brings a threshold back that was lowered (C6)",
     tombstone_durable_first: "a memtable's tombstone drops data, then a crash forgets it (C6)",
     barrier_hides: "reads look below a waiting excise",
     excise_waits_for_memtables: "an excise overtakes the flush of what it cuts",

@@ -21,6 +21,7 @@ impl World<'_> {
             self.oracle.excise(start, end);
         }
         if ingests {
+            self.lower_threshold(&op);
             self.fill(&mut op);
         }
         let clash =
@@ -62,6 +63,19 @@ impl World<'_> {
         "an operation at once"
     }
 
+    /// What is put in the place of a span may be read from an earlier time on than all the rest.
+    fn lower_threshold(&mut self, op: &Layer) {
+        let Some((start, end)) = op.barrier.filter(|_| self.random.chance(1, 2)) else { return };
+        let lowered = self.random.below(self.store.gc + 1);
+        self.oracle.floors[start as usize..end as usize].fill(lowered);
+        if self.rules.old_ingest_lowers_threshold {
+            self.store.gc = lowered;
+        }
+        if self.rules.lowered_threshold_durable_first {
+            self.store.durable_gc = self.store.gc;
+        }
+    }
+
     /// Some rows of one timestamp, newer than what is there; where all was cut out at any time.
     fn fill(&mut self, op: &mut Layer) {
         let keys: Vec<u8> = (0..KEYS).filter(|_| self.random.chance(1, 4)).collect();
@@ -72,7 +86,7 @@ impl World<'_> {
         let may_be_old = cut_out || !self.rules.old_ingest_needs_excise;
         let ts = match may_be_old && self.random.chance(1, 2) {
             true => newer + self.random.below(4),
-            false => self.timestamp(newer),
+            false => self.timestamp(newer, (first, last + 1)),
         };
         for key in keys {
             self.next_value += 1;

@@ -8,7 +8,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{activity, families, info_schema, pg_tables, roles, row_statistics, statistics};
+use super::{activity, families, info_schema, nodes, pg_tables, roles, row_statistics, statistics};
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
@@ -24,6 +24,7 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
             known
                 .or_else(live)
                 .or_else(|| families::table(name))
+                .or_else(|| nodes::table(name))
                 .map(|table| SystemTable { oid: oid_of_table(name), ..table })
         }
         "information_schema" => info_schema::table(name).or_else(|| roles::information_table(name)),

@@ -11,6 +11,7 @@ mod families;
 mod info_schema;
 mod lookup;
 mod names;
+mod nodes;
 mod partitions;
 mod pg_tables;
 mod privileges;

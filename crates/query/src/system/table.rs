@@ -60,6 +60,8 @@ pub struct View<'a> {
     pub database_id: u32,
     /// The session's user.
     pub user: &'a str,
+    /// Schemas whose names may be left out.
+    pub search_path: &'a [String],
     /// The database, for what happens in it.
     pub database_object: &'a Arc<Database>,
     /// The session, for settings.
@@ -74,6 +76,7 @@ impl<'a> View<'a> {
             database: &context.database,
             database_id: context.database_id(),
             user: &context.user,
+            search_path: &context.search_path,
             database_object: &context.db,
             eval,
         }

@@ -300,6 +300,41 @@ impl Situation<'_> {
     }
 }
 
+/// What is about to change in who has a replica of a range, and why, for people.
+fn told(
+    range: &RangeDescriptor,
+    nodes: &BTreeMap<NodeId, Seen>,
+    members: &Members,
+) -> Option<String> {
+    let mut parts = Vec::new();
+    let voters: Vec<NodeId> = range.replicas.iter().map(|(_, node)| *node).collect();
+    for node in &voters {
+        let why = match nodes.get(node).map(|seen| seen.health) {
+            _ if members.nodes.get(node) == Some(&Standing::Gone) => "gone",
+            Some(Health::Dead) => "dead",
+            Some(Health::Leaving) => "leaving",
+            Some(Health::Fit | Health::Away) | None => continue,
+        };
+        parts.push(format!("node {} is {why}", node.0));
+    }
+    let is_short = !parts.is_empty() || voters.len() < members.replicas;
+    let is_fit = |(node, seen): (&NodeId, &Seen)| {
+        seen.health == Health::Fit && range.replica_on(*node).is_none()
+    };
+    for (_, node) in &range.learners {
+        parts.push(format!("node {} is given the range", node.0));
+    }
+    parts.extend(range.leaving.iter().map(|(_, node)| format!("node {} lets it go", node.0)));
+    if range.learners.is_empty() && range.leaving.is_empty() {
+        if voters.len() > members.replicas {
+            parts.push(format!("{} replicas instead of {}", voters.len(), members.replicas));
+        } else if is_short && !nodes.iter().any(is_fit) {
+            parts.push("there is no other node".into());
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 impl Replica {
     /// Proposes other replicas; whether it did.
     fn change_replicas(&mut self, change: Change) -> Result<bool> {
@@ -343,6 +378,23 @@ impl Replicas {
         self.moves.placement.members = Some(members);
     }
 
+    /// All nodes as they look from here.
+    fn nodes_seen(&self) -> BTreeMap<NodeId, Seen> {
+        let time = (self.counts.ticks, self.options.dead_after_ticks);
+        self.moves.placement.see(self.options.node, time)
+    }
+
+    /// What is about to change in who has a replica, a line for each of these ranges; `None`:
+    /// nothing, or nobody has said who belongs to the cluster.
+    pub(crate) fn shown_moves<'a>(
+        &self,
+        ranges: impl Iterator<Item = &'a RangeDescriptor>,
+    ) -> Vec<Option<String>> {
+        let nodes = self.nodes_seen();
+        let members = self.moves.placement.members.as_ref();
+        ranges.map(|range| told(range, &nodes, members?)).collect()
+    }
+
     /// Time has passed for replicas that are to move.
     pub(crate) fn tick_placement(&mut self) -> Result<()> {
         let Some(members) = &self.moves.placement.members else { return Ok(()) };
@@ -371,7 +423,6 @@ impl Replicas {
     /// Takes the next step of each range that this node leads, as far as there is room.
     fn place(&mut self, wanted: usize, mut balances: bool) -> Result<()> {
         let own = self.options.node;
-        let time = (self.counts.ticks, self.options.dead_after_ticks);
         let led = |(_, replica): &(&RangeId, &Replica)| replica.group.is_leader();
         let ranges: Vec<RangeId> =
             self.replicas.iter().filter(led).map(|(range, _)| *range).collect();
@@ -379,7 +430,7 @@ impl Replicas {
             |range: &RangeId| self.replicas[range].machine.state.descriptor.learners.len();
         let mut on_the_way: usize = ranges.iter().map(learners).sum();
         for range in ranges {
-            let nodes = self.moves.placement.see(own, time);
+            let nodes = self.nodes_seen();
             let replica = &self.replicas[&range];
             let is_current = |other| replica.group.is_current(other);
             let descriptor = &replica.machine.state.descriptor;
@@ -541,6 +592,33 @@ mod tests {
         let nodes = [(1, Leaving, 1), (2, Fit, 1), (3, Fit, 1), (4, Fit, 0)];
         assert_eq!(step(&four, &nodes), None);
         assert_eq!(step(&range(&[1, 2, 3], &[]), &nodes), add(4), "but it finds its successor");
+    }
+
+    #[test]
+    fn people_are_told_what_moves_and_why() {
+        let standing = |standing| [(3, standing)].into_iter().collect::<BTreeMap<u64, Standing>>();
+        let tell = |range: &RangeDescriptor, third, standings: &BTreeMap<u64, Standing>, four| {
+            let healths = [(1, Fit), (2, Away), (3, third), (4, Fit)];
+            let present = healths.into_iter().take(if four { 4 } else { 3 });
+            let seen = |(node, health)| (NodeId(node), Seen { health, replicas: 1 });
+            let of = |node: u64| standings.get(&node).copied().unwrap_or(Standing::Member);
+            let nodes = (1..=4).map(|node| (NodeId(node), of(node))).collect();
+            told(range, &present.map(seen).collect(), &Members { replicas: 3, nodes })
+        };
+        let (member, gone) = (standing(Standing::Member), standing(Standing::Gone));
+        let three = range(&[1, 2, 3], &[]);
+        let said = |text: Option<String>| text.unwrap_or_else(|| "nothing".into());
+        assert_eq!(said(tell(&three, Fit, &member, true)), "nothing");
+        assert_eq!(said(tell(&three, Dead, &member, true)), "node 3 is dead");
+        let alone = "node 3 is leaving, there is no other node";
+        assert_eq!(said(tell(&three, Leaving, &member, false)), alone);
+        let joining = range(&[1, 2, 3], &[4]);
+        let given = "node 3 is gone, node 4 is given the range";
+        assert_eq!(said(tell(&joining, Dead, &gone, true)), given);
+        let mut four = range(&[1, 2, 3, 4], &[]);
+        assert_eq!(said(tell(&four, Fit, &member, true)), "4 replicas instead of 3");
+        four.carry_out(Change::Demote(ReplicaId(3)));
+        assert_eq!(said(tell(&four, Fit, &member, true)), "node 3 lets it go");
     }
 
     #[test]

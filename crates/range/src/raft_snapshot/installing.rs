@@ -183,7 +183,10 @@ impl Plan {
         reader.is_empty().then_some(Plan { begin, cut_out, local, data })
     }
 
-    /// Puts keys and records in place, unless they are.
+    /// Puts keys and records in place, unless they are. The store's threshold may be above that of
+    /// the range, which could not move without this replica: it is lowered, for the versions that
+    /// come. Of the other ranges it keeps more than it must from then on; what they have dropped is
+    /// below their own thresholds, where nobody reads.
     fn put_in_place(&self, db: &Db, staging: &Staging) -> Result<()> {
         let range = self.begin.state.descriptor.id;
         let stored = db.get(&local_keys::state(range), newest())?;
@@ -191,6 +194,7 @@ impl Plan {
         if stored.is_some_and(|stored| stored.applied >= self.begin.state.applied) {
             return Ok(());
         }
+        db.lower_gc_threshold(self.begin.state.gc)?;
         let ingest = |files: &[String], span: KeySpan| {
             let files: Vec<PathBuf> = files.iter().map(|name| staging.dir.join(name)).collect();
             db.ingest(&files, IngestOptions { excise: Some(span), ts_override: None })

@@ -184,9 +184,6 @@ impl Replicas {
         if spans.any(|span| span.overlaps(&descriptor.span)) {
             return Some("another range has its keys here, and will be split".into());
         }
-        if begin.state.gc < self.db.gc_threshold() {
-            return Some("its threshold is below that of the store".into());
-        }
         let replica = self.replicas.get(&range)?;
         if replica.group.id() != own {
             return Some("it is for an earlier replica".into());

@@ -397,3 +397,36 @@ fn who_was_away_while_all_others_were_exchanged_catches_up() {
     cluster.crash(9 - leader, CrashPolicy::LoseAll);
     cluster.write(leader, 2, "b");
 }
+
+/// n3 loses its vote by an entry that only it has heard of when n1, which has proposed that, loses
+/// power: n3 is elected, since it has the longest log, and the entry is committed. It cannot get
+/// the lease, so it hands on.
+#[test]
+fn who_leads_when_it_loses_its_vote_hands_on() {
+    let mut cluster = Cluster::new();
+    cluster.write(1, 1, "a");
+    cluster.join();
+    cluster.deaf_when = Some(("n3 loses its vote", vec![(2, 1), (4, 1)]));
+    cluster.say_members(&with(Leaving));
+    let mut ticks = 0;
+    while cluster.deaf_when.is_some() {
+        cluster.pass(1, &[1, 2, 3, 4]);
+        ticks += 1;
+        assert!(ticks < 400, "{}", cluster.describe(1));
+    }
+    assert_eq!(cluster.voters(1, 1), (vec![1, 2, 3, 4], 0));
+    cluster.crash(1, CrashPolicy::LoseAll);
+    // It may stay after all: it does not hand on since its node is leaving.
+    cluster.say_members(&FOUR);
+    cluster.deaf.clear();
+    let mut has_led = false;
+    for _ in 0..200 {
+        cluster.pass(1, &[2, 3, 4]);
+        has_led |= cluster.describe(3).contains("leads");
+    }
+    assert!(has_led, "{}", cluster.describe(3));
+    let leads = |cluster: &mut Cluster, id| cluster.describe(id).contains("leads");
+    let leader = if leads(&mut cluster, 2) { 2 } else { 4 };
+    cluster.write(leader, 2, "b");
+    cluster.until_voters(leader, 1, &[1, 2, 4]);
+}

@@ -289,8 +289,8 @@ fn ranges_that_were_split_off_meanwhile_begin_with_a_state() {
 
 /// n3 is away while range 7 is split off, from "m" on, and the log that says so is cut. Returns the
 /// number of the last commit, too.
-fn split_while_n3_is_away() -> (Cluster, u64) {
-    let mut cluster = short_logs(None);
+fn split_while_n3_is_away(gc_window_micros: Option<u64>) -> (Cluster, u64) {
+    let mut cluster = short_logs(gc_window_micros);
     let mut number = 0;
     write(&mut cluster, &mut number, "a", vec![put("a", "1"), put("m", "1")]);
     live(&mut cluster, 2);
@@ -311,7 +311,7 @@ fn split_while_n3_is_away() -> (Cluster, u64) {
 /// lost: with n3's vote the other one serves it. n3 keeps its vote over a loss of power.
 #[test]
 fn who_has_no_replica_yet_votes_and_keeps_its_vote() {
-    let (mut cluster, mut number) = split_while_n3_is_away();
+    let (mut cluster, mut number) = split_while_n3_is_away(None);
     let leader = leads(&mut cluster, "m");
     let other = if leader == 1 { 2 } else { 1 };
     cluster.crash(leader, CrashPolicy::LoseAll);
@@ -362,7 +362,7 @@ fn a_state_is_taken_in_below_the_threshold_of_the_store() {
 /// without that node's vote.
 #[test]
 fn a_member_without_a_replica_votes_and_gets_it() {
-    let (mut cluster, mut number) = split_while_n3_is_away();
+    let (mut cluster, mut number) = split_while_n3_is_away(None);
     cluster.deaf = vec![(3, 7)];
     cluster.restart(3);
     live(&mut cluster, 10);
@@ -377,4 +377,91 @@ fn a_member_without_a_replica_votes_and_gets_it() {
     let found = rows(&mut cluster, 3, NEWEST);
     let values: Vec<_> = found.into_iter().skip(1).map(|row| (row.0, row.1)).collect();
     assert_eq!(values, [(key("m"), Bytes::from("2")), (key("n"), Bytes::from("3"))]);
+}
+
+/// A member has no replica of a range yet, another one is lost, and the threshold of the first
+/// one's store moves on with its other ranges: that of the range cannot, since nobody acknowledges
+/// anything. The state is taken in all the same, with all versions that may still be read.
+#[test]
+fn a_state_with_an_older_threshold_than_the_store_is_taken_in() {
+    let (mut cluster, mut number) = split_while_n3_is_away(Some(2_000_000));
+    cluster.deaf = vec![(3, 7)];
+    cluster.restart(3);
+    live(&mut cluster, 12);
+    assert_eq!(cluster.process(3).ranges().len(), 1);
+    let leader = leads(&mut cluster, "m");
+    for letter in ["x", "y", "z"] {
+        write(&mut cluster, &mut number, "m", vec![large("m", letter), large("n", letter)]);
+    }
+    cluster.crash(leader, CrashPolicy::LoseAll);
+    let other = 3 - leader;
+    live(&mut cluster, 30);
+    let threshold = |cluster: &mut Cluster, id| cluster.process(id).store().gc_threshold();
+    let moved_on = threshold(&mut cluster, 3);
+    assert!(threshold(&mut cluster, other) < moved_on, "the right range's threshold moves");
+    cluster.deaf.clear();
+    for _ in 0..100 {
+        cluster.pass(1, &[other, 3]);
+        if cluster.process(3).ranges().len() == 2 {
+            break;
+        }
+    }
+    let lowered = threshold(&mut cluster, 3);
+    assert!(lowered < moved_on, "it is not given the state:\n{}", cluster.describe(other));
+    let of_right = |cluster: &mut Cluster, id, at| {
+        let all = rows(cluster, id, at);
+        all.into_iter().filter(|(row, ..)| *row >= key("m")).collect::<Rows>()
+    };
+    // Jobs of the store go by the lower threshold from here on.
+    cluster.process(3).store().compact_span(&KeySpan::all()).expect("the disk works");
+    for at in [lowered, CommitTs(moved_on.0 - 1), moved_on, NEWEST] {
+        let expected = of_right(&mut cluster, other, at);
+        assert!(!expected.is_empty(), "{at}");
+        assert_eq!(expected, of_right(&mut cluster, 3, at), "{at}");
+    }
+    // It counts, and what is not read any more goes.
+    write(&mut cluster, &mut number, "m", vec![put("m", "4")]);
+    live(&mut cluster, 30);
+    assert!(threshold(&mut cluster, 3) > moved_on, "{}", cluster.describe(3));
+}
+
+/// Whoever leads by the vote of a member without a replica has nobody who acknowledges anything,
+/// and loses its leadership within two seconds. A state that takes longer goes on all the same.
+#[test]
+fn a_state_goes_on_while_its_sender_is_elected_again_and_again() {
+    let (mut cluster, mut number) = split_while_n3_is_away(None);
+    cluster.deaf = vec![(3, 7)];
+    cluster.restart(3);
+    live(&mut cluster, 10);
+    // Versions of one row: the range is not split. Each fills a piece.
+    for letter in [b'a', b'b', b'c', b'd', b'e', b'f', b'g'] {
+        let value = Bytes::from(vec![letter; 120_000]);
+        write(&mut cluster, &mut number, "m", vec![Write::Put(key("m"), value)]);
+        cluster.work();
+    }
+    let leader = leads(&mut cluster, "m");
+    let other = 3 - leader;
+    live(&mut cluster, 2);
+    cluster.crash(leader, CrashPolicy::LoseAll);
+    cluster.deaf.clear();
+    cluster.slow = Some(3);
+    let is_arriving = |cluster: &Cluster| {
+        cluster.nodes[2].fs.list(Path::new("/node/arriving")).expect("it is there").len() > 0
+    };
+    let (mut arrives, mut lost) = (0, 0);
+    while cluster.process(3).ranges().len() < 2 {
+        cluster.pass(1, &[other, 3]);
+        cluster.work();
+        arrives += usize::from(is_arriving(&cluster));
+        let state = cluster.describe(other);
+        let right = state.lines().nth(1).expect("it has two ranges");
+        lost += usize::from(is_arriving(&cluster) && !right.contains("leads"));
+        assert!(arrives < 200, "it is begun anew each time:\n{state}");
+        assert!(cluster.ticks < 10_000, "it never begins:\n{state}");
+    }
+    println!("it arrived for {arrives} ticks; in {lost} of them its sender did not lead");
+    assert!(arrives > 30 && lost > 0, "{arrives} {lost}");
+    cluster.slow = None;
+    write(&mut cluster, &mut number, "m", vec![put("n", "3")]);
+    assert_eq!(leads(&mut cluster, "m"), other);
 }

@@ -59,6 +59,7 @@ pub use show::create::{
     row_deletion_policy, waiting,
 };
 pub(crate) use show::create::{declared_type, index_columns, shown_expression};
+pub use show::{RangeViewer, shown_borders};
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
 pub use type_names::types_in_reach;

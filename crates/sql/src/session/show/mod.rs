@@ -10,4 +10,5 @@ mod ranges;
 mod statement;
 mod tree;
 
+pub use ranges::{RangeViewer, shown_borders};
 pub(crate) use statement::{columns, rows};

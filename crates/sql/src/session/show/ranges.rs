@@ -1,10 +1,12 @@
 //! SHOW RANGES: how a cluster has parted its keys.
 //!
 //! ```text
-//!   range_id   start_key        end_key          replicas   leaseholder   bytes
+//!   range_id   start_key        end_key          replicas   leaseholder   bytes       moves
 //!   1          /System          /customers/512   1,2,3      2             201326592
-//!   281492..   /customers/512   /Max             1,2,3      2             187431077
+//!   281492..   /customers/512   /Max             1,2,3      2             187431077   node 3 is dead, ..
 //! ```
+//!
+//! The view `braid_ranges` has the same, and `braid_nodes` counts it for each node.
 //!
 //! It is what this node has applied, so it is told also when nobody serves. Keys are values of
 //! rows: who may not read a table sees only that a range begins inside of it.
@@ -13,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_catalog::{Index, Privileges, Securable, Table, kv_error};
+use braid_catalog::{Catalog, Index, Privileges, Securable, Table, kv_error};
 use braid_keys::Direction;
 use braid_keys::path::elements;
 use braid_keys::pretty::named_key;
@@ -27,7 +29,20 @@ use braid_scalar::SessionFunctions;
 
 /// Names of the columns.
 pub(super) const COLUMNS: &[&str] =
-    &["range_id", "start_key", "end_key", "replicas", "leaseholder", "bytes"];
+    &["range_id", "start_key", "end_key", "replicas", "leaseholder", "bytes", "moves"];
+
+/// Who looks at ranges, and by which names.
+#[derive(Clone, Copy)]
+pub struct RangeViewer<'a> {
+    /// All descriptors.
+    pub catalog: &'a Arc<Catalog>,
+    /// The user.
+    pub user: &'a str,
+    /// Id of the session's database.
+    pub database: u32,
+    /// Schemas whose names are left out.
+    pub search_path: &'a [String],
+}
 
 /// The ranges in key order: all, or those in which rows or index entries of a table may be.
 pub(super) fn rows(ctx: &Context, of: Option<&Arc<Table>>) -> SqlResult<Vec<Row>> {
@@ -41,7 +56,10 @@ pub(super) fn rows(ctx: &Context, of: Option<&Arc<Table>>) -> SqlResult<Vec<Row>
         spans.extend(layout.indexes.iter().map(|index| index.layout.whole_span()));
         ranges.retain(|range| spans.iter().any(|span| span.overlaps(&range.span)));
     }
-    let borders = Borders::new(ctx);
+    let user = ctx.session.current_user();
+    let (catalog, search_path) = (&ctx.catalog, ctx.search_path.as_slice());
+    let borders =
+        Borders::new(RangeViewer { catalog, user: &user, database: ctx.database, search_path });
     let text = |n: u64| Datum::text(n.to_string());
     let row = |range: &ShownRange| {
         let replicas: Vec<String> = range.replicas.iter().map(u64::to_string).collect();
@@ -52,14 +70,23 @@ pub(super) fn rows(ctx: &Context, of: Option<&Arc<Table>>) -> SqlResult<Vec<Row>
             Datum::text(replicas.join(",")),
             range.leaseholder.map_or(Datum::Null, text),
             text(range.bytes),
+            range.moves.as_ref().map_or(Datum::Null, |moves| Datum::text(moves.as_str())),
         ]
     };
     Ok(ranges.iter().map(row).collect())
 }
 
+/// First and last border of each of these ranges, as far as somebody may see them.
+pub fn shown_borders(viewer: RangeViewer<'_>, ranges: &[ShownRange]) -> Vec<(String, String)> {
+    let borders = Borders::new(viewer);
+    let shown =
+        |range: &ShownRange| (borders.shown(&range.span.start), borders.shown(&range.span.end));
+    ranges.iter().map(shown).collect()
+}
+
 /// Whose keys there are, by the ids in them.
 struct Borders<'a> {
-    ctx: &'a Context,
+    viewer: RangeViewer<'a>,
     /// Who asks; `None`: somebody who sees everything.
     role: Option<u32>,
     owners: HashMap<u32, (&'a Arc<Table>, Option<&'a Index>)>,
@@ -67,17 +94,17 @@ struct Borders<'a> {
     columns: RefCell<HashMap<u32, Vec<(SqlType, Direction)>>>,
 }
 
-impl Borders<'_> {
-    fn new(ctx: &Context) -> Borders<'_> {
-        let c = &ctx.catalog;
-        let role = c.acting_role(&ctx.session.current_user());
+impl<'a> Borders<'a> {
+    fn new(viewer: RangeViewer<'a>) -> Borders<'a> {
+        let c = viewer.catalog;
+        let role = c.acting_role(viewer.user);
         let role = (!c.is_superuser(role)).then_some(role);
         let mut owners = HashMap::new();
         for table in c.tables() {
             owners.insert(table.id, (table, None));
             owners.extend(table.indexes.iter().map(|index| (index.id, (table, Some(index)))));
         }
-        Borders { ctx, role, owners, columns: RefCell::default() }
+        Borders { viewer, role, owners, columns: RefCell::default() }
     }
 
     /// A border as text, as far as the user may see it.
@@ -100,7 +127,7 @@ impl Borders<'_> {
     fn columns_of(&self, id: u32) -> Vec<(SqlType, Direction)> {
         let find = || {
             let (table, index) = self.owners.get(&id)?;
-            let layout = TableLayout::new(&self.ctx.catalog, table).ok()?;
+            let layout = TableLayout::new(self.viewer.catalog, table).ok()?;
             let keys = match index {
                 None => &layout.rows,
                 Some(index) => &layout.indexes.iter().find(|i| i.index.id == index.id)?.layout,
@@ -115,7 +142,7 @@ impl Borders<'_> {
         let Some(role) = self.role else { return true };
         let owner = self.owners.get(&id);
         let may = |table: &Table| {
-            self.ctx.catalog.may(role, table.id, Securable::Table, Privileges::of("r"))
+            self.viewer.catalog.may(role, table.id, Securable::Table, Privileges::of("r"))
         };
         owner.is_some_and(|(table, _)| may(table))
     }
@@ -124,9 +151,9 @@ impl Borders<'_> {
     fn name(&self, id: u32, generation: u32) -> Option<String> {
         let (table, index) = self.owners.get(&id)?;
         let current = index.map_or(table.generation, |index| index.generation);
-        let schema = self.ctx.catalog.schema_by_id(table.schema)?;
-        let is_near =
-            schema.database == self.ctx.database && self.ctx.search_path.contains(&schema.name);
+        let RangeViewer { catalog, database, search_path, .. } = self.viewer;
+        let schema = catalog.schema_by_id(table.schema)?;
+        let is_near = schema.database == database && search_path.contains(&schema.name);
         let place = if is_near { String::new() } else { format!("{}.", schema.name) };
         let index = index.map_or_else(String::new, |index| format!("@{}", index.name));
         (generation == current).then(|| format!("{place}{}{index}", table.name))
