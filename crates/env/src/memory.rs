@@ -457,7 +457,10 @@ mod tests {
         account.pass(1 << 20, 5).unwrap();
         assert_eq!((pool.used(), account.used()), (8 << 20, 0), "no part of what it may keep");
         let e = account.pass(30 << 20, 4).unwrap_err();
-        assert_eq!((e.what.as_str(), e.scope, pool.used()), ("a large value", Scope::Node, 8 << 20));
+        assert_eq!(
+            (e.what.as_str(), e.scope, pool.used()),
+            ("a large value", Scope::Node, 8 << 20)
+        );
         account.pass(20 << 20, 4).unwrap();
         assert_eq!(pool.used(), 80 << 20);
         drop(account);

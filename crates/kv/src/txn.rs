@@ -1,8 +1,8 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use braid_env::memory::{self, Account};

@@ -12,7 +12,7 @@ use crate::EvalContext;
 /// Bytes of a text that a call makes.
 pub(crate) const MAX_BYTES: usize = 64 << 20;
 /// Values of fewer bytes are nobody's concern.
-const COUNTED: usize = 64 << 10;
+pub(crate) const COUNTED: usize = 64 << 10;
 /// Elements of an array that a call makes.
 pub(crate) const MAX_ITEMS: usize = MAX_BYTES / size_of::<Datum>();
 
@@ -29,9 +29,15 @@ pub(crate) fn too_many_items() -> SqlError {
     .with_hint("generate_series and unnest give any number of rows.")
 }
 
-/// That many bytes of `given` ones.
-pub(crate) fn check_bytes(bytes: usize, given: usize) -> SqlResult<()> {
-    if bytes > MAX_BYTES && bytes > given { Err(too_long()) } else { Ok(()) }
+/// That many bytes of `given` ones are going to be made: they are not too many, and there is room.
+pub(crate) fn check_bytes(bytes: usize, given: usize, ctx: &EvalContext) -> SqlResult<()> {
+    if bytes > MAX_BYTES && bytes > given {
+        return Err(too_long());
+    }
+    match &ctx.large {
+        Some(large) if bytes >= COUNTED => large.pass(bytes),
+        _ => Ok(()),
+    }
 }
 
 /// The elements of an array that is made of something else.
@@ -59,7 +65,7 @@ pub(crate) fn checked(value: Datum, args: &[Datum], ctx: &EvalContext) -> SqlRes
             return Err(too_many_items());
         }
         Datum::Text(_) | Datum::Bytea(_) if size > MAX_BYTES => {
-            check_bytes(size, largest(bytes))?;
+            return check_bytes(size, largest(bytes), ctx).map(|()| value);
         }
         _ => {}
     }

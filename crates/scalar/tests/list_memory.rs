@@ -91,7 +91,8 @@ fn what_lists_need_to_end_is_what_they_say() {
             let (needed, value) = most(|| state.finish(&EvalContext::constant()));
             assert!(!value.expect("a value").is_null());
             let said = kept * state.copies_at_end();
-            let shown = format!("{name} {types:?} of {length} bytes: {needed} of {said} ({kept} kept)");
+            let shown =
+                format!("{name} {types:?} of {length} bytes: {needed} of {said} ({kept} kept)");
             println!("{shown}");
             assert!(needed <= said, "{shown}");
         }

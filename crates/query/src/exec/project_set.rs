@@ -15,6 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use braid_catalog::memory_error;
 use braid_types::{Datum, SqlResult};
 use datafusion::arrow::array::{ArrayRef, BinaryBuilder, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
@@ -37,6 +38,7 @@ use datafusion::physical_plan::{
 use futures::{Stream, ready};
 
 use super::set_returning::{RecordRows, Records};
+use super::stoppable::Bounds;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
 
@@ -197,10 +199,11 @@ impl ExecutionPlan for ProjectSet {
         partition: usize,
         task: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        let bounds = task.session_config().get_extension::<Bounds>();
         let input = self.input.execute(partition, task)?;
         let (outputs, outer, schema) = (self.outputs.clone(), self.outer, self.schema());
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        Ok(Box::pin(Sets { input, outputs, outer, schema, open: None, metrics }))
+        Ok(Box::pin(Sets { input, outputs, outer, schema, open: None, metrics, bounds }))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -249,7 +252,12 @@ struct Sets {
     schema: SchemaRef,
     open: Option<Open>,
     metrics: BaselineMetrics,
+    bounds: Option<Arc<Bounds>>,
 }
+
+/// Large arguments are there so many times: as they were made, as constants of the plan, in columns,
+/// as values, and as what a function cuts.
+const COPIES: usize = 6;
 
 impl Sets {
     fn lists(&self) -> impl Iterator<Item = (&Arc<Records>, &Vec<Arc<dyn PhysicalExpr>>)> {
@@ -257,6 +265,14 @@ impl Sets {
             Output::Plain(_) => None,
             Output::Records(records, args) => Some((records, args)),
         })
+    }
+
+    /// Arguments that are large have room.
+    fn pass(&self, columns: &[ArrayRef]) -> Result<()> {
+        let Some(bounds) = &self.bounds else { return Ok(()) };
+        let own = columns.iter().map(|column| column.to_data().get_slice_memory_size());
+        let bytes = own.sum::<std::result::Result<usize, _>>()?;
+        bounds.memory.pass(bytes, COPIES).map_err(|e| to_df(memory_error(&e)))
     }
 
     fn begin(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -270,6 +286,7 @@ impl Sets {
         }
         for (records, args) in self.lists() {
             let columns = args.iter().map(of).collect::<Result<Vec<_>>>()?;
+            self.pass(&columns)?;
             let readers: Vec<Reader<'_>> =
                 columns.iter().map(|column| Reader::new(column)).collect();
             let types = records.arg_types();

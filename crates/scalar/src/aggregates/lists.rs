@@ -195,7 +195,19 @@ pub(super) fn fill(t: &mut Table) {
     list!("string_agg(text, text) text -- the texts with another between them", flat(text), false);
     list!("string_agg(bytea, bytea) bytea", flat(bytes), false);
     list!("json_agg(anyelement) json -- the values as a json array", flat(json_array), true);
-    list!("jsonb_agg(anyelement) jsonb -- the values as a jsonb array", as_tree(jsonb_array, false), true);
-    list!("json_object_agg(any, any) json -- keys and values as an object", flat(json_fields), true);
-    list!("jsonb_object_agg(any, any) jsonb -- keys and values as an object", as_tree(jsonb_fields, true), true);
+    list!(
+        "jsonb_agg(anyelement) jsonb -- the values as a jsonb array",
+        as_tree(jsonb_array, false),
+        true
+    );
+    list!(
+        "json_object_agg(any, any) json -- keys and values as an object",
+        flat(json_fields),
+        true
+    );
+    list!(
+        "jsonb_object_agg(any, any) jsonb -- keys and values as an object",
+        as_tree(jsonb_fields, true),
+        true
+    );
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::pieces::Pieces;
 use super::{i64_of, text_of};
 use crate::array_operators::array;
-use crate::limits::{MAX_BYTES, check_bytes, items};
+use crate::limits::{COUNTED, check_bytes, items};
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::quote_ident;
@@ -43,18 +43,19 @@ fn overlay(s: &str, with: &str, from: i64, length: i64) -> SqlResult<String> {
     Ok(format!("{head}{with}{tail}"))
 }
 
-fn pad(s: &str, length: i64, fill: &str, left: bool) -> SqlResult<String> {
-    let length = length.max(0) as usize;
-    check_bytes(length, 0)?;
+fn pad(a: &[Datum], left: bool, ctx: &EvalContext) -> SqlResult<Datum> {
+    let (s, length) = (text_of(&a[0]), i64_of(&a[1]).max(0) as usize);
+    let fill = a.get(2).map_or(" ", text_of);
+    check_bytes(length, 0, ctx)?;
     let have = s.chars().count();
     if have >= length {
-        return Ok(s.chars().take(length).collect());
+        return text(s.chars().take(length).collect::<String>());
     }
     if fill.is_empty() {
-        return Ok(s.to_string());
+        return Ok(a[0].clone());
     }
     let padding: String = fill.chars().cycle().take(length - have).collect();
-    Ok(if left { format!("{padding}{s}") } else { format!("{s}{padding}") })
+    text(if left { format!("{padding}{s}") } else { format!("{s}{padding}") })
 }
 
 fn initcap(s: &str) -> String {
@@ -212,7 +213,7 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
             SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "number is out of range")
         })?;
         let width = usize::try_from(width).unwrap_or(0);
-        check_bytes(width.max(piece.len()).saturating_add(out.len()), 0)?;
+        check_bytes(width.max(piece.len()).saturating_add(out.len()), 0, ctx)?;
         let missing = width.saturating_sub(piece.chars().count());
         if left {
             out.push_str(&piece);
@@ -298,34 +299,26 @@ fn basic(t: &mut Table) {
 }
 
 fn changing(t: &mut Table) {
-    t.add("lpad(text, int4) text -- filled on the left to a length", |a, _| {
-        text(pad(text_of(&a[0]), i64_of(&a[1]), " ", true)?)
-    });
-    t.add("lpad(text, int4, text) text", |a, _| {
-        text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), true)?)
-    });
-    t.add("rpad(text, int4) text -- filled on the right to a length", |a, _| {
-        text(pad(text_of(&a[0]), i64_of(&a[1]), " ", false)?)
-    });
-    t.add("rpad(text, int4, text) text", |a, _| {
-        text(pad(text_of(&a[0]), i64_of(&a[1]), text_of(&a[2]), false)?)
-    });
-    t.add("repeat(text, int4) text -- so many times one behind the other", |a, _| {
+    t.add("lpad(text, int4) text -- filled on the left to a length", |a, c| pad(a, true, c));
+    t.add("lpad(text, int4, text) text", |a, c| pad(a, true, c));
+    t.add("rpad(text, int4) text -- filled on the right to a length", |a, c| pad(a, false, c));
+    t.add("rpad(text, int4, text) text", |a, c| pad(a, false, c));
+    t.add("repeat(text, int4) text -- so many times one behind the other", |a, c| {
         let n = i64_of(&a[1]).max(0) as usize;
-        check_bytes(n.saturating_mul(text_of(&a[0]).len()), text_of(&a[0]).len())?;
+        check_bytes(n.saturating_mul(text_of(&a[0]).len()), text_of(&a[0]).len(), c)?;
         text(text_of(&a[0]).repeat(n))
     });
     t.add("reverse(text) text -- from the end to the start", |a, _| {
         text(text_of(&a[0]).chars().rev().collect::<String>())
     });
-    t.add("replace(text, text, text) text -- every occurrence replaced", |a, _| {
+    t.add("replace(text, text, text) text -- every occurrence replaced", |a, c| {
         let (s, from, to) = (text_of(&a[0]), text_of(&a[1]), text_of(&a[2]));
         if from.is_empty() {
             return Ok(a[0].clone());
         }
-        if to.len() > from.len() && s.len() / from.len() * to.len() > MAX_BYTES {
+        if to.len() > from.len() && s.len() / from.len() * to.len() > COUNTED {
             let found = s.matches(from).count();
-            check_bytes(s.len() + found.saturating_mul(to.len() - from.len()), s.len())?;
+            check_bytes(s.len() + found.saturating_mul(to.len() - from.len()), s.len(), c)?;
         }
         text(s.replace(from, to))
     });
@@ -458,7 +451,7 @@ fn join_array(a: &[Datum], null: Option<&str>, ctx: &EvalContext) -> SqlResult<D
         }
         any = true;
         out.push_str(&piece);
-        check_bytes(out.len(), given)?;
+        check_bytes(out.len(), given, ctx)?;
     }
     text(out)
 }
@@ -486,7 +479,7 @@ fn replacement(s: &str) -> String {
 }
 
 fn regexes(t: &mut Table) {
-    let replace: Eval = |a, _| {
+    let replace: Eval = |a, c| {
         let flags = a.get(3).map_or("", text_of);
         let regex = pattern::regex(text_of(&a[1]), flags)?;
         let to = replacement(text_of(&a[2]));
@@ -500,7 +493,7 @@ fn regexes(t: &mut Table) {
             let whole = found.get(0).map_or(0..0, |m| m.range());
             out.push_str(&source[from..whole.start]);
             found.expand(&to, &mut out);
-            check_bytes(out.len(), source.len())?;
+            check_bytes(out.len(), source.len(), c)?;
             from = whole.end;
         }
         out.push_str(&source[from..]);

@@ -83,9 +83,8 @@ pub struct Context {
     pub(crate) with: Option<Arc<With>>,
 }
 
-/// What a call makes is there so many times: as it was made, as a value, as a constant of a plan, in
-/// the columns of two operators, as a value again.
-const COPIES: usize = 6;
+/// What a call makes is there so many times: as it was made, as a value, in a column.
+const COPIES: usize = 3;
 
 /// Large values are paid from the statement's account.
 pub(super) struct Paying(pub(super) Arc<Account>);
