@@ -41,19 +41,6 @@ pub fn table(name: &str) -> Option<SystemTable> {
              spanner_type text, is_stored text, spanner_state text",
             columns,
         ),
-        "attributes" => t(
-            "udt_catalog name, udt_schema name, udt_name name, attribute_name name, \
-             ordinal_position int4, attribute_default text, is_nullable text, data_type text, \
-             character_maximum_length int4, character_octet_length int4, \
-             character_set_catalog name, character_set_schema name, character_set_name name, \
-             collation_catalog name, collation_schema name, collation_name name, \
-             numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
-             datetime_precision int4, interval_type text, interval_precision int4, \
-             attribute_udt_catalog name, attribute_udt_schema name, attribute_udt_name name, \
-             scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
-             dtd_identifier name, is_derived_reference_attribute text",
-            attributes,
-        ),
         "key_column_usage" => t(
             "constraint_catalog name, constraint_schema name, constraint_name name, \
              table_catalog name, table_schema name, table_name name, column_name name, \
@@ -117,7 +104,28 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "information_schema_catalog_name" => {
             t("catalog_name name", |v| Ok(vec![vec![text(v.database)]]))
         }
-        other => other_table(other),
+        other => of_types(other).or_else(|| other_table(other)),
+    }
+}
+
+/// Tables about types.
+fn of_types(name: &str) -> Option<SystemTable> {
+    let t = |layout: &'static str, rows: Rows| Some(SystemTable { layout, rows, oid: 0 });
+    match name {
+        "attributes" => t(
+            "udt_catalog name, udt_schema name, udt_name name, attribute_name name, \
+             ordinal_position int4, attribute_default text, is_nullable text, data_type text, \
+             character_maximum_length int4, character_octet_length int4, \
+             character_set_catalog name, character_set_schema name, character_set_name name, \
+             collation_catalog name, collation_schema name, collation_name name, \
+             numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
+             datetime_precision int4, interval_type text, interval_precision int4, \
+             attribute_udt_catalog name, attribute_udt_schema name, attribute_udt_name name, \
+             scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
+             dtd_identifier name, is_derived_reference_attribute text",
+            attributes,
+        ),
+        _ => None,
     }
 }
 
