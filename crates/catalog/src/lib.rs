@@ -22,8 +22,8 @@
 //! 3. An interleaved table's primary key starts with its parent's: same count, types, directions.
 //! 4. Interleave chains end, are acyclic and at most [`MAX_DEPTH`] levels deep.
 //! 5. Ids are never used again, not even after a rollback.
-//! 6. Partitions lie in the descriptor of their table; each is in the table or in a partition that is
-//!    divided itself.
+//! 6. Partitions lie in the descriptor of their table; each is in the table, or in a partition that
+//!    is divided itself.
 //!
 //! Not here: how a statement is parsed or run, how rows are encoded, who may do what.
 

@@ -150,6 +150,13 @@ pub struct Partition {
     pub indexes: Vec<PartitionIndex>,
 }
 
+impl Partition {
+    /// Whether a CHECK constraint is its own, and not the table's.
+    pub fn has_check(&self, name: &str) -> bool {
+        self.checks.iter().any(|k| k.name == name)
+    }
+}
+
 /// How a table is divided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partitioning {
@@ -225,7 +232,7 @@ impl Table {
     }
 
     /// Whether clients are shown an index of this id.
-    pub fn has_shown_index(&self, id: u32) -> bool {
+    pub(crate) fn has_shown_index(&self, id: u32) -> bool {
         self.shown_indexes().any(|i| i.id == id)
     }
 
@@ -308,18 +315,18 @@ fn shown(seen: &Table, partition: &Partition) -> Table {
 impl Catalog {
     /// The window on a partition: its table as it is seen through it.
     pub fn partition(&self, id: u32) -> Option<&Arc<Table>> {
-        self.windows.get(&id).map(|w| &w.seen)
+        self.found.windows.get(&id).map(|w| &w.seen)
     }
 
     /// Windows on all partitions, by id.
     pub fn partitions(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.windows.values().map(|w| &w.seen)
+        self.found.windows.values().map(|w| &w.seen)
     }
 
     /// All partitions as clients are shown them: as tables with ids and indexes of their own. Not
     /// to be read or written by.
     pub fn shown_partitions(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.windows.values().map(|w| &w.shown)
+        self.found.windows.values().map(|w| &w.shown)
     }
 
     /// A partition as clients are shown it, by the id of an index of it.
@@ -331,6 +338,6 @@ impl Catalog {
 
     /// A table or a partition as clients are shown it.
     pub fn shown_table(&self, id: u32) -> Option<&Arc<Table>> {
-        self.table(id).or_else(|| self.windows.get(&id).map(|w| &w.shown))
+        self.table(id).or_else(|| self.found.windows.get(&id).map(|w| &w.shown))
     }
 }

@@ -66,6 +66,13 @@ pub struct Catalog {
     pub(crate) notes: BTreeMap<u32, Arc<Notes>>,
     /// What values need of types.
     pub(crate) known: Known,
+    /// Made anew of all that after each change.
+    pub(crate) found: Lookups,
+}
+
+/// Lookups over descriptors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lookups {
     /// (schema, name) -> relation id, indexes included.
     names: HashMap<(u32, String), u32>,
     /// index id -> table id.
@@ -143,18 +150,18 @@ impl Catalog {
 
     /// Table and index by index id (primary indexes included).
     pub fn index(&self, id: u32) -> Option<(&Arc<Table>, &Index)> {
-        let table = self.tables.get(self.index_tables.get(&id)?)?;
+        let table = self.tables.get(self.found.index_tables.get(&id)?)?;
         table.index(id).map(|i| (table, i))
     }
 
     /// Relation by schema id and name.
     pub fn relation(&self, schema: u32, name: &str) -> Option<Relation> {
-        self.relation_by_id(*self.names.get(&(schema, name.to_string()))?)
+        self.relation_by_id(*self.found.names.get(&(schema, name.to_string()))?)
     }
 
     /// Whether a name is in use in a schema, also by an index that is still being built.
     pub fn is_taken(&self, schema: u32, name: &str) -> bool {
-        self.names.contains_key(&(schema, name.to_string()))
+        self.found.names.contains_key(&(schema, name.to_string()))
     }
 
     /// Relation by id.
@@ -199,17 +206,22 @@ impl Catalog {
 
     /// Tables directly interleaved in this one, by id.
     pub fn interleaved_children(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
-        self.children.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))
+        self.found.children.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))
     }
 
     /// Whether this table, and no other table or index, is directly interleaved in `parent`.
     pub fn is_only_child(&self, parent: u32, table: u32) -> bool {
-        self.children.get(&parent).is_some_and(|children| **children == [table])
+        self.found.children.get(&parent).is_some_and(|children| **children == [table])
     }
 
     /// Tables with at least one foreign key to this one (itself included), by id.
     pub fn referencing_tables(&self, table: u32) -> impl Iterator<Item = &Arc<Table>> {
-        self.referencing.get(&table).into_iter().flatten().filter_map(|id| self.tables.get(id))
+        self.found
+            .referencing
+            .get(&table)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.tables.get(id))
     }
 
     /// Adds or replaces a database.
@@ -259,45 +271,45 @@ impl Catalog {
     /// Rebuilds the lookups. Schema changes are rare, so simple beats fast here.
     pub(crate) fn reindex(&mut self) {
         self.settle_columns();
-        self.names.clear();
-        self.index_tables.clear();
-        self.children.clear();
-        self.referencing.clear();
-        self.windows.clear();
+        self.found.names.clear();
+        self.found.index_tables.clear();
+        self.found.children.clear();
+        self.found.referencing.clear();
+        self.found.windows.clear();
         for t in self.tables.values() {
             for p in t.partitioning().into_iter().flat_map(|p| &p.partitions) {
-                self.windows.insert(p.id, Window::new(t, p));
-                self.names.insert((p.schema, p.name.clone()), p.id);
+                self.found.windows.insert(p.id, Window::new(t, p));
+                self.found.names.insert((p.schema, p.name.clone()), p.id);
                 for i in &p.indexes {
-                    self.names.insert((p.schema, i.name.clone()), i.id);
+                    self.found.names.insert((p.schema, i.name.clone()), i.id);
                 }
             }
-            self.names.insert((t.schema, t.name.clone()), t.id);
+            self.found.names.insert((t.schema, t.name.clone()), t.id);
             for i in t.all_indexes() {
-                self.index_tables.insert(i.id, t.id);
+                self.found.index_tables.insert(i.id, t.id);
                 // The index of a hidden row id has no name of its own in SQL.
                 if !(i.id == t.primary.id && t.has_row_id()) {
-                    self.names.insert((t.schema_of(i), i.name.clone()), i.id);
+                    self.found.names.insert((t.schema_of(i), i.name.clone()), i.id);
                 }
             }
             if let Some(i) = &t.interleave {
-                self.children.entry(i.parent).or_default().push(t.id);
+                self.found.children.entry(i.parent).or_default().push(t.id);
             }
             if let Some((index, _)) = t.building_index() {
-                self.names.insert((t.schema, index.name.clone()), index.id);
+                self.found.names.insert((t.schema, index.name.clone()), index.id);
             }
             for fk in t.kept_foreign_keys() {
-                let list = self.referencing.entry(fk.parent).or_default();
+                let list = self.found.referencing.entry(fk.parent).or_default();
                 if !list.contains(&t.id) {
                     list.push(t.id);
                 }
             }
         }
         for v in self.views.values() {
-            self.names.insert((v.schema, v.name.clone()), v.id);
+            self.found.names.insert((v.schema, v.name.clone()), v.id);
         }
         for s in self.sequences.values() {
-            self.names.insert((s.schema, s.name.clone()), s.id);
+            self.found.names.insert((s.schema, s.name.clone()), s.id);
         }
     }
 }

@@ -64,8 +64,8 @@ pub fn load_catalog(txn: &Arc<Txn>) -> SqlResult<Catalog> {
 }
 
 pub(crate) fn load_as(txn: &Arc<Txn>, mode: ReadMode) -> SqlResult<Catalog> {
-    let mut catalog = Catalog::default();
-    catalog.version = version_as(txn, mode)?.unwrap_or(0);
+    let version = version_as(txn, mode)?.unwrap_or(0);
+    let mut catalog = Catalog { version, ..Catalog::default() };
     let (start, end) = system::descriptors();
     let options = ScanOptions { mode, ..ScanOptions::default() };
     let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;

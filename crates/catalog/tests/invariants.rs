@@ -23,6 +23,7 @@ fn index(id: u32, name: &str, columns: &[u32]) -> Index {
         interleave_in: None,
         predicate: None,
         constraint: Some(IndexConstraint::Primary),
+        of_partition: None,
     }
 }
 

@@ -115,7 +115,8 @@ fn partitioned_tables_of_postgresql_come_back() {
         assert!(first.lines().any(|own| own == line), "{line}\n{first}");
     }
     let file = folder.path().join("dump.sql");
-    std::fs::write(&file, &first).expect("the dump is written");
-    psql(&at("restored"), &["-f", file.to_str().expect("a path of ASCII")]);
+    let file = file.to_str().expect("a path of ASCII");
+    succeed(Command::new("pg_dump").args(["-f", file, &at("dumped")]));
+    psql(&at("restored"), &["-f", file]);
     assert_eq!(first, dump(&at("restored")));
 }

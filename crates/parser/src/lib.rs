@@ -17,7 +17,6 @@ mod attributes;
 mod comment;
 mod commit_times;
 mod copy;
-mod create;
 mod cursor;
 mod domain;
 mod explain;
@@ -25,17 +24,16 @@ mod fingerprint;
 mod identity;
 mod insert;
 mod lexical;
-mod like;
 mod maintenance;
 mod materialized;
 mod merge;
-mod partition;
 mod script;
 mod sequence;
 mod shape;
 mod spellings;
 mod sql_cursor;
 mod statement;
+mod table;
 mod transaction;
 
 use std::sync::Arc;
@@ -52,15 +50,15 @@ pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use insert::{Inference, InsertClauses, Overriding};
-pub use like::{LikeClause, LikeOptions};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use merge::MERGE_NOTHING;
-pub use partition::{
-    CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
-};
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
+pub use table::like::{LikeClause, LikeOptions};
+pub use table::partition::{
+    CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
+};
 
 /// Longest accepted text, in bytes.
 pub(crate) const MAX_SCRIPT_BYTES: usize = 16 << 20;

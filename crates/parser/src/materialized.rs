@@ -4,9 +4,9 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
-use crate::create::{spell_out_table, take_data_clause};
 use crate::cursor::{Cursor, closing};
 use crate::script::parse_all;
+use crate::table::create::{spell_out_table, take_data_clause};
 use crate::{Kind, Name};
 
 /// CREATE MATERIALIZED VIEW.

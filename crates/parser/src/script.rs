@@ -9,9 +9,10 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use crate::cursor::{Cursor, token_is};
+use crate::table::create;
 use crate::{
-    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Statement, create, insert,
-    lexical, spellings, statement,
+    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Statement, insert, lexical,
+    spellings, statement,
 };
 
 /// Lines in a packed position, see [`parser_error`].

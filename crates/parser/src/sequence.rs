@@ -6,7 +6,8 @@ use sqlparser::tokenizer::Token;
 
 use crate::commit_times;
 use crate::cursor::Cursor;
-use crate::{AlterOwn, Kind, SequenceChange, SplitTable, create};
+use crate::table::create;
+use crate::{AlterOwn, Kind, SequenceChange, SplitTable};
 
 pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if c.take(&["create", "sequence"]) || c.take(&["create", "temp", "sequence"]) {

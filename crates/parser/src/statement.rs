@@ -14,10 +14,10 @@ use crate::domain::domain;
 use crate::explain::explain;
 use crate::maintenance::maintenance;
 use crate::materialized::materialized;
-use crate::partition;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::sql_cursor::sql_cursor;
+use crate::table::partition;
 use crate::transaction::{
     alter_system, chain, job, modes, set, show, take_transaction_word, variable,
 };

@@ -59,7 +59,7 @@ pub use context::{
 };
 pub use conversion::{common_type, convert as convert_datum, system_oid};
 pub use functions::populate::{no_row_type, populate};
-pub use functions::{plain_text, to_json};
+pub use functions::{partition_hash, plain_text, to_json};
 pub use operators::add_interval;
 pub use pattern::TextPattern;
 pub use refinement::{Domain, Refinement};

@@ -152,7 +152,7 @@ fn p14_what_cannot_be_set_for_a_child_is_refused() {
     let (_db, mut s) = filled(1, 1, 1);
     for sql in [
         "alter table o configure zone using num_replicas = 3",
-        "create table part (id int, k int, primary key (id, k)) partition by range (id)",
+        "create table part (id int, k int, primary key (id, k)) interleave in parent c (id) partition by range (id)",
     ] {
         let code = state(&mut s, sql);
         assert!(["0A000", "42601"].contains(&code), "{sql}: {code}");

@@ -16,7 +16,6 @@ mod datetime_text;
 mod datum;
 mod error;
 mod float_text;
-mod hash;
 mod interval;
 pub mod json;
 pub mod jsonb;
@@ -43,7 +42,6 @@ pub use datetime::{
 };
 pub use datum::{Datum, Interval, RecordValue};
 pub use error::{SqlError, SqlResult, SqlState};
-pub use hash::partition_hash;
 pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;
 pub use ordered::{Ordered, OrderedKind};

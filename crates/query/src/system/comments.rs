@@ -54,13 +54,6 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
     let mut add = |object: u32, class, part, text| {
         out.push(Remark { object, class, part, text });
     };
-    for t in catalog.shown_partitions().filter(|t| here(t.schema)) {
-        let Some(notes) = catalog.notes(t.id) else { continue };
-        notes.comment.iter().for_each(|text| add(oid_of(t.id), CLASS, 0, text));
-        for (column, text) in &notes.column_comments {
-            add(oid_of(t.id), CLASS, *column as i32, text);
-        }
-    }
     for t in catalog.tables().filter(|t| here(t.schema)) {
         if let Some(text) = &t.comment {
             add(oid_of(t.id), CLASS, 0, text);
@@ -82,16 +75,17 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
         }
     }
     for view in catalog.views().filter(|v| here(v.schema)) {
-        if let Some(text) = &view.comment {
-            add(oid_of(view.id), CLASS, 0, text);
-        }
-        for (column, text) in catalog.notes(view.id).into_iter().flat_map(|n| &n.column_comments) {
-            add(oid_of(view.id), CLASS, *column as i32, text);
-        }
+        view.comment.iter().for_each(|text| add(oid_of(view.id), CLASS, 0, text));
     }
-    for s in catalog.sequences().filter(|s| here(s.schema)) {
-        if let Some(text) = catalog.notes(s.id).and_then(|n| n.comment.as_deref()) {
-            add(oid_of(s.id), CLASS, 0, text);
+    // What is noted beside descriptors.
+    let noted = catalog.views().map(|v| (v.schema, v.id));
+    let noted = noted.chain(catalog.sequences().map(|s| (s.schema, s.id)));
+    let noted = noted.chain(catalog.shown_partitions().map(|t| (t.schema, t.id)));
+    for (_, id) in noted.filter(|(schema, _)| here(*schema)) {
+        let Some(notes) = catalog.notes(id) else { continue };
+        notes.comment.iter().for_each(|text| add(oid_of(id), CLASS, 0, text));
+        for (column, text) in &notes.column_comments {
+            add(oid_of(id), CLASS, *column as i32, text);
         }
     }
     for ty in catalog.user_types().filter(|t| here(t.schema)) {

@@ -175,18 +175,6 @@ pub fn catalog_function(
                 super::pg_tables::constraint_text(session, &catalog, database, oid)
             }))
         }
-        "pg_get_partkeydef" => {
-            as_text(oid_arg(args, 0).and_then(|oid| partitions::key_definition(&catalog, oid)))
-        }
-        "pg_get_partition_constraintdef" => match oid_arg(args, 0) {
-            Some(oid) => as_text(partitions::constraint(&catalog, oid)?),
-            None => None,
-        },
-        "pg_partition_tree" => oid_arg(args, 0).and_then(|oid| partitions::tree(&catalog, oid)),
-        "pg_partition_ancestors" => {
-            oid_arg(args, 0).and_then(|oid| partitions::ancestors(&catalog, oid))
-        }
-        "pg_partition_root" => oid_arg(args, 0).and_then(|oid| partitions::root(&catalog, oid)),
         "pg_get_viewdef" => as_text(
             oid_arg(args, 0)
                 .and_then(id_of_oid)
@@ -216,6 +204,9 @@ pub fn catalog_function(
             };
             as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, database, oid, None, column)))
         }
-        _ => return super::privileges::function(session, name, args),
+        _ => match partitions::function(&catalog, name, oid_arg(args, 0))? {
+            Some(found) => Some(found),
+            None => return super::privileges::function(session, name, args),
+        },
     })
 }

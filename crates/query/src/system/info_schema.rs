@@ -6,6 +6,7 @@ use braid_sql::session::row_deletion_policy;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::table::{Rows, SystemTable, View, text};
+use super::type_rows::composites;
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -103,7 +104,28 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "information_schema_catalog_name" => {
             t("catalog_name name", |v| Ok(vec![vec![text(v.database)]]))
         }
-        other => other_table(other),
+        other => of_types(other).or_else(|| other_table(other)),
+    }
+}
+
+/// Tables about types.
+fn of_types(name: &str) -> Option<SystemTable> {
+    let t = |layout: &'static str, rows: Rows| Some(SystemTable { layout, rows, oid: 0 });
+    match name {
+        "attributes" => t(
+            "udt_catalog name, udt_schema name, udt_name name, attribute_name name, \
+             ordinal_position int4, attribute_default text, is_nullable text, data_type text, \
+             character_maximum_length int4, character_octet_length int4, \
+             character_set_catalog name, character_set_schema name, character_set_name name, \
+             collation_catalog name, collation_schema name, collation_name name, \
+             numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
+             datetime_precision int4, interval_type text, interval_precision int4, \
+             attribute_udt_catalog name, attribute_udt_schema name, attribute_udt_name name, \
+             scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
+             dtd_identifier name, is_derived_reference_attribute text",
+            attributes,
+        ),
+        _ => None,
     }
 }
 
@@ -246,6 +268,30 @@ fn column_row(
     row[44] = text(ty.name());
     row[46] = text("COMMITTED");
     row
+}
+
+/// Fields of composite types: what is said of a column, in another order.
+fn attributes(v: &View<'_>) -> Made {
+    /// Places in a row of `columns`, from the default on.
+    const FROM_COLUMN: [usize; 25] = [
+        5, 6, 7, 8, 9, 16, 17, 18, 19, 20, 21, 10, 11, 12, 13, 14, 15, 25, 26, 27, 28, 29, 30, 31,
+        32,
+    ];
+    let mut rows = Vec::new();
+    for (user, fields) in composites(v) {
+        let Some(schema) = v.schema(user.schema) else { continue };
+        for f in fields {
+            let ty = v.catalog.as_known(&f.ty);
+            let ty = ty.as_ref().unwrap_or(&f.ty);
+            let place = f.number as i32;
+            let column = column_row(v, &schema.name, &user.name, &f.name, place, ty);
+            let mut row = column[..5].to_vec();
+            row.extend(FROM_COLUMN.map(|at| column[at].clone()));
+            row.push(text("NO"));
+            rows.push(row);
+        }
+    }
+    Ok(rows)
 }
 
 fn columns(v: &View<'_>) -> Made {

@@ -115,13 +115,13 @@ fn around(catalog: &Catalog, oid: u32) -> Option<(&Table, u32)> {
 }
 
 /// `pg_get_partkeydef`.
-pub(super) fn key_definition(catalog: &Catalog, oid: u32) -> Option<String> {
+fn key_definition(catalog: &Catalog, oid: u32) -> Option<String> {
     let (table, id) = around(catalog, oid)?;
     Some(partitions::key_text(table, table.partitioning()?.key_of(id)?))
 }
 
 /// `pg_get_partition_constraintdef`.
-pub(super) fn constraint(catalog: &Catalog, oid: u32) -> SqlResult<Option<String>> {
+fn constraint(catalog: &Catalog, oid: u32) -> SqlResult<Option<String>> {
     let Some((table, id)) = around(catalog, oid) else { return Ok(None) };
     if table.id == id {
         return Ok(None);
@@ -137,7 +137,7 @@ fn numbers(all: Vec<i64>) -> Datum {
 }
 
 /// `pg_partition_tree`: oid, oid of the parent or 0, whether it is a leaf, level; of each.
-pub(super) fn tree(catalog: &Catalog, oid: u32) -> Option<Datum> {
+fn tree(catalog: &Catalog, oid: u32) -> Option<Datum> {
     let (table, id) = around(catalog, oid)?;
     let divided = table.partitioning()?;
     let mut out = Vec::new();
@@ -158,7 +158,7 @@ pub(super) fn tree(catalog: &Catalog, oid: u32) -> Option<Datum> {
 }
 
 /// `pg_partition_ancestors`: it, and what it is in, from the inside.
-pub(super) fn ancestors(catalog: &Catalog, oid: u32) -> Option<Datum> {
+fn ancestors(catalog: &Catalog, oid: u32) -> Option<Datum> {
     let (table, id) = around(catalog, oid)?;
     let inside = table.partitioning()?.upwards(id);
     let ids = inside.iter().map(|p| p.id).chain([table.id]);
@@ -166,6 +166,23 @@ pub(super) fn ancestors(catalog: &Catalog, oid: u32) -> Option<Datum> {
 }
 
 /// `pg_partition_root`.
-pub(super) fn root(catalog: &Catalog, oid: u32) -> Option<Datum> {
+fn root(catalog: &Catalog, oid: u32) -> Option<Datum> {
     Some(object(around(catalog, oid)?.0.id))
+}
+
+/// Functions about partitions; `None` if it is none of them, or of what is none.
+pub(super) fn function(
+    catalog: &Catalog,
+    name: &str,
+    oid: Option<u32>,
+) -> SqlResult<Option<Datum>> {
+    let Some(oid) = oid else { return Ok(None) };
+    Ok(match name {
+        "pg_get_partkeydef" => key_definition(catalog, oid).map(Datum::text),
+        "pg_get_partition_constraintdef" => constraint(catalog, oid)?.map(Datum::text),
+        "pg_partition_tree" => tree(catalog, oid),
+        "pg_partition_ancestors" => ancestors(catalog, oid),
+        "pg_partition_root" => root(catalog, oid),
+        _ => None,
+    })
 }

@@ -359,46 +359,51 @@ const PARTITION: usize = 26;
 const BOUND: usize = 32;
 const PERSISTENCE: usize = 15;
 
+/// A table or a partition with its indexes.
+fn table_rows(v: &View<'_>, t: &Arc<Table>, rows: &mut Vec<Vec<Datum>>) -> SqlResult<()> {
+    let indexes = v.indexes(t);
+    let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
+    let indexed = !indexes.is_empty();
+    let divided = t.partitioning().and_then(|d| d.key_of(t.shown_id())).is_some();
+    let kind = match t.materialized() {
+        Some(_) => "m",
+        None if divided => "p",
+        None => "r",
+    };
+    let mut row = class_row(oid, &t.name, t.schema, kind, visible, t.checks.len(), indexed);
+    row[ROW_TYPE] = Datum::Oid(oid);
+    row[POPULATED] = flag(t.materialized().is_none_or(|view| view.populated));
+    // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
+    let references =
+        !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
+    row[TRIGGERS] = flag(references);
+    let (pages, tuples) = class_size(v, t);
+    (row[PAGES], row[TUPLES]) = (Datum::Int4(pages), Datum::Float4(tuples));
+    let inside = t.partitioning().is_some_and(|d| d.partitions_of(t.shown_id()).next().is_some());
+    row[SUBCLASS] = flag(inside);
+    if let Some(p) = t.window() {
+        row[PARTITION] = flag(true);
+        row.resize(BOUND + 1, Datum::Null);
+        row[BOUND] = text(bound_text(t, p)?);
+    }
+    rows.push(row);
+    for i in indexes {
+        let natts = i.columns.len() + i.include.len();
+        let kind = if divided { "I" } else { "i" };
+        let mut row = class_row(oid_of(i.id), &i.name, t.schema, kind, natts, 0, false);
+        let of_table = |p: &Partition| p.indexes.iter().any(|own| own.id == i.id);
+        row[PARTITION] = flag(t.window().is_some_and(of_table));
+        // An entry for each row; PostgreSQL has 0 as long as it does not know.
+        row[TUPLES] = Datum::Float4(tuples.max(0.0));
+        rows.push(row);
+    }
+    Ok(())
+}
+
 fn pg_class(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (_, t) in v.stored() {
-        let indexes = v.indexes(t);
-        let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
-        let indexed = !indexes.is_empty();
-        let divided = t.partitioning().and_then(|d| d.key_of(t.shown_id())).is_some();
-        let kind = match t.materialized() {
-            Some(_) => "m",
-            None if divided => "p",
-            None => "r",
-        };
-        let mut row = class_row(oid, &t.name, t.schema, kind, visible, t.checks.len(), indexed);
-        row[ROW_TYPE] = Datum::Oid(oid);
-        row[POPULATED] = flag(t.materialized().is_none_or(|view| view.populated));
-        // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
-        let references =
-            !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
-        row[TRIGGERS] = flag(references);
-        let (pages, tuples) = class_size(v, t);
-        (row[PAGES], row[TUPLES]) = (Datum::Int4(pages), Datum::Float4(tuples));
-        let inside =
-            t.partitioning().is_some_and(|d| d.partitions_of(t.shown_id()).next().is_some());
-        row[SUBCLASS] = flag(inside);
-        if let Some(p) = t.window() {
-            row[PARTITION] = flag(true);
-            row.resize(BOUND + 1, Datum::Null);
-            row[BOUND] = text(bound_text(t, p)?);
-        }
-        rows.push(row);
-        for i in indexes {
-            let natts = i.columns.len() + i.include.len();
-            let kind = if divided { "I" } else { "i" };
-            let mut row = class_row(oid_of(i.id), &i.name, t.schema, kind, natts, 0, false);
-            let of_table = |p: &Partition| p.indexes.iter().any(|own| own.id == i.id);
-            row[PARTITION] = flag(t.window().is_some_and(of_table));
-            // An entry for each row; PostgreSQL has 0 as long as it does not know.
-            row[TUPLES] = Datum::Float4(tuples.max(0.0));
-            rows.push(row);
-        }
+        table_rows(v, t, &mut rows)?;
     }
     for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
         rows.push(class_row(
@@ -688,6 +693,11 @@ fn parent_constraint(catalog: &Catalog, p: &Partition, index: u32) -> Option<u32
     Some(constraint_oid(parent.id, at))
 }
 
+/// `conislocal` and `coninhcount`.
+fn inheritance(inherited: bool) -> (Datum, Datum) {
+    (flag(!inherited), Datum::Int4(i32::from(inherited)))
+}
+
 fn pg_constraint(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (schema, t) in v.tables() {
@@ -726,7 +736,8 @@ fn pg_constraint(v: &View<'_>) -> Made {
             let oid = constraint_oid(t.id, at);
             let mut row = made(oid, &i.name, kind, oid_of(i.id), keys, Datum::Null);
             if let Some(parent) = t.window().and_then(|p| parent_constraint(v.catalog, p, i.id)) {
-                (row[10], row[15], row[16]) = (Datum::Oid(parent), flag(false), Datum::Int4(1));
+                row[10] = Datum::Oid(parent);
+                (row[15], row[16]) = inheritance(true);
             }
             row[4] = flag(i.deferral.is_some());
             row[5] = flag(i.deferral == Some(Deferral::Deferred));
@@ -737,10 +748,7 @@ fn pg_constraint(v: &View<'_>) -> Made {
             let columns = checked_columns(t, &c.expr);
             let keys = if columns.is_empty() { Datum::Null } else { attnums(columns) };
             let mut row = made(oid, &c.name, "c", 0, keys, text(c.expr.as_str()));
-            let own = |p: &Partition| p.checks.iter().any(|k| k.name == c.name);
-            if t.window().is_some_and(|p| !own(p)) {
-                (row[15], row[16]) = (flag(false), Datum::Int4(1));
-            }
+            (row[15], row[16]) = inheritance(t.window().is_some_and(|p| !p.has_check(&c.name)));
             rows.push(row);
         }
         for fk in &t.foreign_keys {

@@ -20,6 +20,7 @@ pub(crate) mod money;
 mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
+mod partition_hash;
 pub(crate) mod pieces;
 pub(crate) mod populate;
 mod ranges;
@@ -38,6 +39,7 @@ pub(crate) use json::{path_of, path_step};
 pub(crate) use json_text::json_key;
 pub(crate) use json_text::json_text;
 pub use json_text::plain_text;
+pub use partition_hash::partition_hash;
 
 /// What adds the functions of each subject to the registry.
 pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[

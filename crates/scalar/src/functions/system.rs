@@ -242,6 +242,12 @@ fn catalog(t: &mut Table) {
             "NULL: there are none";
         "pg_ts_config_is_visible", ["oid"], "bool", Datum::Null,
             "NULL: there are none";
+    }
+    comments_and_sizes(t);
+}
+
+fn comments_and_sizes(t: &mut Table) {
+    catalog! { t,
         "obj_description", ["oid", "oid, name"], "text", Datum::Null,
             "comment on an object";
         "col_description", ["oid, int4"], "text", Datum::Null,
@@ -405,7 +411,7 @@ fn satisfies_hash(a: &[Datum]) -> SqlResult<Datum> {
     if remainder >= modulus {
         return bad("remainder for hash partition must be less than modulus");
     }
-    match braid_types::partition_hash(&a[3..]) {
+    match crate::functions::partition_hash(&a[3..]) {
         Some(hash) => Ok(Datum::Bool(hash % modulus as u64 == remainder as u64)),
         None => Err(SqlError::unsupported("the hash of a value of this type")
             .with_hint("Integers, text, uuid, dates and timestamps can be hashed.")),

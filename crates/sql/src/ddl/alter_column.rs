@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_catalog::{MissingValue, Refined, Relation, Table};
+use braid_catalog::{Column, MissingValue, Refined, Relation, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone, quote_ident};
 use sqlparser::ast;
 
@@ -325,6 +325,21 @@ fn rename_in(text: &str, old: &str, new: &str) -> SqlResult<String> {
     Ok(e.to_string())
 }
 
+/// Columns that hold no NULL by what they are.
+fn refuse_nulls(t: &Table, column: &Column) -> SqlResult<()> {
+    let name = &column.name;
+    if t.primary.columns.iter().any(|k| k.column == column.id) {
+        return Err(bad_table(format!("column \"{name}\" is in a primary key")));
+    }
+    if column.identity.is_some() {
+        return Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("column \"{name}\" of relation \"{}\" is an identity column", t.name),
+        ));
+    }
+    Ok(())
+}
+
 pub(super) fn alter(
     c: &mut Change,
     t: &Arc<Table>,
@@ -340,15 +355,7 @@ pub(super) fn alter(
             new.columns[at].nullable = false;
         }
         ast::AlterColumnOperation::DropNotNull => {
-            if t.primary.columns.iter().any(|k| k.column == new.columns[at].id) {
-                return Err(bad_table(format!("column \"{name}\" is in a primary key")));
-            }
-            if new.columns[at].identity.is_some() {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("column \"{name}\" of relation \"{}\" is an identity column", t.name),
-                ));
-            }
+            refuse_nulls(t, &new.columns[at])?;
             new.columns[at].nullable = true;
         }
         ast::AlterColumnOperation::SetDefault { value } => {

@@ -14,8 +14,8 @@
 //!   ALTER, DROP, TRUNCATE t                t, and what it drags along
 //! ```
 //! - `change`: a change in the making. Which statement makes which: [`crate::statement`].
-//! - [`create_table`] and [`like`], [`mod@column`], [`constraint`], [`interleave`]: declarations and their
-//!   checks.
+//! - [`tables`]: CREATE TABLE. [`mod@column`], [`constraint`], [`interleave`]: declarations and
+//!   their checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
@@ -37,17 +37,16 @@ mod change;
 mod column;
 pub(crate) mod comment;
 pub(crate) mod constraint;
-pub(crate) mod create_table;
 pub(crate) mod drop;
 pub(crate) mod index;
 mod interleave;
-mod like;
 pub(crate) mod moves;
 pub(crate) mod online;
 mod online_index;
 pub(crate) mod partitions;
 pub(crate) mod schema;
 pub(crate) mod sequence;
+mod tables;
 pub(crate) mod temporary;
 mod time;
 pub(crate) mod truncate;
@@ -57,5 +56,6 @@ pub(crate) mod view;
 pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
 pub(crate) use column::table_scope;
+pub(crate) use tables::create_table;
 use time::{commit_timestamp, ttl};
 pub(crate) use user_types::{composite, domain, user_type};

@@ -35,7 +35,7 @@ pub fn condition(window: &Table) -> SqlResult<Option<ast::Expr>> {
 ///
 /// # Errors
 /// Of parsing what is kept in the catalog.
-pub fn condition_of(table: &Table, partition: u32) -> SqlResult<String> {
+pub(crate) fn condition_of(table: &Table, partition: u32) -> SqlResult<String> {
     whole(table, partition, Constants::Bare)
 }
 

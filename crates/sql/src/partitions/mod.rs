@@ -9,15 +9,15 @@
 //!   read under a partition's name       condition: the table's rows for which it holds
 //! ```
 //! - `key`: the values of a row that decide.
-//! - `condition`: what a partition's rows have in common, as SQL: for reading, for the predicates of
-//!   indexes of a partition alone, and for clients.
+//! - `condition`: what a partition's rows have in common, as SQL: for reading, for the predicates
+//!   of indexes of a partition alone, and for clients.
 //! - `routing`: the same as a search, for writing.
 
 mod condition;
 mod key;
 mod routing;
 
-pub(crate) use condition::limits_text;
-pub use condition::{bound_text, condition, condition_of, constraint_text, key_text, key_types};
+pub use condition::{bound_text, condition, constraint_text, key_text, key_types};
+pub(crate) use condition::{condition_of, limits_text};
 pub(crate) use key::Key;
 pub(crate) use routing::{Edge, Router, edges, order};

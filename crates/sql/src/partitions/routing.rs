@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use braid_catalog::{Limit, PartitionBound, Partitioning, Strategy, Table};
-use braid_scalar::EvalContext;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, partition_hash};
+use braid_scalar::{EvalContext, partition_hash};
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::key::Key;
 
@@ -141,6 +141,10 @@ impl Division {
     }
 }
 
+/// The partitions that a row belongs to, from the outside; and of what there is none for it, with
+/// its key in words.
+type Path = (Vec<u32>, Option<(u32, String)>);
+
 /// Finds the partitions of a table's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Router {
@@ -162,12 +166,8 @@ impl Router {
         Ok(Some(Router { table: table.clone(), divisions }))
     }
 
-    /// The partitions that a row belongs to, from the outside; and why there is none further in.
-    fn path(
-        &self,
-        row: &[Datum],
-        eval: &EvalContext,
-    ) -> SqlResult<(Vec<u32>, Option<(u32, String)>)> {
+    /// Where a row belongs.
+    fn path(&self, row: &[Datum], eval: &EvalContext) -> SqlResult<Path> {
         let mut path = Vec::new();
         let mut at = self.table.id;
         while let Some(division) = self.divisions.iter().find(|d| d.of == at) {

@@ -29,7 +29,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "CREATE TABLE",
         "create table n partition of parts for values in (7)",
-        "a part of a table that is declared with PARTITION BY, with a name; its rows are the table's",
+        "a part of a table that is declared with PARTITION BY, with a name of its own",
         work!(Kind::CreatePartition(p) => |c| partitions::create(c, p)),
     ),
     Entry::change(

@@ -21,11 +21,25 @@ use crate::ddl::{Change, backfill, drop, exists, index};
 use crate::partitions::condition_of;
 
 /// What an index does, by names, so that those of two tables can be compared.
-fn signature(t: &Table, i: &Index) -> (Vec<(String, bool, bool)>, Vec<String>, bool, bool) {
+#[derive(PartialEq)]
+struct Signature {
+    /// Name, DESC, NULLS FIRST.
+    key: Vec<(String, bool, bool)>,
+    include: Vec<String>,
+    unique: bool,
+    nulls_not_distinct: bool,
+}
+
+fn signature(t: &Table, i: &Index) -> Signature {
     let key = i.columns.iter().map(|k| (t.key_name(k.column).to_string(), k.desc, k.nulls_first));
     let mut include: Vec<String> = i.include.iter().map(|c| t.key_name(*c).to_string()).collect();
     include.sort();
-    (key.collect(), include, i.is_unique() || i.id == t.primary.id, i.nulls_not_distinct)
+    Signature {
+        key: key.collect(),
+        include,
+        unique: i.is_unique() || i.id == t.primary.id,
+        nulls_not_distinct: i.nulls_not_distinct,
+    }
 }
 
 /// Whether two indexes, each of its own table, do the same.

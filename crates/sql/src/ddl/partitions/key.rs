@@ -109,8 +109,8 @@ fn check_type(ty: &SqlType, strategy: Strategy) -> SqlResult<()> {
         .with_hint("Integers, text, uuid, dates and timestamps can be hashed."))
 }
 
-/// PostgreSQL's rule for unique keys of a partitioned table: they have all that rows are divided by,
-/// so that two rows with equal keys are in one partition.
+/// PostgreSQL's rule for unique keys of a partitioned table: they have all that rows are divided
+/// by, so that two rows with equal keys are in one partition.
 ///
 /// # Errors
 /// 0A000.

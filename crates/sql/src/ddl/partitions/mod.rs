@@ -1,7 +1,8 @@
 //! Partitions of tables (what they are: [`crate::partitions`]).
 //!
 //! - [`key`]: PARTITION BY. [`bounds`]: FOR VALUES, and that no two partitions want one row.
-//! - [`declare`]: CREATE TABLE .. PARTITION OF.
+//! - [`divided`]: a table or partition that is divided, and how that changes. [`declare`]: CREATE
+//!   TABLE .. PARTITION OF.
 //! - [`attach`]: a table becomes a partition, a partition becomes a table, or goes; its rows move.
 //! - [`indexes`]: names of indexes, and indexes of one partition alone.
 //! - [`alter`]: what else is done to a partition under its name.
@@ -10,6 +11,7 @@ mod alter;
 mod attach;
 mod bounds;
 mod declare;
+mod divided;
 mod indexes;
 mod key;
 
@@ -18,73 +20,8 @@ pub(super) use alter::place;
 pub(crate) use attach::change;
 pub(super) use attach::{drop_partition, empty};
 pub(crate) use declare::create;
+use divided::{Divided, redivide};
 pub(super) use indexes::{
     check_index, create_index, drop_index, rename as rename_index, settle_names,
 };
 pub(super) use key::{declare_key, refuse_key, rename_column};
-
-use std::sync::Arc;
-
-use braid_catalog::{Partitioning, Relation, Table};
-use braid_parser::Name;
-use braid_types::{SqlError, SqlResult, SqlState};
-
-use super::Change;
-
-/// What is divided: a table, or a partition that is divided itself.
-pub(super) struct Divided {
-    /// The table that holds the rows.
-    pub(super) table: Arc<Table>,
-    /// The id of the table or of the partition.
-    pub(super) id: u32,
-    /// Its name.
-    pub(super) name: String,
-}
-
-impl Divided {
-    /// By name.
-    ///
-    /// # Errors
-    /// 42P01; 42P17 if it is not partitioned.
-    pub(super) fn named(c: &Change, name: &Name) -> SqlResult<Divided> {
-        let found = c.ctx.relation(name)?;
-        let id = found.id();
-        let (Relation::Table(t) | Relation::Partition(t)) = &found else {
-            return Err(not_partitioned(name));
-        };
-        let table = c.catalog.table(t.id).cloned();
-        let table = table.ok_or_else(|| SqlError::internal("a partition without its table"))?;
-        match table.partitioning() {
-            Some(divided) if divided.key_of(id).is_some() => {}
-            _ => return Err(not_partitioned(name)),
-        }
-        Ok(Divided { id, name: t.name.clone(), table })
-    }
-
-    /// All partitions of its table.
-    pub(super) fn partitioning(&self) -> SqlResult<&Partitioning> {
-        self.table
-            .partitioning()
-            .ok_or_else(|| SqlError::internal("a table without its partitions"))
-    }
-}
-
-fn not_partitioned(name: &Name) -> SqlError {
-    let bare = name.last().map_or("", String::as_str);
-    SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, format!("\"{bare}\" is not partitioned"))
-}
-
-/// Changes how a table is divided.
-pub(super) fn redivide(
-    c: &mut Change,
-    table: u32,
-    work: impl FnOnce(&mut Partitioning),
-) -> SqlResult<Arc<Table>> {
-    let table = c.catalog.table(table).ok_or_else(|| SqlError::internal("a table is gone"))?;
-    let mut new = (**table).clone();
-    if let Some(divided) = &mut new.upkeep.partitioning {
-        work(divided);
-    }
-    indexes::renew_predicates(&mut new)?;
-    Ok(c.put(new))
-}

@@ -3,15 +3,15 @@
 //!
 //! Dumps name the partition that a row lies in, so that both must agree to the last bit.
 
-use crate::Datum;
+use braid_types::Datum;
 
 /// What PostgreSQL hashes partition keys with.
 const SEED: u64 = 0x7A5B_2236_7996_DCFD;
 /// What the state begins with, besides the length.
 const START: u32 = 0x9e37_79b9u32.wrapping_add(3_923_095);
 
-/// The hash of a partition key; NULLs do not count. `None` if a value is of a type whose hash is not
-/// known here.
+/// The hash of a partition key; NULLs do not count. `None` if a value is of a type whose hash is
+/// not known here.
 pub fn partition_hash(values: &[Datum]) -> Option<u64> {
     let mut all = 0u64;
     for value in values.iter().filter(|v| !v.is_null()) {

@@ -13,7 +13,9 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::{Cursor, closing, fold, token_is};
 use crate::script::{parse_all, word, wrap};
-use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause, like, partition};
+use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause};
+
+use super::{like, partition};
 
 /// Reads CREATE TABLE and CREATE INDEX; `None` if it is another statement.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {

@@ -7,7 +7,7 @@ use braid_parser::{CreateTable, Kind, LikeClause, parse_script};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use sqlparser::ast;
 
-use super::{Change, parts};
+use crate::ddl::{Change, parts};
 use crate::session::{declared_type, index_columns, waiting};
 
 /// A statement without LIKE, and what is said of its columns and constraints.

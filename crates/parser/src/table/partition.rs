@@ -41,7 +41,7 @@ pub enum RangeLimit {
     /// MINVALUE.
     Min,
     /// A value.
-    Value(ast::Expr),
+    Value(Box<ast::Expr>),
     /// MAXVALUE.
     Max,
 }
@@ -301,7 +301,7 @@ fn limit(c: &mut Cursor) -> SqlResult<RangeLimit> {
     if c.take(&["maxvalue"]) {
         return Ok(RangeLimit::Max);
     }
-    c.expr().map(RangeLimit::Value)
+    c.expr().map(|e| RangeLimit::Value(Box::new(e)))
 }
 
 fn list<T>(c: &mut Cursor, mut item: impl FnMut(&mut Cursor) -> SqlResult<T>) -> SqlResult<Vec<T>> {

@@ -7,12 +7,11 @@ use braid_catalog::{
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
-use super::column::{self, Declared};
-use super::constraint;
-use super::like::Spelled;
-use super::{
-    Change, bad_table, composite, exists, index, interleave, like, partitions, parts, temporary,
-    ttl,
+use super::like::{self, Spelled};
+use crate::ddl::column::{self, Declared};
+use crate::ddl::{
+    Change, bad_table, composite, constraint, exists, index, interleave, partitions, parts,
+    temporary, ttl,
 };
 use crate::general_query::ColumnInfo;
 use braid_parser::CreateTable;
@@ -44,7 +43,36 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     if let Some(query) = &base.query {
         return create_as(c, schema, name, create, query);
     }
-    let mut t = empty(c, schema, name)?;
+    let (mut t, declared) = declare(c, create, empty(c, schema, name)?)?;
+    for d in &declared {
+        for k in &d.constraints {
+            if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
+                constraint::add(c, &mut t, k, Some(&d.name))?;
+                tell_index(c, &t, k);
+            }
+        }
+    }
+    for k in &base.constraints {
+        if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
+            constraint::add(c, &mut t, k, None)?;
+            tell_index(c, &t, k);
+        }
+    }
+    c.put(t.clone());
+    for i in &create.indexes {
+        index::add(c, &mut t, i)?;
+        c.put(t.clone());
+    }
+    Ok("CREATE TABLE".into())
+}
+
+/// A table with its columns, its primary key and its place; what else is declared comes after it.
+fn declare(
+    c: &mut Change,
+    create: &CreateTable,
+    mut t: Table,
+) -> SqlResult<(Table, Vec<Declared>)> {
+    let base = &create.base;
     temporary::note(c, &t, on_commit(base))?;
     let mut declared = Vec::new();
     for def in &base.columns {
@@ -77,28 +105,7 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     if !t.has_row_id() {
         c.ctx.debug(implicit_index("PRIMARY KEY", &t.primary.name, &t.name));
     }
-    let t = c.put(t);
-    let mut t = (*t).clone();
-    for d in &declared {
-        for k in &d.constraints {
-            if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
-                constraint::add(c, &mut t, k, Some(&d.name))?;
-                tell_index(c, &t, k);
-            }
-        }
-    }
-    for k in &base.constraints {
-        if !matches!(k, ast::TableConstraint::PrimaryKey(_)) {
-            constraint::add(c, &mut t, k, None)?;
-            tell_index(c, &t, k);
-        }
-    }
-    c.put(t.clone());
-    for i in &create.indexes {
-        index::add(c, &mut t, i)?;
-        c.put(t.clone());
-    }
-    Ok("CREATE TABLE".into())
+    Ok(((*c.put(t)).clone(), declared))
 }
 
 /// Tells of the index behind a unique key that was just added.
@@ -166,7 +173,7 @@ fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
 }
 
 /// A table without columns and with a hidden row id as its key.
-pub(super) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
+pub(in crate::ddl) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<Table> {
     let id = c.ctx.db.new_ids(2)?;
     let primary = Index {
         id: id + 1,
@@ -252,7 +259,11 @@ fn primary_key(
 }
 
 /// Makes columns the primary key: they become NOT NULL.
-pub(super) fn set_primary(t: &mut Table, columns: Vec<IndexColumn>, name: String) -> SqlResult<()> {
+pub(in crate::ddl) fn set_primary(
+    t: &mut Table,
+    columns: Vec<IndexColumn>,
+    name: String,
+) -> SqlResult<()> {
     index::check_key_types(t, &columns)?;
     for k in &columns {
         if let Some(col) = t.columns.iter_mut().find(|c| c.id == k.column) {
@@ -301,7 +312,7 @@ fn create_as(
 }
 
 /// A table with the columns of a query, of which the first ones have the names that are given.
-pub(super) fn of_query(
+pub(in crate::ddl) fn of_query(
     c: &Change,
     schema: u32,
     name: String,

@@ -1,0 +1,10 @@
+//! CREATE TABLE and CREATE INDEX, and what our readers take out of them before sqlparser reads the
+//! rest.
+//!
+//! - [`create`]: the statements, INTERLEAVE, inline indexes, AS.
+//! - [`like`]: LIKE among the columns.
+//! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
+
+pub(crate) mod create;
+pub(crate) mod like;
+pub(crate) mod partition;
