@@ -29,13 +29,13 @@ pub(crate) struct NodeArguments {
 enum Wish {
     /// All nodes: number, address, state, how many replicas each has.
     Status,
-    /// Not there yet, refused. A node gives away all that it has, to the others; then it is not let
-    /// in any more, for ever.
+    /// A node gives away all that it has, to the others; then it is not let in any more, for ever.
+    /// Also for one that is lost. Waits until that is done.
     Decommission {
         /// Its number.
         node: u64,
     },
-    /// Not there yet, refused. A node that is being decommissioned stays after all.
+    /// A node that is being decommissioned stays after all, unless it is gone already.
     Recommission {
         /// Its number.
         node: u64,

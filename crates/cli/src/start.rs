@@ -60,12 +60,13 @@ struct ClusterArguments {
     #[arg(long, value_name = "ADDRESS", requires = "join")]
     listen_peers: Option<SocketAddr>,
     /// Begins a cluster: the addresses of its first members, this one included, in the same order
-    /// for
-    /// each: 3, 5, 7 or 9. Later starts need not say it.
+    /// for each: 3, 5, 7 or 9. Or joins one that runs: addresses of some of its nodes. Later starts
+    /// need not say it.
     #[arg(long, value_name = "ADDRESS,..", value_delimiter = ',', requires = "listen_peers")]
     join: Vec<SocketAddr>,
-    /// A member that was not heard of for so many seconds is dead. Counts when members can change.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, hide = true)]
+    /// A node of the cluster that was not heard of for so many seconds is dead: others get its
+    /// replicas, if there are enough.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     dead_after_seconds: u64,
     /// No two members' clocks may differ by more.
     #[arg(long, value_name = "MILLIS", default_value_t = 250)]

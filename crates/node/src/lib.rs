@@ -23,9 +23,8 @@
 //! What may be lost: everything that is sent. Raft repeats what matters, a router asks again, and
 //! what must not happen twice has a name.
 //!
-//! The first members are said at the first start. Others could join later, leave, and be replaced:
-//! the [`roster`] says who belongs to the cluster, and replicas follow it. That is switched off
-//! ([`MemberChanges::allowed`]): not all of it is understood.
+//! The first members are said at the first start. Others join later, leave, and are replaced: the
+//! [`roster`] says who belongs to the cluster, and replicas follow it.
 //!
 //! What this crate does not know: SQL, the raft crate, async runtimes.
 

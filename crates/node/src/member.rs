@@ -94,9 +94,6 @@ pub struct MemberChanges {
     pub dead_after: Duration,
     /// The key of the roster's record: nobody else writes it.
     pub roster_key: Bytes,
-    /// Nodes may join and leave, and replicas move. Default no: of 1,000 simulated runs one leaves
-    /// a range unserved.
-    pub allowed: bool,
 }
 
 impl Default for MemberChanges {
@@ -104,7 +101,6 @@ impl Default for MemberChanges {
         MemberChanges {
             dead_after: Duration::from_secs(300),
             roster_key: Bytes::from_static(ROSTER_KEY),
-            allowed: false,
         }
     }
 }
@@ -227,10 +223,7 @@ impl Member {
         let listener = TcpListener::bind(address).map_err(|e| MemberError::Listen(address, e))?;
         join(&identity, &options)?;
         let mut replicas = open(&identity, &options)?;
-        let moves = options.changes.allowed;
-        if moves {
-            replicas.set_members(identity.roster().members());
-        }
+        replicas.set_members(identity.roster().members());
         let failed = Arc::new(AtomicBool::new(false));
         let stopping = Arc::new(AtomicBool::new(false));
         let (events, received) = sync_channel(MAX_EVENTS);
@@ -263,7 +256,6 @@ impl Member {
             router: router.clone(),
             clock: options.clock.clone(),
             key: options.changes.roster_key,
-            moves,
             // Lost if this node is stopping, as it may be.
             drain: Box::new(move |drain| drop(drains.send(Event::Drain(drain)))),
             connected: Box::new(move || connected.connected()),
@@ -496,9 +488,7 @@ fn follow_roster(
         office.follow(&stopping, |roster| {
             peers.follow_roster();
             // Lost if this node is stopping, as it may be.
-            if office.moves {
-                drop(events.send(Event::Members(roster.members())));
-            }
+            drop(events.send(Event::Members(roster.members())));
         });
     })
 }

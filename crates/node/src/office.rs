@@ -34,8 +34,6 @@ pub(crate) struct Office {
     pub(crate) clock: Arc<dyn Clock>,
     /// The roster's key.
     pub(crate) key: Bytes,
-    /// Whether nodes may join and leave.
-    pub(crate) moves: bool,
     /// Tells the replicas whether this node's leases are to be given away.
     pub(crate) drain: Box<dyn Fn(bool) + Send + Sync>,
     /// To whom this node is connected.
@@ -52,13 +50,6 @@ impl Office {
         let Some(cluster) = self.identity.cluster() else {
             return Err("this node has not joined the cluster itself yet".into());
         };
-        let is_change = match hello.purpose {
-            Purpose::Order(Order::Decommission(_) | Order::Recommission(_)) => true,
-            purpose => purpose == Purpose::Join,
-        };
-        if is_change && !self.moves {
-            return Err("the nodes of a cluster cannot be changed yet".into());
-        }
         match hello.purpose {
             Purpose::Talk => Err("it has no number, and does not ask for one".into()),
             Purpose::Join => {

@@ -12,7 +12,7 @@ use braid_env::random::Random;
 use braid_kv::{Coordinator, Isolation, KvError, TxnOptions};
 use braid_lsm::Options;
 use braid_node::frame::{Hello, Purpose, WireError, greet};
-use braid_node::{Member, MemberChanges, MemberError, MemberOptions, Order, order};
+use braid_node::{Member, MemberError, MemberOptions, Order, order};
 use braid_range::NodeId;
 use bytes::Bytes;
 
@@ -51,7 +51,6 @@ impl Cluster {
             address: Some(self.members[n]),
             members: self.members[..3].to_vec(),
             engine,
-            changes: MemberChanges { allowed: true, ..MemberChanges::default() },
             ..MemberOptions::new(self.disks[n].clone(), "/node", Arc::new(WallClock))
         }
     }

@@ -60,7 +60,6 @@ impl Place {
                     changes: MemberChanges {
                         dead_after: cluster.dead_after,
                         roster_key: braid_keys::system::cluster_nodes().into(),
-                        ..MemberChanges::default()
                     },
                     gc_window: Some(config.gc_window),
                     engine: options.engine,

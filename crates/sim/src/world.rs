@@ -790,8 +790,8 @@ impl World {
         }
     }
 
-    /// Lets the last client look at everything of a number, with one node after the other; whether it
-    /// has seen it. Else nobody could say what is lost.
+    /// Lets the last client look at everything of a number, with one node after the other; whether
+    /// it has seen it. Else nobody could say what is lost.
     fn looks_at(&mut self, n: u32) -> bool {
         for _ in 0..2 * self.plan.all_nodes() {
             let now = self.now();

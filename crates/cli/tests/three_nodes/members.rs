@@ -27,7 +27,6 @@ fn replicas(client: &mut Client) -> String {
 }
 
 #[test]
-#[ignore = "the nodes of a cluster cannot be changed yet (docs/design/2026-11-25-members.md)"]
 fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
     let cluster = Cluster::start(4 * PATIENCE, &[]);
     let mut client = cluster.client(0);
@@ -80,4 +79,56 @@ fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
     let acknowledged = seen.acknowledged.lock().clone();
     println!("{} transfers", acknowledged.len());
     [1, 3, 4].into_iter().for_each(|n| check(&mut cluster.client(n), &acknowledged));
+}
+
+/// Waits until a query's only row is this one, its values as text.
+fn until_shown(client: &mut Client, sql: &str, expected: &str) {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    loop {
+        let rows = ranges(client, sql);
+        let shown: Vec<String> = rows.iter().map(|row| row.join(" ")).collect();
+        if shown == [expected] {
+            return;
+        }
+        assert!(wall.monotonic_nanos() < until, "{sql}: {shown:?}, not {expected}");
+        wall.sleep(Duration::from_millis(200));
+    }
+}
+
+/// Nobody asks for it: whoever is silent for long is replaced as soon as another node is there.
+#[test]
+fn a_dead_node_is_replaced_by_itself_and_gets_its_share_anew_when_it_comes_back() {
+    const SHOWN: &str = "SELECT DISTINCT replicas, moves FROM braid_ranges";
+    let nodes = |node: u64| {
+        format!(
+            "SELECT state, (replicas > 0)::text, (leases > 0)::text FROM braid_nodes \
+             WHERE node_id = {node}"
+        )
+    };
+    let cluster = Cluster::start(4 * PATIENCE, &["--dead-after-seconds", "5"]);
+    let mut client = cluster.client(0);
+    create_tables(&mut client);
+    run(&mut client, "ALTER TABLE account SPLIT AT VALUES (4), (8)");
+    until_shown(&mut client, SHOWN, "1,2,3 ");
+    let count = "SELECT count(*)::text FROM braid_nodes";
+    until_shown(&mut client, count, "3");
+    until_shown(&mut client, &nodes(3), "member true true");
+    cluster.kill(2);
+    until_shown(&mut client, SHOWN, "1,2,3 node 3 is dead, there is no other node");
+    until_shown(&mut client, &nodes(3), "not connected true false");
+    cluster.run(3);
+    until_shown(&mut client, SHOWN, "1,2,4 ");
+    until_shown(&mut client, &nodes(3), "not connected false false");
+    until_shown(&mut client, &nodes(4), "member true true");
+    let of_show = ranges(&mut client, "SHOW RANGES");
+    assert!(of_show.iter().all(|range| range[3] == "1,2,4" && range[6].is_empty()), "{of_show:?}");
+    // With the new one there is a majority; and the old one is of use again.
+    cluster.kill(1);
+    run(&mut cluster.client(0), "UPDATE account SET balance = balance");
+    cluster.run(1);
+    cluster.run(2);
+    let back = "SELECT state FROM braid_nodes WHERE node_id = 3 AND replicas > 0";
+    until_shown(&mut cluster.client(0), back, "member");
+    until_shown(&mut cluster.client(3), count, "4");
 }

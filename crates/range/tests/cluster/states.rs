@@ -446,7 +446,7 @@ fn a_state_goes_on_while_its_sender_is_elected_again_and_again() {
     cluster.deaf.clear();
     cluster.slow = Some(3);
     let is_arriving = |cluster: &Cluster| {
-        cluster.nodes[2].fs.list(Path::new("/node/arriving")).expect("it is there").len() > 0
+        !cluster.nodes[2].fs.list(Path::new("/node/arriving")).expect("it is there").is_empty()
     };
     let (mut arrives, mut lost) = (0, 0);
     while cluster.process(3).ranges().len() < 2 {

@@ -1,9 +1,9 @@
 //! SHOW RANGES: how a cluster has parted its keys.
 //!
 //! ```text
-//!   range_id   start_key        end_key          replicas   leaseholder   bytes       moves
-//!   1          /System          /customers/512   1,2,3      2             201326592
-//!   281492..   /customers/512   /Max             1,2,3      2             187431077   node 3 is dead, ..
+//!   range_id   start_key        end_key          replicas   leaseholder   bytes   moves
+//!   1          /System          /customers/512   1,2,3      2             2013326
+//!   281492..   /customers/512   /Max             1,2,3      2             1874310   node 3 is dead
 //! ```
 //!
 //! The view `braid_ranges` has the same, and `braid_nodes` counts it for each node.
