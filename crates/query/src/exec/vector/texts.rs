@@ -117,6 +117,9 @@ fn counted(compiler: &Compiler<'_>, text: &Bound, f: fn(&str) -> usize) -> Optio
     }))
 }
 
+/// Texts of so many bytes are left to the row form, which knows the limits of a call.
+const LONG: usize = 1 << 20;
+
 /// One text behind the other.
 fn joined(compiler: &Compiler<'_>, a: &Bound, b: &Bound) -> Option<Compiled> {
     let a = compiler.compile(a).filter(|k| k.ty == DataType::Utf8)?;
@@ -135,9 +138,13 @@ fn joined(compiler: &Compiler<'_>, a: &Bound, b: &Bound) -> Option<Compiled> {
                 builder.append_null();
                 continue;
             }
+            let (first, second) = (left.value(l), right.value(r));
+            if first.len() + second.len() >= LONG {
+                return Err(Unfit);
+            }
             piece.clear();
-            piece.push_str(left.value(l));
-            piece.push_str(right.value(r));
+            piece.push_str(first);
+            piece.push_str(second);
             builder.append_value(&piece);
         }
         Ok(Vector::joined(&x, &y, Arc::new(builder.finish())))

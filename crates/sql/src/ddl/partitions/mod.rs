@@ -5,7 +5,7 @@
 //!   TABLE .. PARTITION OF.
 //! - [`attach`]: a table becomes a partition, a partition becomes a table, or goes; its rows move.
 //! - [`indexes`]: names of indexes, and indexes of one partition alone.
-//! - [`alter`]: what else is done to a partition under its name.
+//! - [`mod@alter`]: what else is done to a partition under its name.
 
 mod alter;
 mod attach;
