@@ -255,8 +255,8 @@ struct Sets {
     bounds: Option<Arc<Bounds>>,
 }
 
-/// Large arguments are there so many times: as they were made, as constants of the plan, in columns,
-/// as values, and as what a function cuts.
+/// Large arguments are there so many times: as they were made, as constants of the plan, in
+/// columns, as values, and as what a function cuts.
 const COPIES: usize = 6;
 
 impl Sets {
