@@ -23,8 +23,8 @@ const AHEAD_BYTES: usize = 2 << 20;
 /// Rows of each span that [`Txn::scan_ahead`] asks for: more are asked for when they are needed.
 const ROWS_AHEAD: usize = 64;
 
-/// Of values of one answer, those that are large.
-fn bytes_of(values: &[Option<Bytes>]) -> usize {
+/// Bytes of those values of one answer that are large.
+fn large_bytes(values: &[Option<Bytes>]) -> usize {
     let large = |value: &&Bytes| value.len() >= LARGE_VALUE;
     values.iter().flatten().filter(large).map(Bytes::len).sum()
 }
@@ -130,7 +130,7 @@ impl Txn {
             let got = self.spans().get_many(&GetMany { keys: asked, at, notes })?;
             self.counts.add_work(got.work);
             self.note(got.undurable);
-            self.pass(bytes_of(&got.values))?;
+            self.pass(large_bytes(&got.values))?;
             for (n, value) in part.iter().zip(got.values) {
                 out[*n] = value;
             }
@@ -190,7 +190,7 @@ impl Txn {
             let got = self.spans().get_many(&request)?;
             self.counts.add_work(got.work);
             self.note(got.undurable);
-            self.pass(bytes_of(&got.values))?;
+            self.pass(large_bytes(&got.values))?;
             let mut state = self.open_state()?;
             let told = state.ahead.told(self.coordinator().memory());
             for (key, value) in request.keys.into_iter().zip(got.values) {
@@ -282,8 +282,14 @@ impl Txn {
         self.counts.add_work(answer.work);
         self.note(answer.undurable);
         let bytes: usize = answer.parts.iter().map(|part| part.rows.byte_len()).sum();
-        self.pass(bytes.saturating_sub(ANSWER_BYTES))?;
-        Ok(answer)
+        let passed = self.pass(bytes.saturating_sub(ANSWER_BYTES));
+        if passed.is_err() {
+            // Nobody goes on with it.
+            answer.parts.iter().filter_map(|part| part.cursor).for_each(|cursor| {
+                self.spans().close_cursor(cursor);
+            });
+        }
+        passed.map(|()| answer)
     }
 
     /// Makes the commit depend on a key as if it had been read at the read timestamp. Cheap to say

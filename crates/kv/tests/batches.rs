@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
+use braid_env::memory::Pool;
 use braid_env::random::Random;
 use braid_kv::{
     Isolation, KeySpan, KvError, ReadMode, ScanOptions, Store, StoreOptions, Txn, TxnOptions,
@@ -149,6 +150,37 @@ fn batches_have_the_rows_that_the_model_has() {
         txn.rollback();
         assert_eq!(store.open_cursors(), 0);
     }
+}
+
+#[test]
+fn who_has_no_room_for_a_large_value_is_refused_and_leaves_nothing_open() {
+    const MIB: usize = 1 << 20;
+    let store = store();
+    let txn = begin(&store);
+    for n in 0..60 {
+        txn.put(key(n, None), vec![b'v'; if n % 20 == 7 { 4 * MIB } else { 10 }]).expect("puts");
+    }
+    txn.commit().expect("commits");
+    let memory = Pool::new(8 * MIB);
+    let account = memory.account(usize::MAX);
+    let txn = begin(&store);
+    let refused = |result: Option<KvError>| {
+        let said = result.map_or_else(|| "nothing".to_string(), |e| e.to_string());
+        assert!(said.starts_with("a large value asked for"), "{said}");
+    };
+    txn.pay_from(&account);
+    refused(txn.get(&key(7, None)).err());
+    refused(txn.get_many(&[key(6, None).into(), key(7, None).into()], ReadMode::Recorded).err());
+    let mut scan = txn.scan(KeySpan::all(), ScanOptions::default()).expect("opens");
+    refused(std::iter::repeat_with(|| scan.next()).find_map(Result::err));
+    drop(scan);
+    assert_eq!(store.open_cursors(), 0);
+    assert_eq!(txn.get(&key(6, None)).expect("is small").map(|value| value.len()), Some(10));
+    assert_eq!(memory.used(), 0);
+    // Whoever has gone away pays for nothing.
+    drop(account);
+    assert!(txn.get(&key(7, None)).expect("gets").is_some());
+    txn.rollback();
 }
 
 /// Whether a transaction that has read so can commit after another one has written there.

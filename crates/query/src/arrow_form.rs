@@ -21,6 +21,7 @@
 //! than any value may have: it sorts last and equals itself. Arrow compares, sorts and hashes these
 //! integers; all arithmetic on them is ours, because DataFusion's has other scales and no NaN.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use braid_keys::column::{Direction, encode_column};
@@ -561,15 +562,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// One value as a DataFusion scalar.
-pub fn scalar(value: &Datum, ty: &SqlType) -> ScalarValue {
-    let array = build(ty, std::iter::once(value));
-    ScalarValue::try_from_array(&array, 0).unwrap_or(ScalarValue::Null)
-}
-
-/// As [`scalar`], of a value that is gone before the scalar is there: some take much memory.
-pub(crate) fn into_scalar(value: Datum, ty: &SqlType) -> ScalarValue {
-    let array = build(ty, std::iter::once(&value));
+/// One value as a DataFusion scalar. A value that is given away, and may take much memory, is gone
+/// before the scalar is there.
+pub fn scalar(value: impl Borrow<Datum>, ty: &SqlType) -> ScalarValue {
+    let array = build(ty, std::iter::once(value.borrow()));
     drop(value);
     ScalarValue::try_from_array(&array, 0).unwrap_or(ScalarValue::Null)
 }

@@ -346,7 +346,7 @@ impl Accumulator for Grouped {
         } else {
             whole(spec, sorted(spec, &self.kept).into_iter())?
         };
-        Ok(arrow_form::into_scalar(value, &spec.ret))
+        Ok(arrow_form::scalar(value, &spec.ret))
     }
 
     fn size(&self) -> usize {
@@ -416,7 +416,7 @@ impl Accumulator for Sliding {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let value = whole(&self.spec, self.rows.iter())?;
-        Ok(arrow_form::into_scalar(value, &self.spec.ret))
+        Ok(arrow_form::scalar(value, &self.spec.ret))
     }
 
     fn size(&self) -> usize {
@@ -425,10 +425,45 @@ impl Accumulator for Sliding {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let parts: Vec<Datum> = self.rows.iter().map(|row| Datum::record(row.clone())).collect();
-        Ok(vec![arrow_form::scalar(&Datum::record(parts), &SqlType::Record)])
+        Ok(vec![arrow_form::scalar(Datum::record(parts), &SqlType::Record)])
     }
 
     fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use braid_scalar::{Code, resolve};
+
+    use super::*;
+
+    fn spec(name: &str, distinct: bool) -> Spec {
+        let choice = resolve(name, &[SqlType::Int8], false).expect("an aggregate");
+        let Code::Aggregate(code) = choice.function.code else { panic!("{name}") };
+        let (name, args, ret) = (name.to_string(), choice.args, choice.ret);
+        let (filtered, order, place) = (false, Vec::new(), Arc::default());
+        Spec { code, name, args, ret, distinct, filtered, order, place }
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_with_what_the_end_needs_and_tables_with_room_to_be_copied() {
+        let values: Vec<Datum> = (0..10_000).map(Datum::Int8).collect();
+        let column = arrow_form::build(&SqlType::Int8, values.iter());
+        let rows: usize = values.iter().map(|v| row_memory(std::slice::from_ref(v))).sum();
+        for (name, copies) in [("array_agg", 2), ("json_agg", 2), ("jsonb_agg", 3)] {
+            let mut list = Grouped::new(Arc::new(spec(name, false)));
+            list.update_batch(std::slice::from_ref(&column)).expect("taken");
+            let counted = list.size() as f64 / rows as f64;
+            let wanted = f64::from(1 + copies);
+            assert!((wanted..wanted + 0.1).contains(&counted), "{name}: {counted} times");
+        }
+        let spec = spec("count", true);
+        let fold = folds::fold(&spec, Some(column.data_type())).expect("a fold");
+        let mut set = Single::new(fold);
+        set.update_batch(std::slice::from_ref(&column)).expect("taken");
+        let members = values.len() * size_of::<i64>();
+        assert!(set.size() > 2 * members + members / 2, "{} for {members}", set.size());
     }
 }

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use braid_catalog::memory_error;
+use braid_env::memory::LARGE_VALUE;
 use braid_types::{Datum, SqlResult};
 use datafusion::arrow::array::{ArrayRef, BinaryBuilder, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
@@ -38,7 +38,7 @@ use datafusion::physical_plan::{
 use futures::{Stream, ready};
 
 use super::set_returning::{RecordRows, Records};
-use super::stoppable::Bounds;
+use super::stoppable::{Bounds, own_bytes};
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
 
@@ -267,14 +267,6 @@ impl Sets {
         })
     }
 
-    /// Arguments that are large have room.
-    fn pass(&self, columns: &[ArrayRef]) -> Result<()> {
-        let Some(bounds) = &self.bounds else { return Ok(()) };
-        let own = columns.iter().map(|column| column.to_data().get_slice_memory_size());
-        let bytes = own.sum::<std::result::Result<usize, _>>()?;
-        bounds.memory.pass(bytes, COPIES).map_err(|e| to_df(memory_error(&e)))
-    }
-
     fn begin(&mut self, batch: &RecordBatch) -> Result<()> {
         let rows = batch.num_rows();
         let of = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(batch)?.into_array(rows);
@@ -286,7 +278,9 @@ impl Sets {
         }
         for (records, args) in self.lists() {
             let columns = args.iter().map(of).collect::<Result<Vec<_>>>()?;
-            self.pass(&columns)?;
+            if let Some(bounds) = &self.bounds {
+                bounds.pass(&columns, LARGE_VALUE, COPIES)?;
+            }
             let readers: Vec<Reader<'_>> =
                 columns.iter().map(|column| Reader::new(column)).collect();
             let types = records.arg_types();
@@ -297,8 +291,7 @@ impl Sets {
             records.expect(&all);
             given.push(all);
         }
-        let bytes = plain.iter().map(|column| column.to_data().get_slice_memory_size());
-        let row_bytes = bytes.sum::<std::result::Result<usize, _>>()? / rows;
+        let row_bytes = own_bytes(&plain)? / rows;
         self.open = Some(Open { plain, given, rows, row_bytes, row: 0, left: None });
         Ok(())
     }

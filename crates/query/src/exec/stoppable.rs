@@ -25,7 +25,7 @@ use std::task::{Context, Poll};
 use braid_catalog::memory_error;
 use braid_env::memory::Account;
 use braid_types::{SqlError, SqlState};
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -54,6 +54,26 @@ impl Bounds {
     pub fn none() -> Bounds {
         Bounds { cancel: Arc::default(), memory: Account::unlimited() }
     }
+
+    /// Columns on their way have room for so many copies, if they are of at least so many bytes.
+    pub(crate) fn pass(&self, columns: &[ArrayRef], least: usize, copies: usize) -> Result<()> {
+        let whole: usize = columns.iter().map(|column| column.get_array_memory_size()).sum();
+        if whole < least {
+            return Ok(());
+        }
+        // Many batches may be slices of one that is counted where it was made.
+        let bytes = own_bytes(columns)?;
+        if bytes < least {
+            return Ok(());
+        }
+        self.memory.pass(bytes, copies).map_err(|e| to_df(memory_error(&e)))
+    }
+}
+
+/// Bytes of columns, of what they are slices of their own part.
+pub(crate) fn own_bytes(columns: &[ArrayRef]) -> Result<usize> {
+    let own = columns.iter().map(|column| column.to_data().get_slice_memory_size());
+    Ok(own.sum::<std::result::Result<usize, _>>()?)
 }
 
 /// 57014 once the flag is up.
@@ -161,23 +181,6 @@ const LARGE_BATCH: usize = 4 << 20;
 /// for which it is there so many times: in two operators, as values, in a message.
 const COPIES: usize = 4;
 
-impl Checks {
-    /// A batch that is large has room.
-    fn pass(&self, batch: &RecordBatch) -> Result<()> {
-        let Some(bounds) = &self.bounds else { return Ok(()) };
-        if batch.get_array_memory_size() < LARGE_BATCH {
-            return Ok(());
-        }
-        // Many batches may be slices of one that is counted where it was made.
-        let own = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
-        let bytes = own.sum::<Result<usize, _>>()?;
-        if bytes < LARGE_BATCH {
-            return Ok(());
-        }
-        bounds.memory.pass(bytes, COPIES).map_err(|e| to_df(memory_error(&e)))
-    }
-}
-
 impl Stream for Checks {
     type Item = Result<RecordBatch>;
 
@@ -186,8 +189,8 @@ impl Stream for Checks {
             return Poll::Ready(Some(Err(e)));
         }
         let polled = self.input.as_mut().poll_next(cx);
-        if let Poll::Ready(Some(Ok(batch))) = &polled {
-            self.pass(batch)?;
+        if let (Poll::Ready(Some(Ok(batch))), Some(bounds)) = (&polled, &self.bounds) {
+            bounds.pass(batch.columns(), LARGE_BATCH, COPIES)?;
         }
         polled
     }

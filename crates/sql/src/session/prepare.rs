@@ -109,8 +109,8 @@ impl Session {
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
         let memory = self.db.coordinator().memory().account(derived.statement_mem);
         txn.pay_from(&memory);
-        let eval: EvalContext = self.state.eval_context(params, derived.style, started, now);
         let large: Option<Arc<dyn LargeValues>> = Some(Arc::new(Paying(memory.clone())));
+        let eval = self.state.eval_context(params, derived.style, started, now);
         let eval = EvalContext { large, ..eval };
         Context {
             db: self.db.clone(),
