@@ -41,20 +41,48 @@ fn dump(url: &str) -> String {
     text.lines().filter(own).collect::<Vec<_>>().join("\n")
 }
 
+/// A node with two databases, into one of which a dump of the other can be read; `None` where
+/// PostgreSQL's programs are not here.
+struct Pair {
+    node: Node,
+    folder: tempfile::TempDir,
+}
+
+impl Pair {
+    fn start() -> Option<Pair> {
+        if !programs() {
+            println!("skipped: psql and pg_dump 15 to 17 are not here");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let node = Node::start(folder.path());
+        for database in ["dumped", "restored"] {
+            psql(&node.url, &["-c", &format!("CREATE DATABASE {database}")]);
+        }
+        Some(Pair { node, folder })
+    }
+
+    fn at(&self, database: &str) -> String {
+        self.node.url.replace("defaultdb", database)
+    }
+
+    /// Reads a script into the first database, its dump into the other one, and returns the dumps
+    /// of both.
+    fn dumps(&self, script: &str) -> (String, String) {
+        psql(&self.at("dumped"), &["-f", script]);
+        let file = self.folder.path().join("dump.sql");
+        let file = file.to_str().expect("a path of ASCII");
+        succeed(Command::new("pg_dump").args(["-f", file, &self.at("dumped")]));
+        psql(&self.at("restored"), &["-f", file]);
+        (dump(&self.at("dumped")), dump(&self.at("restored")))
+    }
+}
+
 #[test]
 fn what_pg_dump_writes_comes_back() {
-    if !programs() {
-        println!("skipped: psql and pg_dump 15 to 17 are not here");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let node = Node::start(folder.path());
-    let at = |database: &str| node.url.replace("defaultdb", database);
-    for statement in ["CREATE ROLE reader", "CREATE DATABASE dumped", "CREATE DATABASE restored"] {
-        psql(&node.url, &["-c", statement]);
-    }
-    psql(&at("dumped"), &["-f", OBJECTS]);
-    let first = dump(&at("dumped"));
+    let Some(pair) = Pair::start() else { return };
+    psql(&pair.node.url, &["-c", "CREATE ROLE reader"]);
+    let (first, second) = pair.dumps(OBJECTS);
     for part in [
         "CREATE TABLE shop.people (",
         "COPY shop.people (",
@@ -67,11 +95,6 @@ fn what_pg_dump_writes_comes_back() {
     ] {
         assert!(first.contains(part), "{part}\n{first}");
     }
-    let file = folder.path().join("dump.sql");
-    let file = file.to_str().expect("a path of ASCII");
-    succeed(Command::new("pg_dump").args(["-f", file, &at("dumped")]));
-    psql(&at("restored"), &["-f", file]);
-    let second = dump(&at("restored"));
     for (one, other) in first.lines().zip(second.lines()) {
         assert_eq!(one, other);
     }
@@ -83,18 +106,8 @@ const PARTITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dumps/parti
 
 #[test]
 fn partitioned_tables_of_postgresql_come_back() {
-    if !programs() {
-        println!("skipped: psql and pg_dump 15 to 17 are not here");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let node = Node::start(folder.path());
-    let at = |database: &str| node.url.replace("defaultdb", database);
-    for statement in ["CREATE DATABASE dumped", "CREATE DATABASE restored"] {
-        psql(&node.url, &["-c", statement]);
-    }
-    psql(&at("dumped"), &["-f", PARTITIONS]);
-    let first = dump(&at("dumped"));
+    let Some(pair) = Pair::start() else { return };
+    let (first, second) = pair.dumps(PARTITIONS);
     let original = std::fs::read_to_string(PARTITIONS).expect("the dump is there");
     let telling = |line: &&str| {
         [
@@ -114,9 +127,5 @@ fn partitioned_tables_of_postgresql_come_back() {
     for line in original.lines().filter(telling).filter(|line| !own_form(line)) {
         assert!(first.lines().any(|own| own == line), "{line}\n{first}");
     }
-    let file = folder.path().join("dump.sql");
-    let file = file.to_str().expect("a path of ASCII");
-    succeed(Command::new("pg_dump").args(["-f", file, &at("dumped")]));
-    psql(&at("restored"), &["-f", file]);
-    assert_eq!(first, dump(&at("restored")));
+    assert_eq!(first, second);
 }
