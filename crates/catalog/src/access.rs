@@ -460,9 +460,9 @@ impl Catalog {
         for t in self.tables().filter(|t| old.table(t.id).is_none()) {
             add(t.id, Securable::Table, t.schema);
         }
-        let partitions = self.partitions().filter(|w| old.partition(w.shown_id()).is_none());
-        for w in partitions.filter(|w| old.table(w.shown_id()).is_none()) {
-            add(w.shown_id(), Securable::Table, w.schema);
+        let partitions = self.partitions().filter(|p| !old.has_partition(p.id));
+        for p in partitions.filter(|p| old.table(p.id).is_none()) {
+            add(p.id, Securable::Table, p.schema);
         }
         for v in self.views().filter(|v| old.view(v.id).is_none()) {
             add(v.id, Securable::Table, v.schema);

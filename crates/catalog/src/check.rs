@@ -68,7 +68,7 @@ impl Catalog {
                 }
             }
         }
-        for p in self.partitions().filter_map(|window| window.window()) {
+        for p in self.partitions() {
             add(p.schema, &p.name);
             p.indexes.iter().for_each(|i| add(p.schema, &i.name));
         }

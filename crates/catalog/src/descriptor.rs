@@ -3,6 +3,8 @@
 //! Columns are named by ids that are never used again, in keys, values, indexes and constraints,
 //! so that renaming and dropping a column changes only its table's descriptor.
 
+use std::sync::Arc;
+
 use braid_types::SqlType;
 use serde::{Deserialize, Serialize};
 
@@ -369,8 +371,8 @@ pub struct Upkeep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub materialized: Option<Materialized>,
     /// Its rows are divided into partitions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partitioning: Option<Box<Partitioning>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::partitions::shared")]
+    pub partitioning: Option<Arc<Partitioning>>,
     /// It is the table as seen through this partition; never stored.
     #[serde(skip)]
     pub window: Option<u32>,

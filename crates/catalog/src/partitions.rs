@@ -16,7 +16,7 @@
 //! What values are within a bound, and where a row belongs, is `sql`'s to say: values are kept as
 //! text here.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +183,11 @@ impl Partitioning {
         self.partitions.iter().filter(move |p| p.parent == parent)
     }
 
+    /// The default partition of the table or of a partition.
+    pub fn default_of(&self, parent: u32) -> Option<&Partition> {
+        self.partitions_of(parent).find(|p| p.bound == PartitionBound::Default)
+    }
+
     /// How the table or a partition of it is divided; `None` for a partition that is not.
     pub fn key_of(&self, id: u32) -> Option<&PartitionKey> {
         match self.partition(id) {
@@ -215,10 +220,37 @@ impl Partitioning {
     }
 }
 
+/// How descriptors keep what their copies share: all windows on a table have its partitions.
+pub(crate) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Partitioning;
+
+    pub(crate) fn serialize<S: Serializer>(
+        kept: &Option<Arc<Partitioning>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        kept.as_deref().serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Arc<Partitioning>>, D::Error> {
+        Ok(Option::deserialize(from)?.map(Arc::new))
+    }
+}
+
 impl Table {
     /// How it is divided; `None` for most tables. The same for a window on a partition of it.
     pub fn partitioning(&self) -> Option<&Partitioning> {
         self.upkeep.partitioning.as_deref()
+    }
+
+    /// As [`Table::partitioning`], to be changed.
+    pub fn partitioning_mut(&mut self) -> Option<&mut Partitioning> {
+        self.upkeep.partitioning.as_mut().map(Arc::make_mut)
     }
 
     /// The partition that this window is for; `None` for a table.
@@ -229,11 +261,6 @@ impl Table {
     /// The id that this is shown under: the partition's for a window on one.
     pub fn shown_id(&self) -> u32 {
         self.upkeep.window.unwrap_or(self.id)
-    }
-
-    /// Whether clients are shown an index of this id.
-    pub(crate) fn has_shown_index(&self, id: u32) -> bool {
-        self.shown_indexes().any(|i| i.id == id)
     }
 
     /// Indexes that clients are shown: not the one of a hidden row id, and none of a partition
@@ -252,9 +279,31 @@ impl Table {
     }
 }
 
-/// A partition as a table.
+/// A partition of a table that nobody has looked at, or has.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub(crate) struct Lookout {
+    table: Arc<Table>,
+    window: OnceLock<Window>,
+}
+
+impl Lookout {
+    pub(crate) fn on(table: &Arc<Table>) -> Lookout {
+        Lookout { table: table.clone(), window: OnceLock::new() }
+    }
+
+    /// The window on the partition of this id, which the table has.
+    fn window(&self, id: u32) -> &Window {
+        self.window.get_or_init(|| {
+            let partition = self.table.partitioning().and_then(|d| d.partition(id));
+            Window::new(&self.table, partition.expect("a partition of the table"))
+        })
+    }
+}
+
+/// A partition as a table. Made when somebody looks: there may be very many of them, and each is
+/// about as large as the table's descriptor.
+#[derive(Clone, Debug)]
+struct Window {
     /// The table as it is seen through the partition: with the table's ids.
     seen: Arc<Table>,
     /// The partition as clients are shown it: with ids of its own.
@@ -262,7 +311,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(table: &Table, partition: &Partition) -> Window {
+    fn new(table: &Table, partition: &Partition) -> Window {
         let mut seen = table.clone();
         seen.upkeep.window = Some(partition.id);
         seen.name = partition.name.clone();
@@ -313,31 +362,43 @@ fn shown(seen: &Table, partition: &Partition) -> Table {
 }
 
 impl Catalog {
-    /// The window on a partition: its table as it is seen through it.
-    pub fn partition(&self, id: u32) -> Option<&Arc<Table>> {
-        self.found.windows.get(&id).map(|w| &w.seen)
+    fn windows(&self) -> impl Iterator<Item = &Window> {
+        self.found.lookouts.iter().map(|(id, lookout)| lookout.window(*id))
     }
 
-    /// Windows on all partitions, by id.
-    pub fn partitions(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.found.windows.values().map(|w| &w.seen)
+    fn window(&self, partition: u32) -> Option<&Window> {
+        Some(self.found.lookouts.get(&partition)?.window(partition))
+    }
+
+    /// The window on a partition: its table as it is seen through it.
+    pub fn partition(&self, id: u32) -> Option<&Arc<Table>> {
+        self.window(id).map(|w| &w.seen)
+    }
+
+    /// Whether there is a partition of this id.
+    pub fn has_partition(&self, id: u32) -> bool {
+        self.found.lookouts.contains_key(&id)
+    }
+
+    /// All partitions.
+    pub fn partitions(&self) -> impl Iterator<Item = &Partition> {
+        self.tables().flat_map(|t| t.partitioning().map_or(&[][..], |d| &d.partitions))
     }
 
     /// All partitions as clients are shown them: as tables with ids and indexes of their own. Not
     /// to be read or written by.
     pub fn shown_partitions(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.found.windows.values().map(|w| &w.shown)
+        self.windows().map(|w| &w.shown)
     }
 
     /// A partition as clients are shown it, by the id of an index of it.
     pub fn partition_index(&self, id: u32) -> Option<(&Arc<Table>, &Index)> {
-        let own = |w: &&Arc<Table>| w.has_shown_index(id);
-        let shown = self.shown_partitions().find(own)?;
+        let shown = &self.window(*self.found.partition_indexes.get(&id)?)?.shown;
         Some((shown, shown.index(id)?))
     }
 
     /// A table or a partition as clients are shown it.
     pub fn shown_table(&self, id: u32) -> Option<&Arc<Table>> {
-        self.table(id).or_else(|| self.found.windows.get(&id).map(|w| &w.shown))
+        self.table(id).or_else(|| self.window(id).map(|w| &w.shown))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
-use crate::partitions::Window;
+use crate::partitions::Lookout;
 use crate::user_types::{Known, UserType};
 
 /// A relation found by name.
@@ -82,7 +82,9 @@ pub(crate) struct Lookups {
     /// table id -> tables with foreign keys to it.
     referencing: HashMap<u32, Vec<u32>>,
     /// By partition.
-    pub(crate) windows: BTreeMap<u32, Window>,
+    pub(crate) lookouts: BTreeMap<u32, Lookout>,
+    /// index id of a partition -> partition id.
+    pub(crate) partition_indexes: HashMap<u32, u32>,
 }
 
 impl Catalog {
@@ -275,18 +277,23 @@ impl Catalog {
         self.found.index_tables.clear();
         self.found.children.clear();
         self.found.referencing.clear();
-        self.found.windows.clear();
+        self.found.lookouts.clear();
+        self.found.partition_indexes.clear();
         for t in self.tables.values() {
             for p in t.partitioning().into_iter().flat_map(|p| &p.partitions) {
-                self.found.windows.insert(p.id, Window::new(t, p));
+                self.found.lookouts.insert(p.id, Lookout::on(t));
                 self.found.names.insert((p.schema, p.name.clone()), p.id);
                 for i in &p.indexes {
+                    self.found.partition_indexes.insert(i.id, p.id);
                     self.found.names.insert((p.schema, i.name.clone()), i.id);
                 }
             }
             self.found.names.insert((t.schema, t.name.clone()), t.id);
             for i in t.all_indexes() {
                 self.found.index_tables.insert(i.id, t.id);
+                if let Some(of) = &i.of_partition {
+                    self.found.partition_indexes.insert(i.id, of.partition);
+                }
                 // The index of a hidden row id has no name of its own in SQL.
                 if !(i.id == t.primary.id && t.has_row_id()) {
                     self.found.names.insert((t.schema_of(i), i.name.clone()), i.id);

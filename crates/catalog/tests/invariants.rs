@@ -1,8 +1,11 @@
 //! Each invariant of the catalog is broken once, and the check says so.
 
+use std::sync::Arc;
+
 use braid_catalog::{
     Catalog, Column, Database, ForeignKey, Index, IndexColumn, IndexConstraint, Interleave,
-    InterleaveForm, MAX_DEPTH, RefAction, Schema, Table, Upkeep,
+    InterleaveForm, KeyPart, Limit, MAX_DEPTH, OfPartition, Partition, PartitionBound,
+    PartitionIndex, PartitionKey, Partitioning, RefAction, Schema, Strategy, Table, Upkeep,
 };
 use braid_types::SqlType;
 
@@ -57,6 +60,30 @@ fn inside(mut t: Table, parent: u32, columns: &[u32]) -> Table {
     t
 }
 
+fn partition(id: u32, parent: u32) -> Partition {
+    let limit = |n: u32| vec![Limit::Value(n.to_string())];
+    Partition {
+        id,
+        schema: 2,
+        name: format!("p{id}"),
+        parent,
+        bound: PartitionBound::Range { from: limit(id), to: limit(id + 1) },
+        key: None,
+        defaults: vec![(2, Some("7".into()))],
+        checks: Vec::new(),
+        indexes: vec![PartitionIndex { id: id + 1000, name: format!("p{id}_pkey"), of: 1012 }],
+    }
+}
+
+/// divided(c1), with the partitions p20, p21, ..
+fn divided(partitions: std::ops::Range<u32>) -> Table {
+    let key = PartitionKey { strategy: Strategy::Range, parts: vec![KeyPart::Column(1)] };
+    let partitions = partitions.map(|id| partition(id, 12)).collect();
+    let mut t = table(12, "divided", &[1]);
+    t.upkeep.partitioning = Some(Arc::new(Partitioning { key, partitions }));
+    t
+}
+
 /// parent(c1), child(c1, c2) inside of it.
 fn good() -> Catalog {
     let mut c = Catalog::default();
@@ -81,6 +108,55 @@ fn a_good_catalog_has_no_complaints() {
     assert_eq!(c.depth(child), 2);
     assert_eq!(c.subtree(c.table(10).unwrap()).len(), 2);
     assert!(c.is_self_or_ancestor(10, child) && !c.is_self_or_ancestor(11, c.table(10).unwrap()));
+}
+
+#[test]
+fn partitions_are_seen_as_tables_that_share_what_they_are_parts_of() {
+    let mut c = good();
+    c.put_table(divided(20..520));
+    assert_eq!(c.check(), Vec::<String>::new());
+    let (table, seen) = (c.table(12).unwrap(), c.partition(77).unwrap());
+    let shared = |t: &Table| t.upkeep.partitioning.clone().unwrap();
+    assert!(Arc::ptr_eq(&shared(table), &shared(seen)), "each would hold all of them");
+    let names = (seen.name.as_str(), seen.primary.name.as_str(), seen.id, seen.shown_id());
+    assert_eq!(names, ("p77", "p77_pkey", 12, 77));
+    assert_eq!(seen.column(2).unwrap().default.as_deref(), Some("7"));
+    let (shown, index) = c.partition_index(1077).unwrap();
+    assert_eq!((shown.id, index.name.as_str(), index.id), (77, "p77_pkey", 1077));
+    assert!(c.partition_index(1012).is_none() && c.partition(12).is_none());
+    assert_eq!((c.shown_partitions().count(), c.partitions().count()), (500, 500));
+    assert!(c.has_partition(519) && !c.has_partition(520));
+}
+
+#[test]
+fn every_broken_invariant_of_partitions_is_named() {
+    let broken_in = |change: &dyn Fn(&mut Table)| {
+        let mut t = divided(20..22);
+        change(&mut t);
+        broken(|c| c.put_table(t))
+    };
+    let parts = |t: &mut Table, change: &dyn Fn(&mut Partitioning)| {
+        change(t.partitioning_mut().unwrap());
+    };
+    assert_eq!(broken_in(&|_| ()), "");
+    let stranger = broken_in(&|t| parts(t, &|d| d.partitions[1].parent = 99));
+    assert_eq!(stranger, "partition p21 is in no partitioned table");
+    let whole = broken_in(&|t| parts(t, &|d| d.partitions[1].parent = 20));
+    assert_eq!(whole, "partition p21 is in no partitioned table");
+    let twice = broken_in(&|t| parts(t, &|d| d.partitions[1].id = 20));
+    assert!(twice.contains("partition p21 is in table divided twice"), "{twice}");
+    let lost = broken_in(&|t| parts(t, &|d| d.partitions[0].indexes[0].of = 5));
+    assert_eq!(lost, "partition p20: index p20_pkey is of a missing index");
+    let column = broken_in(&|t| parts(t, &|d| d.key.parts = vec![KeyPart::Column(9)]));
+    assert_eq!(column, "table divided: partition key names a missing column");
+    let alone = broken_in(&|t| {
+        let of_partition = Some(OfPartition { partition: 9, predicate: None });
+        let second = index(1500, "second", &[2]);
+        t.indexes.push(Index { of_partition, constraint: None, ..second });
+    });
+    assert_eq!(alone, "table divided: index second is of a missing partition");
+    let name = broken_in(&|t| parts(t, &|d| d.partitions[0].name = "child".into()));
+    assert!(name.contains("used twice"), "{name}");
 }
 
 #[test]

@@ -239,14 +239,11 @@ impl Loader {
         }
         let Sink::Rows { writer, rows, bytes } = &mut self.sink else { return Ok(()) };
         *bytes = 0;
-        let mut rows = std::mem::take(rows);
-        let bad = writer.prepare(&self.info, &mut rows, false)?;
-        for (line, row) in rows {
-            if let Err(e) = writer.insert(&self.info, row) {
-                return Err(self.place(e, line, None));
-            }
-        }
-        bad.map_or(Ok(()), |(line, e)| Err(self.place(e, line, None)))
+        let written = writer.insert_together(&self.info, std::mem::take(rows));
+        written.map_err(|(line, e)| match line {
+            Some(line) => self.place(e, line, None),
+            None => e,
+        })
     }
 
     /// Begins to write, with the rows that waited.

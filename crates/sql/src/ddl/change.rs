@@ -36,6 +36,12 @@ impl Change {
         self.ctx.catalog = Arc::new(self.catalog.clone());
     }
 
+    /// A table that the statement has met before, as it is by now.
+    pub(super) fn stored(&self, id: u32) -> SqlResult<Arc<Table>> {
+        let table = self.catalog.table(id).cloned();
+        table.ok_or_else(|| SqlError::internal("a table is gone"))
+    }
+
     /// Adds or replaces a table and syncs.
     pub(crate) fn put(&mut self, table: Table) -> Arc<Table> {
         let id = table.id;

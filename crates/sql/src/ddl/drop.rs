@@ -474,8 +474,8 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     }
     let types: Vec<_> = c.catalog.user_types().filter(|t| t.schema == schema.id).cloned().collect();
     lines.extend(types.iter().map(|t| format!("type {} depends on schema {bare}", t.name)));
-    let windows: Vec<_> =
-        c.catalog.partitions().filter(|w| w.schema == schema.id).cloned().collect();
+    let partitions = c.catalog.partitions().filter(|p| p.schema == schema.id);
+    let windows: Vec<_> = partitions.filter_map(|p| c.catalog.partition(p.id)).cloned().collect();
     lines.extend(windows.iter().map(|w| format!("table {} depends on schema {bare}", w.name)));
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
     let dependents = dependent_views(c, &views);

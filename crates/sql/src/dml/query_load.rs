@@ -92,17 +92,11 @@ pub(crate) fn fill_table(ctx: &Context, table: &Arc<Table>, source: &Source) -> 
     let mut rows = rows.into_iter();
     loop {
         let part = rows.by_ref().take(ctx.txn.batch_max()).map(|values| Ok(((), whole(values)?)));
-        let mut part = part.collect::<SqlResult<Vec<((), Row)>>>()?;
+        let part = part.collect::<SqlResult<Vec<((), Row)>>>()?;
         if part.is_empty() {
             break;
         }
-        let bad = w.prepare(&info, &mut part, false)?;
-        for ((), row) in part {
-            w.insert(&info, row)?;
-        }
-        if let Some(((), e)) = bad {
-            return Err(e);
-        }
+        w.insert_together(&info, part).map_err(|(_, e)| e)?;
     }
     w.finish()?;
     Ok(count)

@@ -96,6 +96,15 @@ impl TableLoad {
         Ok(alone && !own && !waits && !late && (ctx.block.is_none() || ctx.is_private(table)?))
     }
 
+    /// Whether a load, if one is possible, is there before the commit, in what nobody else can
+    /// see: then its transaction may write other things, too.
+    pub(crate) fn is_private(ctx: &Context, table: &Table) -> SqlResult<bool> {
+        // In a block it is, or no load is possible; outside, a table or a generation that the
+        // statement makes.
+        let new = |t: &Arc<Table>| t.generation < table.generation;
+        Ok(ctx.block.is_some() || ctx.db.current_catalog()?.table(table.id).is_none_or(new))
+    }
+
     /// Begins. Waits for those who write to the table or to tables that it refers to, and keeps
     /// them out until the end of the transaction. Rows are sorted in so much memory, in bytes.
     pub(crate) fn start(
@@ -137,11 +146,7 @@ impl TableLoad {
         let memory = memory / targets * (targets + 1);
         let load = ctx.txn.bulk_load(targets + 1, memory, &ctx.memory).map_err(kv_error)?;
         let found = vec![None; info.references.len() + 1];
-        // In a block it is, or no load is possible; outside, a table or a generation that the
-        // statement makes.
-        let new = |t: &Arc<Table>| t.generation < info.table().generation;
-        let private =
-            ctx.block.is_some() || ctx.db.current_catalog()?.table(info.table().id).is_none_or(new);
+        let private = TableLoad::is_private(ctx, info.table())?;
         let (ctx, info) = (ctx.clone(), info.clone());
         Ok(TableLoad { ctx, info, load, private, occupied, found, written: Written::default() })
     }

@@ -327,6 +327,24 @@ impl Writer {
         Ok(row)
     }
 
+    /// Prepares and inserts rows.
+    ///
+    /// # Errors
+    /// With the place of the row that is no good, if it is one's fault.
+    pub(crate) fn insert_together<T>(
+        &mut self,
+        info: &Arc<TableInfo>,
+        mut rows: Vec<(T, Row)>,
+    ) -> Result<(), (Option<T>, SqlError)> {
+        let bad = self.prepare(info, &mut rows, false).map_err(|e| (None, e))?;
+        for (place, row) in rows {
+            if let Err(e) = self.insert(info, row) {
+                return Err((Some(place), e));
+            }
+        }
+        bad.map_or(Ok(()), |(place, e)| Err((Some(place), e)))
+    }
+
     /// Puts a row and its entries, checking unique keys. `old` is the row it replaces, whose key
     /// and differing entries were removed before.
     fn put_new(&mut self, info: &Arc<TableInfo>, row: &Row, old: Option<&Row>) -> SqlResult<()> {

@@ -190,14 +190,7 @@ fn write(
     let info = std::sync::Arc::new(TableInfo::new(&ctx, &table.clone()).map_err(other)?);
     let mut writer = Writer::new(&ctx);
     writer.use_info(&info).map_err(other)?;
-    let mut prepared = rows.to_vec();
-    let bad = writer.prepare(&info, &mut prepared, false).map_err(other)?;
-    for (place, row) in prepared {
-        writer.insert(&info, row).map_err(|e| (Some(place), e))?;
-    }
-    if let Some((place, e)) = bad {
-        return Err((Some(place), e));
-    }
+    writer.insert_together(&info, rows.to_vec())?;
     writer.finish().map_err(other)?;
     let Some(mark) = mark else { return Ok(()) };
     let record = crate::jobs::Record { mark: Some(mark.into()), ..run.job.record() };

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use braid_catalog::{Limit, PartitionBound, Partitioning, Strategy, Table};
+use braid_catalog::{Limit, PartitionBound, PartitionKey, Partitioning, Strategy, Table};
 use braid_scalar::{EvalContext, partition_hash};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
@@ -78,8 +78,11 @@ struct Division {
 }
 
 impl Division {
-    fn new(table: &Table, divided: &Partitioning, of: u32) -> SqlResult<Option<Division>> {
-        let Some(key) = divided.key_of(of) else { return Ok(None) };
+    fn new(
+        table: &Table,
+        divided: &Partitioning,
+        (of, key): (u32, &PartitionKey),
+    ) -> SqlResult<Division> {
         let mut new = Division {
             of,
             key: Key::new(table, key)?,
@@ -110,7 +113,7 @@ impl Division {
         }
         new.values.sort_by(|a, b| a.0.cmp_sql(&b.0));
         new.ranges.sort_by(|a, b| order(&a.0, &b.0));
-        Ok(Some(new))
+        Ok(new)
     }
 
     /// The partition for these values of the key.
@@ -158,12 +161,10 @@ impl Router {
     /// That of a table; `None` if it is not divided.
     pub(crate) fn new(table: &Arc<Table>) -> SqlResult<Option<Router>> {
         let Some(divided) = table.partitioning() else { return Ok(None) };
-        let mut divisions = Vec::new();
-        let all = std::iter::once(table.id).chain(divided.partitions.iter().map(|p| p.id));
-        for of in all {
-            divisions.extend(Division::new(table, divided, of)?);
-        }
-        Ok(Some(Router { table: table.clone(), divisions }))
+        let inside = divided.partitions.iter().filter_map(|p| Some((p.id, p.key.as_ref()?)));
+        let all = std::iter::once((table.id, &divided.key)).chain(inside);
+        let divisions = all.map(|one| Division::new(table, divided, one));
+        Ok(Some(Router { table: table.clone(), divisions: divisions.collect::<SqlResult<_>>()? }))
     }
 
     /// Where a row belongs.

@@ -97,8 +97,7 @@ pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
         }
     }
     // Deletes on ancestors look at the indexes of the whole subtree.
-    let holder = c.catalog.table(t.id).cloned();
-    c.lock_chain(&holder.ok_or_else(|| SqlError::internal("a table is gone"))?)?;
+    c.lock_chain(&c.stored(t.id)?)?;
     if matches!(found, Relation::Partition(_)) {
         partitions::create_index(c, &t, create)?;
         return Ok("CREATE INDEX".into());

@@ -218,8 +218,7 @@ pub(super) fn renew_all(c: &mut Change, new: Table, subtree: &[Arc<Table>]) -> S
 /// Gives a table that moves, and its indexes, new generations. An index that lay in a table which
 /// is above no more lies by itself.
 fn renew(c: &mut Change, table: u32) -> SqlResult<()> {
-    let t = c.catalog.table(table).cloned();
-    let t = t.ok_or_else(|| SqlError::internal("a table is gone"))?;
+    let t = c.stored(table)?;
     let mut new = (*t).clone();
     new.generation = c.next_generation(t.id, t.generation)?;
     for i in &mut new.indexes {

@@ -13,8 +13,8 @@ use crate::partitions::condition_of;
 
 /// Runs the operations of an ALTER TABLE on a partition.
 pub(crate) fn alter(c: &mut Change, window: &Table, operations: &[Op]) -> SqlResult<()> {
-    let (id, table) = (window.shown_id(), c.catalog.table(window.id).cloned());
-    c.lock_chain(&table.ok_or_else(|| SqlError::internal("a table is gone"))?)?;
+    let id = window.shown_id();
+    c.lock_chain(&c.stored(window.id)?)?;
     for op in operations {
         let window = c.catalog.partition(id).cloned();
         let window = window.ok_or_else(|| SqlError::internal("a partition is gone"))?;
@@ -151,8 +151,7 @@ fn add_constraint(c: &mut Change, window: &Table, k: &ast::TableConstraint) -> S
 
 fn add_check(c: &mut Change, window: &Table, check: Check) -> SqlResult<()> {
     let within = condition_of(window, window.shown_id())?;
-    let table = c.catalog.table(window.id).cloned();
-    let table = table.ok_or_else(|| SqlError::internal("a table is gone"))?;
+    let table = c.stored(window.id)?;
     if some_row(c, &table, &format!("{within} AND NOT ({})", check.expr))? {
         return Err(SqlError::new(
             SqlState::CHECK_VIOLATION,
@@ -182,8 +181,7 @@ fn drop_constraint(
     if let Some(index) = found
         && alone == Some(own.id)
     {
-        let table = c.catalog.table(window.id).cloned();
-        let table = table.ok_or_else(|| SqlError::internal("a table is gone"))?;
+        let table = c.stored(window.id)?;
         return crate::ddl::drop::remove_index(c, &table, index.id, cascade);
     }
     if found.is_some() || window.has_constraint(name) {

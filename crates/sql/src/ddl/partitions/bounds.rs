@@ -140,8 +140,7 @@ pub(super) fn check_new(
             )));
     }
     if *bound == PartitionBound::Default {
-        let default = |p: &&Partition| p.bound == PartitionBound::Default;
-        return match divided.partitions_of(parent).find(default) {
+        return match divided.default_of(parent) {
             None => Ok(()),
             Some(other) => Err(bad_bound(format!(
                 "partition \"{name}\" conflicts with existing default partition \"{}\"",

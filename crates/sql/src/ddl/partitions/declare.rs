@@ -1,6 +1,6 @@
 //! CREATE TABLE .. PARTITION OF.
 
-use braid_catalog::{Partition, PartitionBound, Table};
+use braid_catalog::{Partition, Table};
 use braid_parser::{CreatePartition, PartitionBy, parse_query};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 
@@ -68,22 +68,29 @@ pub(super) fn parent_key(parent: &Divided) -> SqlResult<Key> {
 /// must not be the new one's.
 pub(super) fn add(c: &mut Change, parent: &Divided, partition: Partition) -> SqlResult<()> {
     let id = partition.id;
-    let default = parent.partitioning()?.partitions_of(parent.id);
-    let default = default.into_iter().find(|p| p.bound == PartitionBound::Default).cloned();
     let table = redivide(c, parent.table.id, |divided| divided.partitions.push(partition))?;
-    if let Some(default) = default
-        && some_row(c, &table, &condition_of(&table, id)?)?
-    {
-        return Err(SqlError::new(
-            SqlState::CHECK_VIOLATION,
-            format!(
-                "updated partition constraint for default partition \"{}\" would be violated by \
-                 some row",
-                default.name
-            ),
-        ));
+    check_default(c, parent, &table, &condition_of(&table, id)?)
+}
+
+/// That the default partition beside a new one has no row for which its condition holds.
+pub(super) fn check_default(
+    c: &Change,
+    parent: &Divided,
+    table: &Table,
+    condition: &str,
+) -> SqlResult<()> {
+    let Some(default) = parent.partitioning()?.default_of(parent.id) else { return Ok(()) };
+    if !some_row(c, table, condition)? {
+        return Ok(());
     }
-    Ok(())
+    Err(SqlError::new(
+        SqlState::CHECK_VIOLATION,
+        format!(
+            "updated partition constraint for default partition \"{}\" would be violated by some \
+             row",
+            default.name
+        ),
+    ))
 }
 
 /// Whether a condition holds for some row of a table that was locked for change.

@@ -30,13 +30,24 @@ impl Divided {
         let (Relation::Table(t) | Relation::Partition(t)) = &found else {
             return Err(not_partitioned(name));
         };
-        let table = c.catalog.table(t.id).cloned();
-        let table = table.ok_or_else(|| SqlError::internal("a partition without its table"))?;
+        let table = c.stored(t.id)?;
         match table.partitioning() {
             Some(divided) if divided.key_of(id).is_some() => {}
             _ => return Err(not_partitioned(name)),
         }
         Ok(Divided { id, name: t.name.clone(), table })
+    }
+
+    /// As [`Divided::named`], in the words of ALTER TABLE.
+    pub(super) fn of_alter_table(c: &Change, name: &Name) -> SqlResult<Divided> {
+        Divided::named(c, name).map_err(|e| match e.state() {
+            SqlState::INVALID_OBJECT_DEFINITION => {
+                let bare = name.last().map_or("", String::as_str);
+                let text = format!("table \"{bare}\" is not partitioned");
+                SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, text)
+            }
+            _ => e,
+        })
     }
 
     /// All partitions of its table.
@@ -58,9 +69,8 @@ pub(super) fn redivide(
     table: u32,
     work: impl FnOnce(&mut Partitioning),
 ) -> SqlResult<Arc<Table>> {
-    let table = c.catalog.table(table).ok_or_else(|| SqlError::internal("a table is gone"))?;
-    let mut new = (**table).clone();
-    if let Some(divided) = &mut new.upkeep.partitioning {
+    let mut new = (*c.stored(table)?).clone();
+    if let Some(divided) = new.partitioning_mut() {
         work(divided);
     }
     indexes::renew_predicates(&mut new)?;

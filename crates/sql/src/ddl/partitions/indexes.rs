@@ -9,9 +9,11 @@
 //! Dumps create the indexes of partitions and of their table in any order, and then say which
 //! belong together.
 
+use std::collections::{HashMap, HashSet};
+
 use braid_catalog::{
-    Catalog, Index, IndexConstraint, OfPartition, Partition, PartitionIndex, Relation, Table,
-    choose_name, constraint_name,
+    Catalog, Index, IndexConstraint, OfPartition, Partition, PartitionIndex, Partitioning,
+    Relation, Table, choose_name, constraint_name,
 };
 use braid_parser::{CreateIndex, Name};
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -71,33 +73,34 @@ pub(in crate::ddl) fn settle_names(c: &mut Change, old: &Catalog, only: bool) ->
         let was = old.table(id);
         let is_new = |i: &Index| was.is_none_or(|t| t.index(i.id).is_none());
         let Some(divided) = table.partitioning() else { continue };
-        let mut wanted: Vec<(u32, &Index)> = Vec::new();
+        let before = was.and_then(|t| t.partitioning()).into_iter().flat_map(|d| &d.partitions);
+        let before: HashSet<u32> = before.map(|p| p.id).collect();
+        let mut wanted: Vec<(&Partition, &Index)> = Vec::new();
         for p in &divided.partitions {
-            let new = was.and_then(|t| t.partitioning()?.partition(p.id)).is_none();
+            let new = !before.contains(&p.id);
             let named = |i: &Index| p.indexes.iter().any(|own| own.of == i.id);
             let missing = table.shown_indexes().filter(|i| !named(i) && (new || is_new(i)));
-            wanted.extend(missing.filter(|i| new || !only || !is_new(i)).map(|i| (p.id, i)));
+            wanted.extend(missing.filter(|i| new || !only || !is_new(i)).map(|i| (p, i)));
         }
         let gone = divided.partitions.iter().flat_map(|p| &p.indexes);
         if wanted.is_empty() && !gone.into_iter().any(|i| table.index(i.of).is_none()) {
             continue;
         }
-        let mut new = (*table).clone();
+        let there: HashSet<u32> = table.all_indexes().map(|i| i.id).collect();
+        let mut taken: HashSet<String> = names_given(divided).map(str::to_string).collect();
+        let mut given: HashMap<u32, Vec<PartitionIndex>> = HashMap::new();
         for (p, i) in wanted {
-            let Some(partition) = table.partitioning().and_then(|d| d.partition(p)) else {
-                continue;
-            };
-            let taken: Vec<String> = named_here(&new);
-            let name = choose_name(&default_name(&table, partition, i), |n| {
-                c.taken(partition.schema, n) || taken.iter().any(|t| t == n)
+            let name = choose_name(&default_name(&table, p, i), |n| {
+                c.taken(p.schema, n) || taken.contains(n)
             });
+            taken.insert(name.clone());
             let own = PartitionIndex { id: c.new_id()?, name, of: i.id };
-            let divided = new.upkeep.partitioning.as_mut().expect("it is divided");
-            divided.partition_mut(p).expect("found just now").indexes.push(own);
+            given.entry(p.id).or_default().push(own);
         }
-        let there: Vec<u32> = new.all_indexes().map(|i| i.id).collect();
-        for p in new.upkeep.partitioning.iter_mut().flat_map(|d| &mut d.partitions) {
+        let mut new = (*table).clone();
+        for p in new.partitioning_mut().into_iter().flat_map(|d| &mut d.partitions) {
             p.indexes.retain(|i| there.contains(&i.of));
+            p.indexes.extend(given.remove(&p.id).unwrap_or_default());
         }
         c.put(new);
     }
@@ -105,9 +108,8 @@ pub(in crate::ddl) fn settle_names(c: &mut Change, old: &Catalog, only: bool) ->
 }
 
 /// Names that partitions of a table have given.
-fn named_here(t: &Table) -> Vec<String> {
-    let partitions = t.partitioning().into_iter().flat_map(|d| &d.partitions);
-    partitions.flat_map(|p| p.indexes.iter().map(|i| i.name.clone())).collect()
+fn names_given(divided: &Partitioning) -> impl Iterator<Item = &str> {
+    divided.partitions.iter().flat_map(|p| p.indexes.iter().map(|i| i.name.as_str()))
 }
 
 fn default_name(t: &Table, p: &Partition, i: &Index) -> String {
@@ -160,8 +162,7 @@ pub(in crate::ddl) fn create_index(
 /// Adds what was declared as an index of a partition.
 pub(super) fn add(c: &mut Change, window: &Table, index: Index) -> SqlResult<()> {
     let partition = window.window().ok_or_else(|| SqlError::internal("no partition"))?.clone();
-    let table = c.catalog.table(window.id).cloned();
-    let table = table.ok_or_else(|| SqlError::internal("a table is gone"))?;
+    let table = c.stored(window.id)?;
     let free = |i: &&Index| !partition.indexes.iter().any(|own| own.of == i.id);
     let same = |i: &&Index| is_same(&table, i, window, &index);
     if let Some(of) = table.shown_indexes().filter(free).find(same).map(|i| i.id) {
@@ -260,7 +261,7 @@ pub(super) fn attach(c: &mut Change, name: &Name, partition: &Name) -> SqlResult
         let detail = format!("Index \"{own_name}\" is already attached to another index.");
         return cannot(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, detail);
     }
-    let root = c.catalog.table(root).cloned().ok_or_else(|| SqlError::internal("table is gone"))?;
+    let root = c.stored(root)?;
     c.lock_chain(&root)?;
     if window.indexes.iter().any(|i| i.of == of_parent) {
         let detail =
@@ -311,8 +312,7 @@ pub(in crate::ddl) fn drop_index(
     cascade: bool,
 ) -> SqlResult<()> {
     let Some(window) = shown.window() else { return Ok(()) };
-    let root = c.catalog.partition(window.id).and_then(|w| c.catalog.table(w.id)).cloned();
-    let root = root.ok_or_else(|| SqlError::internal("a partition without its table"))?;
+    let root = c.stored(c.catalog.partition(window.id).map_or(0, |w| w.id))?;
     if let Some(own) = window.indexes.iter().find(|i| i.id == id) {
         let of = root.index(own.of).map_or("", |i| i.name.as_str());
         return Err(SqlError::new(

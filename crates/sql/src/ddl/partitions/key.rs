@@ -178,7 +178,7 @@ pub(in crate::ddl) fn rename_column(
     for of in t.indexes.iter_mut().filter_map(|i| i.of_partition.as_mut()) {
         of.predicate = of.predicate.as_deref().map(&rename).transpose()?;
     }
-    let Some(divided) = &mut t.upkeep.partitioning else { return Ok(()) };
+    let Some(divided) = t.partitioning_mut() else { return Ok(()) };
     let checks = divided.partitions.iter_mut().flat_map(|p| &mut p.checks);
     for check in checks {
         check.expr = rename(&check.expr)?;

@@ -1,5 +1,7 @@
 //! CREATE TABLE.
 
+use std::sync::Arc;
+
 use braid_catalog::{
     Column, Index, IndexColumn, IndexConstraint, OnCommit, Partitioning, Table, Upkeep,
     choose_name, constraint_name,
@@ -88,7 +90,7 @@ fn declare(
     primary_key(c, &mut t, base, &declared)?;
     if let Some(by) = &create.by {
         let key = partitions::declare_key(c, &t, by)?;
-        t.upkeep.partitioning = Some(Box::new(Partitioning { key, partitions: Vec::new() }));
+        t.upkeep.partitioning = Some(Arc::new(Partitioning { key, partitions: Vec::new() }));
     }
     if let Some(clause) = &create.interleave {
         let place = interleave::declare(c, &t, clause)?;
