@@ -72,6 +72,58 @@ fn constraints_added_behind_an_insert_are_proven() {
 }
 
 #[test]
+fn partitions_change_behind_an_insert_with_all_its_rows() {
+    const SETUP: &str = "create table other (id int primary key);
+        create table t (a int, b int) partition by range (a);
+        create table p partition of t for values from (0) to (10);
+        create table rest partition of t default;
+        create table j (a int, b int);
+        insert into t values (1, 1); insert into j values (300, 1)";
+    let made = "create table q partition of t for values from (20) to (30)";
+    let attached = "alter table t attach partition j for values from (300) to (400)";
+    let lost = "select count(*) from t where a between 0 and 9";
+    // Who inserts what meanwhile, what waits for it, and what is there after it, if it works.
+    let cases = [
+        ("insert into t values (25, 1)", made, None),
+        ("insert into j values (900, 1)", attached, None),
+        ("insert into t values (350, 1)", attached, None),
+        ("insert into j values (301, 1)", attached, Some(("select count(*) from t", "3"))),
+        ("insert into t values (2, 1)", "alter table t detach partition p", Some((lost, "0"))),
+        (
+            "insert into t values (2, 1)",
+            "alter table t detach partition p",
+            Some(("select count(*) from p", "2")),
+        ),
+        ("insert into t values (2, 1)", "drop table p", Some((lost, "0"))),
+        ("insert into t values (2, 1)", "truncate p", Some((lost, "0"))),
+    ];
+    for level in LEVELS {
+        for (insert, change, after) in cases {
+            let db = database();
+            run(&mut session(&db), SETUP);
+            let mut stage = Stage::new(&db, 2, "");
+            stage.run(0, "begin").unwrap();
+            stage.run(0, insert).unwrap();
+            stage.run(1, &format!("begin isolation level {level}; select * from other")).unwrap();
+            stage.send(1, change);
+            assert!(stage.waits(1), "{level}: {change} behind {insert}");
+            stage.run(0, "commit").unwrap();
+            let worked = stage.take(1).is_ok();
+            assert_eq!(
+                worked,
+                after.is_some() && level != "repeatable read",
+                "{level}: {change} behind {insert}"
+            );
+            stage.run(1, if worked { "commit" } else { "rollback" }).unwrap();
+            let s = &mut session(&db);
+            if let Some((query, expected)) = after.filter(|_| worked) {
+                assert_eq!(rows(s, query), [expected], "{level}: {change} behind {insert}");
+            }
+        }
+    }
+}
+
+#[test]
 fn rows_can_be_migrated_at_every_level() {
     for level in LEVELS {
         let s = &mut session(&database());

@@ -34,11 +34,18 @@ fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
 }
 
 /// Later statements of a transaction with one view would see other rows than are read here.
-pub(super) fn check_unseen(c: &Change, layout: &TableLayout) -> SqlResult<()> {
+fn check_unseen(c: &Change, layout: &TableLayout) -> SqlResult<()> {
     match c.reading {
         ReadMode::Latest => c.ctx.txn.check_seen(&layout.rows.whole_span()).map_err(kv_error),
         _ => Ok(()),
     }
+}
+
+/// What the change reads by queries and deletes from now on is the newest state of these rows, too:
+/// the view of a statement that waited for the lock is older.
+pub(super) fn renew_view(c: &Change, layout: &TableLayout) -> SqlResult<()> {
+    check_unseen(c, layout)?;
+    c.ctx.txn.begin_statement().map_err(kv_error)
 }
 
 /// Calls `f` with each row.

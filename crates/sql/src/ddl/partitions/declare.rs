@@ -95,7 +95,7 @@ pub(super) fn check_default(
 
 /// Whether a condition holds for some row of a table that was locked for change.
 pub(super) fn some_row(c: &Change, table: &Table, condition: &str) -> SqlResult<bool> {
-    backfill::check_unseen(c, &*backfill::layout(c, table.id)?)?;
+    backfill::renew_view(c, &*backfill::layout(c, table.id)?)?;
     let from = full_name(c, table);
     let query = parse_query(&format!("SELECT 1 FROM {from} WHERE {condition} LIMIT 1"))?;
     Ok(!Source::plan_query(&c.ctx, &query)?.rows(&c.ctx)?.is_empty())

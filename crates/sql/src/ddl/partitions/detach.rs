@@ -27,6 +27,8 @@ pub(super) fn detach(c: &mut Change, name: &Name, partition: &Name) -> SqlResult
     };
     let own = window.window().cloned().ok_or_else(|| SqlError::internal("no partition"))?;
     c.lock_chain(&parent.table)?;
+    let old = backfill::layout(c, parent.table.id)?;
+    backfill::renew_view(c, &old)?;
     if c.catalog.referencing_tables(parent.table.id).next().is_some()
         && some_row(c, &window, "true")?
     {
@@ -35,7 +37,6 @@ pub(super) fn detach(c: &mut Change, name: &Name, partition: &Name) -> SqlResult
     }
     let condition = condition_of(&parent.table, own.id)?;
     let table = as_table(c, &window, &own)?;
-    let old = backfill::layout(c, parent.table.id)?;
     remove_from(c, &parent, &own)?;
     let table = c.put(table);
     move_rows(c, &old, &table, Some(&condition))?;

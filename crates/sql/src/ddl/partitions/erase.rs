@@ -38,7 +38,7 @@ fn check_unreferenced(c: &Change, window: &Table, what: &str) -> SqlResult<()> {
 pub(in crate::ddl) fn empty(c: &mut Change, window: &Table) -> SqlResult<()> {
     check_unreferenced(c, window, "truncate")?;
     c.lock_chain(&c.stored(window.id)?)?;
-    backfill::check_unseen(c, &*backfill::layout(c, window.id)?)?;
+    backfill::renew_view(c, &*backfill::layout(c, window.id)?)?;
     delete_from(c, &full_name(c, window))
 }
 
@@ -47,7 +47,7 @@ pub(in crate::ddl) fn drop_partition(c: &mut Change, window: &Table) -> SqlResul
     check_unreferenced(c, window, "drop")?;
     let table = c.stored(window.id)?;
     c.lock_chain(&table)?;
-    backfill::check_unseen(c, &*backfill::layout(c, window.id)?)?;
+    backfill::renew_view(c, &*backfill::layout(c, window.id)?)?;
     delete_from(c, &full_name(c, window))?;
     let own = window.window().cloned().ok_or_else(|| SqlError::internal("no partition"))?;
     let parent = Divided { id: own.parent, name: table.name.clone(), table };
