@@ -67,7 +67,12 @@ pub struct KeyBuilder {
 impl KeyBuilder {
     /// Starts at a root table or a global index.
     pub fn root(id: u32, generation: u32) -> KeyBuilder {
-        let mut bytes = Vec::with_capacity(32);
+        KeyBuilder::root_in(Vec::with_capacity(32), id, generation)
+    }
+
+    /// As [`KeyBuilder::root`], in the memory of a key that nobody needs any more.
+    pub fn root_in(mut bytes: Vec<u8>, id: u32, generation: u32) -> KeyBuilder {
+        bytes.clear();
         bytes.push(DATA_PREFIX);
         push_number(&mut bytes, u64::from(id));
         push_number(&mut bytes, u64::from(generation));

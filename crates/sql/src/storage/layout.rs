@@ -138,12 +138,17 @@ impl Layout {
 
     /// The key's start for the leading values; steps into as many elements as are filled.
     pub fn prefix(&self, values: &[Datum]) -> SqlResult<Vec<u8>> {
-        self.prefix_of(values.iter())
+        self.prefix_of(Vec::with_capacity(32), values.iter())
     }
 
-    fn prefix_of<'a>(&self, mut values: impl Iterator<Item = &'a Datum>) -> SqlResult<Vec<u8>> {
+    /// A key in the memory of another one.
+    fn prefix_of<'a>(
+        &self,
+        memory: Vec<u8>,
+        mut values: impl Iterator<Item = &'a Datum>,
+    ) -> SqlResult<Vec<u8>> {
         let root = &self.elements[0];
-        let mut key = KeyBuilder::root(root.id, root.generation);
+        let mut key = KeyBuilder::root_in(memory, root.id, root.generation);
         let mut at = 0;
         for (i, e) in self.elements.iter().enumerate() {
             if i > 0 {
@@ -162,7 +167,7 @@ impl Layout {
 
     /// The key of a row of the table.
     pub(crate) fn key_of_row(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
-        self.prefix_of(self.columns.iter().map(|c| &row[c.ordinal]))
+        self.partial_key_of_row(row, self.columns.len())
     }
 
     /// The key of these columns, encoded as they are in it.
@@ -182,7 +187,12 @@ impl Layout {
 
     /// The key of the first `n` columns of a row.
     pub(crate) fn partial_key_of_row(&self, row: &[Datum], n: usize) -> SqlResult<Vec<u8>> {
-        self.prefix_of(self.columns[..n].iter().map(|c| &row[c.ordinal]))
+        self.partial_key_in(Vec::with_capacity(32), row, n)
+    }
+
+    /// As [`Layout::partial_key_of_row`], in the memory of another key.
+    fn partial_key_in(&self, memory: Vec<u8>, row: &[Datum], n: usize) -> SqlResult<Vec<u8>> {
+        self.prefix_of(memory, self.columns[..n].iter().map(|c| &row[c.ordinal]))
     }
 
     /// Span of all keys that start with these values, families included.
@@ -393,8 +403,13 @@ impl IndexLayout {
 
     /// The key of an entry for these values of its columns.
     pub(crate) fn key_of(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+        self.key_in(Vec::with_capacity(32), row)
+    }
+
+    /// As [`IndexLayout::key_of`], in the memory of another key.
+    pub(super) fn key_in(&self, memory: Vec<u8>, row: &[Datum]) -> SqlResult<Vec<u8>> {
         let n = if self.short(row) { self.declared } else { self.layout.columns.len() };
-        self.layout.partial_key_of_row(row, n)
+        self.layout.partial_key_in(memory, row, n)
     }
 
     /// Whether two rows with these values would collide, if both have entries (a unique index
@@ -784,12 +799,19 @@ impl TableLayout {
     /// The value of an index entry: what the key lacks of the primary key, and INCLUDE columns.
     pub(crate) fn entry_value(&self, index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
         let mut w = RowWriter::new(self.highest);
-        for (c, value) in self.table.columns.iter().zip(row) {
-            if self.is_in_value(index, c.id) {
-                w.column(c.id, value);
-            }
-        }
+        self.value_columns(index).for_each(|(id, ordinal)| w.column(id, &row[ordinal]));
         w.finish()
+    }
+
+    /// Ids and ordinals of the columns in the values of an index's entries.
+    pub(super) fn value_columns(&self, index: &IndexLayout) -> impl Iterator<Item = (u32, usize)> {
+        let columns = self.table.columns.iter().enumerate();
+        columns.filter(|(_, c)| self.is_in_value(index, c.id)).map(|(at, c)| (c.id, at))
+    }
+
+    /// The highest id of a column so far.
+    pub(super) fn highest(&self) -> u32 {
+        self.highest
     }
 
     pub(super) fn is_in_value(&self, index: &IndexLayout, column: u32) -> bool {

@@ -7,6 +7,7 @@
 //! - [`row_value`]: the value of a row: columns by id, each found at once.
 //! - [`row_codec`]: the payload of a column in it.
 //! - [`entry`]: from an entry of an index to its row.
+//! - [`entry_maker`]: from a row to its entry in an index, for very many rows.
 //! - [`erased`]: which entries may have lost their rows.
 //! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
 //! - [`scan`]: rows of a table or through an index, over spans.
@@ -16,6 +17,7 @@ mod column_scan;
 pub mod columns;
 pub mod computed;
 mod entry;
+mod entry_maker;
 pub(crate) mod erased;
 pub mod layout;
 pub(crate) mod row_codec;
@@ -23,6 +25,7 @@ mod row_value;
 pub mod scan;
 
 pub use columns::{Column, Form, RowDecoder, Values};
+pub(crate) use entry_maker::EntryMaker;
 pub use erased::Liveness;
 pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};
 pub use row_value::ROW_FORM;

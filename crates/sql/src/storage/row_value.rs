@@ -49,8 +49,17 @@ impl RowWriter {
     /// Starts a value; `highest` is the table's highest column id so far.
     pub fn new(highest: u32) -> RowWriter {
         let map = vec![0; map_bytes(highest)];
-        let (ends, body) = (Vec::new(), Vec::with_capacity(64));
+        let (ends, body) = (Vec::with_capacity(8), Vec::with_capacity(64));
         RowWriter { highest, last: 0, map, ends, body, pending: Vec::new() }
+    }
+
+    /// Starts another value, for the same table.
+    pub fn again(&mut self) {
+        self.last = 0;
+        self.map.fill(0);
+        self.ends.clear();
+        self.body.clear();
+        self.pending.clear();
     }
 
     /// Adds a column; NULL takes no space.
@@ -75,26 +84,32 @@ impl RowWriter {
 
     /// The value.
     pub fn finish(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write_to(&mut out);
+        out
+    }
+
+    /// Appends the value.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
         let wide = match self.body.len() {
             0..=0xFF => 0,
             0x100..=0xFFFF => 1,
             _ => 2,
         };
         let ends = self.ends.len() << wide;
-        let mut out = Vec::with_capacity(6 + self.map.len() + ends + self.body.len());
+        out.reserve(6 + self.map.len() + ends + self.body.len());
         if !self.pending.is_empty() {
             out.push(STAMPED);
-            push_varint(&mut out, self.pending.len() as u64);
-            self.pending.iter().for_each(|id| push_varint(&mut out, u64::from(*id)));
+            push_varint(out, self.pending.len() as u64);
+            self.pending.iter().for_each(|id| push_varint(out, u64::from(*id)));
         }
         out.push(PLACED[wide]);
-        push_varint(&mut out, u64::from(self.highest));
+        push_varint(out, u64::from(self.highest));
         out.extend_from_slice(&self.map);
-        for end in self.ends {
+        for end in &self.ends {
             out.extend_from_slice(&end.to_le_bytes()[..1 << wide]);
         }
         out.extend_from_slice(&self.body);
-        out
     }
 }
 

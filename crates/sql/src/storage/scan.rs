@@ -214,11 +214,17 @@ impl TableScan {
 
     /// The next row with its key.
     pub fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
+        let (mut key, mut row) = (Vec::new(), Row::new());
+        Ok(self.next_into(&mut key, &mut row)?.then(|| (key.into(), row)))
+    }
+
+    /// As [`TableScan::next_row`], in place of what stands in `key` and `row`; `false` at the end.
+    pub(crate) fn next_into(&mut self, row_key: &mut Vec<u8>, row: &mut Row) -> SqlResult<bool> {
         loop {
             let scan = match &mut self.open {
                 Some(s) => s,
                 None => match self.spans.open()? {
-                    None => return Ok(None),
+                    None => return Ok(false),
                     Some(scan) => {
                         self.spans.found.clear();
                         self.open.insert(scan)
@@ -230,16 +236,17 @@ impl TableScan {
                 continue;
             };
             let layout = &self.spans.layout;
-            let Some(row) = layout.decode(key, value, self.wanted.as_deref())? else {
+            if !layout.decode_into(key, value, self.wanted.as_deref(), row)? {
                 continue;
-            };
-            let key = Bytes::copy_from_slice(key);
+            }
+            row_key.clear();
+            row_key.extend_from_slice(key);
             // Where classes do not tell the rows, the scan does not jump by itself.
             if layout.has_children && !layout.jumps() && !self.spans.options.reverse {
-                scan.seek(&family_end(&key)).map_err(kv_error)?;
+                scan.seek(&family_end(row_key)).map_err(kv_error)?;
             }
             self.rows += 1;
-            return Ok(Some((key, row)));
+            return Ok(true);
         }
     }
 }

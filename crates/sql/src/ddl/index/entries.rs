@@ -19,10 +19,11 @@ use braid_types::SqlResult;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
+use crate::general_query::Row;
 use crate::session::Context;
 use crate::storage::bulk::{LOAD_MEMORY, LoadError};
 use crate::storage::layout::IndexLayout;
-use crate::storage::{TableLayout, TableScan};
+use crate::storage::{EntryMaker, TableLayout, TableScan};
 
 /// Rows between looks at the cancel flag.
 const CANCEL_EVERY: u64 = 1024;
@@ -81,15 +82,16 @@ impl Entries<'_> {
         let wanted = Some(layout.entry_columns(index));
         let mut rows = self.scan(part, wanted, false);
         let way = Way::over(self, part)?;
-        while let Some((key, mut row)) = rows.next_row()? {
+        let (mut key, mut row) = (Vec::new(), Row::new());
+        let mut maker = EntryMaker::new(layout, index);
+        while rows.next_into(&mut key, &mut row)? {
             pace.row(ctx)?;
             if rows.rows.is_multiple_of(CANCEL_EVERY) {
                 ctx.check_cancel()?;
                 progress(way.fraction(&key));
             }
-            layout.compute(index, &mut row)?;
-            if let Some(entry) = index.entry_key(&row)? {
-                load.put(0, &entry, &layout.entry_value(index, &row))?;
+            if let Some((key, value)) = maker.entry(&mut row)? {
+                load.put(0, key, value)?;
             }
         }
         progress(1.0);
