@@ -107,23 +107,49 @@ impl DeletePlan {
                         w.act()?;
                         return self.end(ctx, w, count, &rows);
                     }
+                    Deleted::Nothing => return self.row_by_row(ctx, w, access),
                 }
             }
-            How::Found { access, .. } if stand_alone_deleted(ctx, &self.info)? => {
-                let write = |w: &mut Writer, found: Vec<(Bytes, Row)>| {
-                    w.delete(&self.info, &found)?;
-                    Ok(found.into_iter().map(|(_, row)| row).collect())
-                };
-                let returning = self.returning.as_ref();
-                return write_in_parts(ctx, (&self.info, access), w, returning, write);
+            How::Spans(access) | How::Found { access, .. } => {
+                return self.row_by_row(ctx, w, access);
             }
-            How::Spans(access) | How::Found { access, .. } => collect_rows(ctx, layout, access)?,
             How::General(source) => self.named(ctx, source, &mut extras)?,
         };
         w.delete(&self.info, &found)?;
         let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
         with_extras(&mut rows, &keys, &extras)?;
         self.end(ctx, w, rows.len() as u64, &rows)
+    }
+
+    /// Deletes the rows that an access finds.
+    fn row_by_row(&self, ctx: &Context, mut w: Writer, access: &Access) -> SqlResult<Written> {
+        if stand_alone_deleted(ctx, &self.info)? {
+            let write = |w: &mut Writer, found: Vec<(Bytes, Row)>| {
+                w.delete(&self.info, &found)?;
+                Ok(found.into_iter().map(|(_, row)| row).collect())
+            };
+            return write_in_parts(ctx, (&self.info, access), w, self.returning.as_ref(), write);
+        }
+        let found = collect_rows(ctx, &self.info.layout, access)?;
+        w.delete(&self.info, &found)?;
+        let rows: Vec<Row> = found.into_iter().map(|(_, row)| row).collect();
+        self.end(ctx, w, rows.len() as u64, &rows)
+    }
+
+    /// Runs it where nobody asks how many rows that are, and nobody else may write: as fast for
+    /// many as for few.
+    pub(crate) fn run_alone(&self, ctx: &Context) -> SqlResult<()> {
+        if let How::Spans(access) = &self.how
+            && access.excess(&self.info.layout, &[], &ctx.eval)?.is_empty()
+        {
+            let mut w = Writer::new(ctx);
+            w.use_info(&self.info)?;
+            if span_delete::erase_all(ctx, &mut w, &self.info, access)? {
+                w.act()?;
+                return w.finish();
+            }
+        }
+        self.run(ctx).map(|_| ())
     }
 
     /// The rows whose keys a query yields; `extras` gets what RETURNING needs besides.
@@ -251,20 +277,14 @@ fn own_filter(
     }
 }
 
-/// By spans where they say exactly what goes and something lies in the rows, else by finding them.
+/// By spans where they say exactly what goes, unless single rows do; else by finding rows.
 fn own_access(ctx: &Context, info: &TableInfo, filter: Option<&Bound>) -> SqlResult<How> {
     let primary = Access::primary(&info.layout, filter);
-    let family = info.fate(ctx)?.is_family();
-    let exact = span_delete::is_exact(ctx, info, &primary);
-    let reason = match exact {
-        // Those of a table that nothing lies in may be many.
-        Ok(()) if family || info.table().interleave.is_some() => {
-            if family || !primary.is_point(&info.layout) {
-                return Ok(How::Spans(Box::new(primary)));
-            }
-            "single rows by their keys".into()
+    let reason = match span_delete::is_exact(ctx, info, &primary) {
+        Ok(()) if info.fate(ctx)?.is_family() || !primary.is_point(&info.layout) => {
+            return Ok(How::Spans(Box::new(primary)));
         }
-        Ok(()) => "no table is interleaved in it".into(),
+        Ok(()) => "single rows by their keys".into(),
         Err(reason) => reason,
     };
     let access = Box::new(choice::for_writing(ctx, &info.layout, filter));

@@ -169,25 +169,33 @@ impl Level {
         for (at, limit) in from.iter().enumerate().take(same) {
             parts.extend(self.compare(at, "=", limit));
         }
-        parts.extend(self.edge(from, same, (">", ">="), &Limit::Min));
-        parts.extend(self.edge(to, same, ("<", "<="), &Limit::Max));
-        if self.constants == Constants::Bare && same + 1 < self.texts.len() {
-            // What follows from the others, for the first column that differs.
-            parts.extend(self.compare(same, ">=", &from[same]));
-            parts.extend(self.compare(same, "<=", &to[same]));
+        let mut lower = self.edge(from, same, (">", ">="), &Limit::Min);
+        let mut upper = self.edge(to, same, ("<", "<="), &Limit::Max);
+        if self.constants == Constants::Bare && lower.len().max(upper.len()) > 1 {
+            // Rows at one end in the first column that differs are beyond the other end for sure:
+            // so each alternative is one span of keys.
+            let at_from = lower.split_off(lower.len().min(1));
+            let at_to = upper.split_off(upper.len().min(1));
+            lower.extend(upper);
+            let between = std::iter::once(both(lower));
+            parts.extend(either(between.chain(at_from).chain(at_to).collect()));
+        } else {
+            parts.extend(either(lower));
+            parts.extend(either(upper));
         }
         parts
     }
 
-    /// One end of a range, from the first column on that is not the same at both ends. `open`: a
-    /// limit beyond which nothing is asked.
+    /// One end of a range, from the first column on that is not the same at both ends, as
+    /// alternatives, of which all but the first are about rows that have the limit's value there.
+    /// `open`: a limit beyond which nothing is asked.
     fn edge(
         &self,
         limits: &[Limit],
         first: usize,
         (strict, weak): (&str, &str),
         open: &Limit,
-    ) -> Option<String> {
+    ) -> Vec<String> {
         let lower = *open == Limit::Min;
         let mut arms = Vec::new();
         for last in first..limits.len() {
@@ -208,11 +216,7 @@ impl Level {
                 break;
             }
         }
-        match arms.len() {
-            0 => None,
-            1 => arms.pop(),
-            _ => Some(format!("({})", arms.join(" OR "))),
-        }
+        arms
     }
 
     fn compare(&self, at: usize, op: &str, limit: &Limit) -> Option<String> {
@@ -236,6 +240,15 @@ fn both(mut parts: Vec<String>) -> String {
         0 => "true".into(),
         1 => parts.remove(0),
         _ => format!("({})", parts.join(" AND ")),
+    }
+}
+
+/// Alternatives; `None` of none.
+fn either(mut arms: Vec<String>) -> Option<String> {
+    match arms.len() {
+        0 => None,
+        1 => arms.pop(),
+        _ => Some(format!("({})", arms.join(" OR "))),
     }
 }
 

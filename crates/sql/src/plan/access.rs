@@ -11,6 +11,7 @@
 //! Values are expressions without columns of the table itself; they become bytes when the statement
 //! runs. In a join they may use the columns of the tables before it (a *lookup*).
 
+use std::cmp::Ordering;
 use std::ops::Bound as Limit;
 
 use braid_kv::KeySpan;
@@ -283,6 +284,32 @@ fn one_of(alternatives: &[Bound], parts: &Parts<'_>) -> Option<(usize, Vec<Bound
     (lists.len() == alternatives.len()).then(|| (ordinal, lists.concat()))
 }
 
+/// Takes a bound of a column together with the one that is there, if it is known which of both
+/// narrows more: `narrows` says it of the new one in comparison with the other.
+fn narrow(
+    bound: &mut Option<(Bound, bool)>,
+    value: &Bound,
+    inclusive: bool,
+    narrows: fn(Ordering) -> bool,
+) -> bool {
+    if let Some((old, old_inclusive)) = bound {
+        let known = |b: &Bound| b.as_const().filter(|v| !v.is_null()).cloned();
+        let (Some(a), Some(b)) = (known(value), known(old)) else { return false };
+        if !value.ty().same_base(old.ty()) {
+            return false;
+        }
+        let order = a.cmp_sql(&b);
+        if order.is_eq() {
+            *old_inclusive &= inclusive;
+        }
+        if !narrows(order) {
+            return true;
+        }
+    }
+    *bound = Some((value.clone(), inclusive));
+    true
+}
+
 /// The access along one key layout.
 fn along(
     layout: &Layout,
@@ -306,17 +333,16 @@ fn along(
             }
             None => {
                 for c in conditions.iter().filter(|c| c.ordinal == key.ordinal) {
-                    match &c.kind {
-                        ConditionKind::Lower(v, inclusive) if range.lower.is_none() => {
-                            range.lower = Some((v.clone(), *inclusive));
-                            used.push(c.at);
+                    let said = match &c.kind {
+                        ConditionKind::Lower(v, inclusive) => {
+                            narrow(&mut range.lower, v, *inclusive, Ordering::is_gt)
                         }
-                        ConditionKind::Upper(v, inclusive) if range.upper.is_none() => {
-                            range.upper = Some((v.clone(), *inclusive));
-                            used.push(c.at);
+                        ConditionKind::Upper(v, inclusive) => {
+                            narrow(&mut range.upper, v, *inclusive, Ordering::is_lt)
                         }
-                        _ => {}
-                    }
+                        ConditionKind::Values(_) => false,
+                    };
+                    used.extend(said.then_some(c.at));
                 }
                 break;
             }

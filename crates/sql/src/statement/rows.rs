@@ -68,7 +68,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
         "DELETE",
         "delete from t where a = 1",
-        "fewer rows; whole families as one range delete; USING, RETURNING",
+        "fewer rows; whole families and spans of the key as one range delete; USING, RETURNING",
         Effect::Writes,
         work!(Sql Sql::Delete(d) => |p| {
             let plan = DeletePlan::new(p.ctx, d, p.params)?;

@@ -15,14 +15,14 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{ForeignKey, kv_error};
-use braid_kv::{KeySpan, LockMode, Locked, ReadMode, Wait};
+use braid_catalog::ForeignKey;
+use braid_kv::{KeySpan, ReadMode};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::doomed::{Doomed, covers};
-use super::erase::family_lock;
 use super::fate::Incoming;
+use super::worth::{FEW_ROWS, WORTH_SPANS, are_free, has_more, weigh};
 use crate::dml::in_parts::part;
 use crate::dml::references::{Referrers, rows_with};
 use crate::dml::writer::{Action, TableInfo, Writer};
@@ -31,14 +31,8 @@ use crate::session::Context;
 use crate::storage::layout::united;
 use crate::storage::{TableLayout, TableScan};
 
-/// So many rows go one by one.
-const FEW_ROWS: usize = 256;
-/// And so many for each place in which they lie.
+/// Beside a few, so many for each place in which they lie go one by one.
 const FEW_EACH: usize = 4;
-/// Rows of a span, on average, for which spans are less work than rows.
-const WORTH_SPANS: usize = 16;
-/// So many places are weighed to tell how many rows lie in all of them.
-const WEIGHED: usize = 8;
 
 impl Writer {
     /// Leaves for later what becomes of the rows that refer by this key to these values, which are
@@ -74,7 +68,8 @@ impl Writer {
         let Some(heads) = heads_in(incoming, doomed)? else { return Ok(false) };
         let from = &incoming.from;
         let few = FEW_ROWS.saturating_add(FEW_EACH.saturating_mul(heads.len()));
-        if !has_more(&self.ctx, from, spans_of(from, &heads)?, few)? {
+        let spans = spans_of(from, &heads)?;
+        if !has_more(&self.ctx, &from.rows, &spans, few, ReadMode::Latest)? {
             return Ok(false);
         }
         let child = self.info(from.table.id)?;
@@ -90,7 +85,7 @@ impl Writer {
     ) -> SqlResult<()> {
         let ctx = self.ctx.clone();
         let spans = united(spans_of(&info.layout, &heads)?);
-        if !is_free(&ctx, &spans)? {
+        if !are_free(&ctx, &spans)? {
             return self.delete_under(info, spans);
         }
         let fate = info.fate(&ctx)?;
@@ -162,7 +157,7 @@ fn head_of(layout: &TableLayout, fk: &ForeignKey, values: &[Datum]) -> Option<Ve
 
 /// The leading key values that all rows have, and no others, which refer to what lies in spans.
 /// `None` if these do not tell.
-fn heads_in(incoming: &Incoming, doomed: &Doomed) -> SqlResult<Option<Vec<Vec<Datum>>>> {
+pub(super) fn heads_in(incoming: &Incoming, doomed: &Doomed) -> SqlResult<Option<Vec<Vec<Datum>>>> {
     let Incoming { from, fk, to, follows, .. } = incoming;
     let given = doomed.heads.first().map_or(0, Vec::len);
     // A row with a NULL refers to nothing, and stays.
@@ -182,53 +177,4 @@ fn heads_in(incoming: &Incoming, doomed: &Doomed) -> SqlResult<Option<Vec<Vec<Da
 
 fn spans_of(layout: &TableLayout, heads: &[Vec<Datum>]) -> SqlResult<Vec<KeySpan>> {
     heads.iter().map(|head| layout.rows.prefix_span(head)).collect()
-}
-
-/// Whether more than so many rows of a table are in spans, in the newest state.
-fn has_more(
-    ctx: &Context,
-    layout: &Arc<TableLayout>,
-    spans: Vec<KeySpan>,
-    rows: usize,
-) -> SqlResult<bool> {
-    let none = Some(vec![false; layout.table.columns.len()]);
-    let mut scan = TableScan::new(ctx.txn.clone(), layout.clone(), spans, none, false)
-        .reading(ReadMode::Latest);
-    while scan.next_row()?.is_some() {
-        ctx.check_cancel()?;
-        if scan.rows > rows as u64 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Locks spans, unless somebody else has locked something in them: see the [module's page](self).
-fn is_free(ctx: &Context, spans: &[KeySpan]) -> SqlResult<bool> {
-    let txn = &ctx.txn;
-    if spans.len() > 1 {
-        txn.lock_ahead(spans.iter().map(family_lock).collect()).map_err(kv_error)?;
-    }
-    for span in spans {
-        let locked = txn.lock_span(span, LockMode::Exclusive, Wait::SkipLocked);
-        if locked.map_err(kv_error)? == Locked::Skipped {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// About how many rows lie in spans that have more than a few; for statistics.
-fn weigh(ctx: &Context, layout: &TableLayout, spans: &[KeySpan]) -> SqlResult<u64> {
-    let few = FEW_ROWS as u64 + 1;
-    let Some(known) = ctx.db.statistics(&layout.table) else { return Ok(few) };
-    let bytes = |span: &KeySpan| ctx.txn.stored_bytes(span).map_err(kv_error);
-    let all = bytes(&layout.rows.whole_span())?.max(1);
-    let weighed = spans.len().clamp(1, WEIGHED);
-    let mut some = 0;
-    for span in spans.iter().take(weighed) {
-        some += bytes(span)?;
-    }
-    let share = some as f64 * (spans.len() as f64 / weighed as f64) / all as f64;
-    Ok(((known.rows * share.min(1.0)).round() as u64).max(few))
 }

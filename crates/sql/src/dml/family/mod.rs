@@ -11,7 +11,8 @@
 //! - [`probe`]: rows elsewhere that refer to something in the spans.
 //! - [`erase`]: how all of it is done. [`moves`]: a family gets another key.
 //! - [`follow`]: rows that lie elsewhere and go along by a foreign key, when they are many.
-//! - [`span_delete`]: rows that are named by spans are not looked for.
+//! - [`span_delete`]: rows that are named by spans are not looked for. [`worth`]: of a table in
+//!   which nothing lies, if that is less work.
 //!
 //! Secondary indexes are in nobody's way. Entries inside the spans go along; entries elsewhere
 //! become dead: readers check every entry against its base row (see `storage::scan`), and
@@ -25,3 +26,4 @@ mod kept;
 pub(super) mod moves;
 mod probe;
 pub(super) mod span_delete;
+mod worth;

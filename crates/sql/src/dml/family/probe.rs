@@ -40,17 +40,10 @@ pub(super) fn referring(
     gone: &[KeySpan],
     one: bool,
 ) -> SqlResult<(Vec<(Bytes, Row)>, u64)> {
-    let Incoming { from, fk, to, .. } = incoming;
+    let from = &incoming.from;
     let (waiting, found) = (Vec::new(), Vec::new());
     let mut probe = Probe { ctx, gone, incoming, waiting, found, asked: 0, one };
-    // The deleted keys' leading columns, as far as the foreign key holds them, find the candidates
-    // by an index of the referencing table.
-    let given = doomed.heads.first().map_or(0, Vec::len).min(to.rows.columns().len());
-    let leading: Vec<u32> = to.rows.columns()[..given]
-        .iter()
-        .map_while(|k| fk.parent_columns.iter().position(|p| *p == k.column))
-        .map(|p| fk.columns[p])
-        .collect();
+    let leading = leading(incoming, doomed);
     let nothing = vec![Datum::Null; leading.len()];
     // Without such an index, once over all of it, however many keys there are.
     if lookup_of(from, &leading, &nothing).1.is_empty() {
@@ -68,6 +61,18 @@ pub(super) fn referring(
     }
     probe.decide()?;
     Ok((probe.found, probe.asked))
+}
+
+/// Columns of the referencing table by which candidates are found: the deleted keys' leading
+/// columns, as far as the foreign key holds them.
+pub(super) fn leading(incoming: &Incoming, doomed: &Doomed) -> Vec<u32> {
+    let Incoming { fk, to, .. } = incoming;
+    let given = doomed.heads.first().map_or(0, Vec::len).min(to.rows.columns().len());
+    to.rows.columns()[..given]
+        .iter()
+        .map_while(|k| fk.parent_columns.iter().position(|p| *p == k.column))
+        .map(|p| fk.columns[p])
+        .collect()
 }
 
 impl Probe<'_> {
