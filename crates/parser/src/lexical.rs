@@ -4,6 +4,10 @@
 //!   k>-2                one token `>-`           >  -   operators that end in a sign need one
 //!   5*--why             one token `*--`          *      of ~ ! @ # % ^ & | ` ? in them
 //!   in ((select 2), 1)  a query, then rubbish    in (coalesce((select 2)), 1)
+//!   'a' (new line) 'b'  an alias         'ab'
+//!   0b11, 1_000         alias of a 0     refused, as PostgreSQL 15 does
+//!   x isnull            an alias         x is null
+//!   x like any (list)   no operator      x ~~ any (list)
 //!   for update limit 1  rubbish after the lock   limit 1 for update
 //!   between symmetric   unknown                  between !!
 //! ```
@@ -30,7 +34,11 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
             Err(_) => None,
         };
         match swallowed {
-            None => return found.map(|tokens| finish(tokens, &inserted)),
+            None => {
+                let tokens = finish(found?, &inserted);
+                refuse_junk(&tokens)?;
+                return join_texts(tokens);
+            }
             Some(at) => {
                 let byte = byte_of(&text, at);
                 text.insert(byte, ' ');
@@ -38,6 +46,65 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
             }
         }
     }
+}
+
+/// Joins texts in quotes between which there is a new line; two on one line are none of SQL.
+fn join_texts(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let (Some(last), Token::SingleQuotedString(more)) = (out.last_mut(), &token.token) else {
+            out.push(token);
+            continue;
+        };
+        let is_text = matches!(
+            last.token,
+            Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::UnicodeStringLiteral(_)
+                | Token::NationalStringLiteral(_)
+                | Token::DollarQuotedString(_)
+        );
+        if !is_text {
+            out.push(token);
+            continue;
+        }
+        match &mut last.token {
+            Token::SingleQuotedString(text) if last.span.end.line < token.span.start.line => {
+                text.push_str(more);
+                last.span.end = token.span.end;
+            }
+            _ => {
+                return Err(TokenizerError {
+                    message: format!("syntax error at or near \"'{more}'\""),
+                    location: token.span.start,
+                });
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Refuses words that stand right behind a number: sqlparser takes them for aliases.
+fn refuse_junk(tokens: &[TokenWithSpan]) -> Result<(), TokenizerError> {
+    let junk = |text: String, at: &TokenWithSpan| TokenizerError {
+        message: format!("trailing junk after numeric literal at or near \"{text}\""),
+        location: at.span.start,
+    };
+    if let Some((text, at)) = tokens.iter().find_map(|t| match &t.token {
+        Token::Number(digits, _) if digits.contains('_') => Some((digits.clone(), t)),
+        _ => None,
+    }) {
+        return Err(junk(text, at));
+    }
+    for pair in tokens.windows(2) {
+        let (Token::Number(digits, _), Token::Word(word)) = (&pair[0].token, &pair[1].token) else {
+            continue;
+        };
+        if pair[0].span.end == pair[1].span.start && word.quote_style.is_none() {
+            return Err(junk(format!("{digits}{}", word.value), &pair[0]));
+        }
+    }
+    Ok(())
 }
 
 /// Where a comment begins that was taken for a part of an operator.
@@ -148,6 +215,48 @@ pub(crate) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `x ISNULL` and `x NOTNULL` as `IS NULL` and `IS NOT NULL`: sqlparser takes the words for aliases.
+pub(crate) fn plain_nulls(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at < tokens.len() {
+        let not = is(tokens, at, "notnull");
+        let plain = matches!(&tokens[at].token, Token::Word(w) if w.quote_style.is_none());
+        let named = is_token(tokens, at - 1, &Token::Period)
+            || is(tokens, at - 1, "as")
+            || is_token(tokens, at + 1, &Token::LParen);
+        if plain && !named && (not || is(tokens, at, "isnull")) {
+            let words: &[&str] = if not { &["is", "not", "null"] } else { &["is", "null"] };
+            let span = tokens[at].span;
+            let words = words.iter().map(|w| TokenWithSpan { span, ..word(w) });
+            tokens.splice(at..=at, words.collect::<Vec<_>>());
+        }
+        at += 1;
+    }
+}
+
+/// `LIKE ANY (list)` as `~~ ANY (list)`, which sqlparser knows; so with ILIKE, NOT, ALL and SOME.
+pub(crate) fn plain_likes(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at + 2 < tokens.len() {
+        let ignoring = is(tokens, at, "ilike");
+        let lists = ["any", "all", "some"].iter().any(|w| is(tokens, at + 1, w));
+        if (ignoring || is(tokens, at, "like")) && lists && is_token(tokens, at + 2, &Token::LParen)
+        {
+            let not = is(tokens, at - 1, "not");
+            tokens[at].token = match (not, ignoring) {
+                (false, false) => Token::DoubleTilde,
+                (false, true) => Token::DoubleTildeAsterisk,
+                (true, false) => Token::ExclamationMarkDoubleTilde,
+                (true, true) => Token::ExclamationMarkDoubleTildeAsterisk,
+            };
+            if not {
+                tokens.remove(at - 1);
+            }
+        }
+        at += 1;
+    }
+}
+
 /// Whether the first word behind these parentheses begins a query.
 fn opens_query(tokens: &[TokenWithSpan], mut at: usize) -> bool {
     while is_token(tokens, at, &Token::LParen) {
@@ -240,6 +349,40 @@ fn locking_length(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     Some(end - at)
 }
 
+/// Whether a locking clause stands anywhere.
+pub(crate) fn holds_locks(tokens: &[TokenWithSpan]) -> bool {
+    (0..tokens.len()).any(|at| locking_length(tokens, at).is_some())
+}
+
+/// `FOR UPDATE OF a, b NOWAIT` as one clause for each name: sqlparser takes one name.
+pub(crate) fn split_locks(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        let Some(length) = locking_length(tokens, at) else {
+            at += 1;
+            continue;
+        };
+        let clause = &tokens[at..at + length];
+        let waits = (0..length).find(|n| is(clause, *n, "nowait") || is(clause, *n, "skip"));
+        let (names, wait) = clause.split_at(waits.unwrap_or(length));
+        let mut out = Vec::new();
+        for token in names {
+            match token.token {
+                Token::Comma => {
+                    out.extend_from_slice(wait);
+                    out.extend_from_slice(&clause[..3]);
+                }
+                _ => out.push(token.clone()),
+            }
+        }
+        out.extend_from_slice(wait);
+        let end = at + length;
+        let next = at + out.len();
+        tokens.splice(at..end, out);
+        at = next;
+    }
+}
+
 /// Moves a locking clause that stands before LIMIT, OFFSET or FETCH behind them: PostgreSQL takes
 /// either order.
 pub(crate) fn move_locks(tokens: &mut [TokenWithSpan]) {
@@ -278,7 +421,10 @@ mod tests {
         plain_trims(&mut t);
         mark_symmetric(&mut t);
         plain_stars(&mut t);
+        plain_nulls(&mut t);
+        plain_likes(&mut t);
         move_locks(&mut t);
+        split_locks(&mut t);
         t.iter().map(|t| t.token.to_string()).collect::<Vec<_>>().join(" ")
     }
 
@@ -306,10 +452,20 @@ mod tests {
         assert_eq!(shown("a between symmetric 2 and 1"), "a between !! 2 and 1");
         assert_eq!(shown("a between asymmetric 2 and 1"), "a between 2 and 1");
         assert_eq!(shown("select 1, (t).*, t.* is null"), "select 1 , ( t ) . \"*\" , t is null");
+        assert_eq!(shown("a isnull and b.c notnull"), "a is null and b . c is not null");
+        assert_eq!(shown("isnull(a), t.isnull"), "isnull ( a ) , t . isnull");
+        assert_eq!(
+            shown("a not like all (x) or b ilike any(y)"),
+            "a !~~ all ( x ) or b ~~* any ( y )"
+        );
         assert_eq!(shown("t for update limit 1"), "t limit 1 for update");
         assert_eq!(
             shown("(t for share of a, b nowait offset 2)"),
-            "( t offset 2 for share of a , b nowait )"
+            "( t offset 2 for share of a nowait for share of b nowait )"
+        );
+        assert_eq!(
+            shown("t for update of a, b skip locked for share"),
+            "t for update of a skip locked for update of b skip locked for share"
         );
     }
 }

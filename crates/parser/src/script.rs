@@ -9,6 +9,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use crate::cursor::{Cursor, token_is};
+use crate::locking_queries;
 use crate::table::create;
 use crate::{
     Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Statement, insert, lexical,
@@ -64,13 +65,18 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::plain_trims(&mut out);
     lexical::mark_symmetric(&mut out);
     lexical::plain_stars(&mut out);
+    lexical::plain_nulls(&mut out);
+    lexical::plain_likes(&mut out);
     lexical::move_locks(&mut out);
+    lexical::split_locks(&mut out);
     Ok(out)
 }
 
 fn unfinished(message: &str) -> String {
     if message.contains("Unterminated") || message.contains("Expected close") {
         format!("unterminated quoted text: {message}")
+    } else if message.starts_with("syntax error") || message.starts_with("trailing junk") {
+        message.to_string()
     } else {
         format!("syntax error: {message}")
     }
@@ -244,6 +250,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     }
     crate::merge::rewrite(&mut tokens)?;
     let clauses = insert::lift(&mut tokens)?;
+    let locks = lexical::holds_locks(&tokens);
     let statement = parse_all(tokens, |p| p.parse_statement())?;
     let _ = text;
     Ok(match statement {
@@ -252,6 +259,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
             return Err(SqlError::unsupported("OVERRIDING under WITH and in MERGE")
                 .with_hint("Write an INSERT of its own; its source may have a WITH."));
         }
+        s if locks => Kind::Sql(Box::new(locking_queries::move_into_with(s))),
         s => Kind::Sql(Box::new(s)),
     })
 }

@@ -315,7 +315,7 @@ impl Plan {
 
     /// A copy for one execution, with its values as literals.
     fn for_these_values(&self, run: &RunContext) -> SqlResult<PlanCopy> {
-        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), self.bounds(run));
+        let now = Execution::of(run, self.bounds(run));
         let place = Place::of(now);
         let logical = self.bind(run, &place, Binding::Once)?;
         Ok(PlanCopy::new(place, logical))
@@ -326,7 +326,7 @@ impl Plan {
         if !self.kept {
             return self.for_these_values(run);
         }
-        let now = Execution::new(run.eval.clone(), Some(run.txn.clone()), self.bounds(run));
+        let now = Execution::of(run, self.bounds(run));
         let idle = self.idle.lock().pop();
         let copy = match idle {
             Some(copy) => copy,

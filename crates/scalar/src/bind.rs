@@ -544,6 +544,14 @@ fn bind_unary(
     if op == UnaryOperator::Not {
         return fold(bind_bool(expr, "NOT", scope, ctx)?.negated());
     }
+    // The parser reads `-2 ^ 2` as `-(2 ^ 2)`; a sign binds closer.
+    if matches!(op, UnaryOperator::Minus | UnaryOperator::Plus)
+        && let Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } = expr
+    {
+        let left = Box::new(Expr::UnaryOp { op, expr: left.clone() });
+        let turned = Expr::BinaryOp { left, op: BinaryOperator::PGExp, right: right.clone() };
+        return bind_unsettled(&turned, scope, ctx);
+    }
     let value = bind_unsettled(expr, scope, ctx)?;
     let name = match op {
         UnaryOperator::Plus => "+",
@@ -592,6 +600,8 @@ pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::Question => "?",
         BinaryOperator::QuestionAnd => "?&",
         BinaryOperator::QuestionPipe => "?|",
+        BinaryOperator::AtQuestion => "@?",
+        BinaryOperator::AtAt => "@@",
         BinaryOperator::AndLt => "&<",
         BinaryOperator::AndGt => "&>",
         BinaryOperator::Custom(sign) => return custom_operator(sign),

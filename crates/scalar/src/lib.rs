@@ -29,6 +29,7 @@ mod display;
 mod enums;
 mod functions;
 mod interval_literal;
+mod jsonpath;
 mod likeness;
 mod limits;
 mod named_arguments;

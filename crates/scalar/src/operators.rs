@@ -6,7 +6,10 @@ use braid_types::{
 };
 
 use crate::functions::numeric_special as special;
-use crate::functions::{f64_of, i64_of, interval_of, json_of, path_of, path_step, text_of, words};
+use crate::functions::{
+    f64_of, i64_of, interval_of, json_of, path_exists, path_matches, path_of, path_step, text_of,
+    words,
+};
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::jsonb::serde_json;
@@ -763,6 +766,8 @@ fn json_ops(t: &mut Table) {
         "?(jsonb, text) bool -- whether the text is a key of the object or an element of the array",
         |a, _| Ok(Datum::Bool(json_has(json_of(&a[0]), text_of(&a[1])))),
     );
+    t.add("@?(jsonb, text) bool -- whether a path gives any item", |a, _| path_exists(a));
+    t.add("@@(jsonb, text) bool -- what a path's predicate says", |a, _| path_matches(a));
     t.add("?|(jsonb, text[]) bool -- whether any of the texts is a key or an element", |a, _| {
         Ok(Datum::Bool(words(&a[1]).iter().any(|k| json_has(json_of(&a[0]), k))))
     });

@@ -400,7 +400,16 @@ pub(crate) fn all_matches<'t>(
     regex: &'t Regex,
     text: &'t str,
 ) -> impl Iterator<Item = regex::Captures<'t>> {
-    let mut from = Some(0);
+    matches_from(regex, text, 0)
+}
+
+/// As [`all_matches`], from a byte of the text on; what is before it still stands before it.
+pub(crate) fn matches_from<'t>(
+    regex: &'t Regex,
+    text: &'t str,
+    first: usize,
+) -> impl Iterator<Item = regex::Captures<'t>> {
+    let mut from = Some(first);
     std::iter::from_fn(move || {
         let found = regex.captures_at(text, from?)?;
         let whole = found.get(0)?;
@@ -418,7 +427,8 @@ thread_local! {
 }
 
 /// A compiled regular expression; recent ones are kept. Flags as PostgreSQL's functions take them:
-/// `i` ignores case, `n` and `m` make lines matter, `s` and `g` mean nothing here.
+/// `i` ignores case, `n` and `m` make lines matter, `p` only for what a point is, `w` only for where
+/// lines begin and end; `s` and `g` mean nothing here.
 ///
 /// # Errors
 /// 2201B for a malformed pattern, 0A000 for back references and look-around.
@@ -440,6 +450,12 @@ pub(crate) fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
             }
             'n' | 'm' => {
                 builder.multi_line(true).dot_matches_new_line(false);
+            }
+            'p' => {
+                builder.dot_matches_new_line(false);
+            }
+            'w' => {
+                builder.multi_line(true);
             }
             'x' => {
                 builder.ignore_whitespace(true);

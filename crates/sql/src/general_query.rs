@@ -116,6 +116,9 @@ pub struct RunContext {
     pub memory: Arc<Account>,
     /// Whether several threads may read for it.
     pub side_by_side: SideBySide,
+    /// Tables, by id, whose rows that others work on are passed over: the answer promises nothing
+    /// about rows that it does not have, so the commit does not depend on them.
+    pub passed_over: Arc<[u32]>,
 }
 
 /// Whether several threads may read for one query.

@@ -19,6 +19,7 @@ mod frames;
 mod from;
 mod from_order;
 mod function_table;
+mod grouped_sets;
 mod grouping;
 mod grouping_sets;
 mod lateral;

@@ -17,7 +17,7 @@ use sqlparser::ast;
 
 use super::from_order::from_order;
 use super::function_table::columns_of;
-use super::{Binder, Bounded, Cte, OutputColumn, column, faults};
+use super::{Binder, Bounded, Cte, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
 use crate::exec::scalar;
 
@@ -86,7 +86,7 @@ impl Binder<'_> {
     pub(super) fn query(&mut self, query: &ast::Query) -> SqlResult<Bounded> {
         if !query.locks.is_empty() {
             return Err(SqlError::unsupported("FOR UPDATE or FOR SHARE in this query").with_hint(
-                "Row locks are taken on one table without joins, groups or set operations.",
+                "Write it as a query of the statement's WITH: WITH q AS (SELECT .. FOR UPDATE) ..",
             ));
         }
         let known = self.ctes.len();
@@ -157,6 +157,9 @@ impl Binder<'_> {
 
     fn select(&mut self, select: &ast::Select, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
         refuse(select)?;
+        if let Some(rewritten) = grouped_sets::rewritten(select, order)? {
+            return self.select(&rewritten.select, &rewritten.order);
+        }
         let mut plan = self.bind_from(&select.from)?;
         self.level().aggregating.from_order = from_order(&select.from, &self.level().scope);
         if let Some(condition) = &select.selection {

@@ -16,8 +16,9 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use braid_env::memory::Account;
-use braid_kv::{Tally, Txn, Work};
+use braid_kv::{ReadMode, Tally, Txn, Work};
 use braid_scalar::{Bound, EvalContext};
+use braid_sql::RunContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub struct Execution {
     pub cancel: Arc<AtomicBool>,
     /// What it may hold.
     pub memory: Arc<Account>,
+    /// Tables of which reads are not recorded.
+    pub passed_over: Arc<[u32]>,
     /// Values of the place's constants, as far as they were wanted.
     values: Mutex<Vec<Option<Datum>>>,
     /// What each scan has asked the store, by the address of what it was planned as.
@@ -50,7 +53,23 @@ impl Execution {
     pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, bounds: Bounds) -> Execution {
         let Bounds { cancel, memory } = bounds;
         let (values, scanned, readers) = (Mutex::default(), Mutex::default(), Arc::default());
-        Execution { eval, txn, cancel, memory, values, scanned, readers }
+        let passed_over = Arc::default();
+        Execution { eval, txn, cancel, memory, passed_over, values, scanned, readers }
+    }
+
+    /// An execution for somebody.
+    pub(crate) fn of(run: &RunContext, bounds: Bounds) -> Execution {
+        let passed_over = run.passed_over.clone();
+        let new = Execution::new(run.eval.clone(), Some(run.txn.clone()), bounds);
+        Execution { passed_over, ..new }
+    }
+
+    /// How rows of a table are read.
+    pub(super) fn reading(&self, table: u32) -> ReadMode {
+        match self.passed_over.contains(&table) {
+            true => ReadMode::Unrecorded,
+            false => ReadMode::Recorded,
+        }
     }
 
     /// A scan has read, and asked this.

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_kv::{KeySpan, Txn};
+use braid_kv::{KeySpan, ReadMode, Txn};
 use braid_scalar::{Bound, Node};
 use braid_sql::plan::access::Access;
 use braid_sql::storage::{IndexScan, Liveness, TableLayout, TableScan};
@@ -161,6 +161,7 @@ impl SqlScan {
         };
         let txn = execution.txn.as_ref();
         let txn = txn.ok_or_else(|| SqlError::internal("a scan without transaction"))?;
+        let reading = execution.reading(layout.table.id);
         let whole = || -> SqlResult<(Access, Vec<KeySpan>)> {
             let narrowed = self.narrowed(layout, access, execution)?;
             let access = narrowed.unwrap_or_else(|| access.clone());
@@ -169,7 +170,7 @@ impl SqlScan {
         };
         if spec.threads == 1 {
             let (access, spans) = whole()?;
-            return Ok(Some(self.rows(layout, txn, &access, spans)));
+            return Ok(Some(self.rows(layout, (txn, reading), &access, spans)));
         }
         let mut pieces = self.pieces.lock();
         let pieces = match &mut *pieces {
@@ -180,14 +181,14 @@ impl SqlScan {
             }
         };
         let piece = pieces.take();
-        Ok(piece.map(|spans| self.rows(layout, txn, &pieces.access, spans)))
+        Ok(piece.map(|spans| self.rows(layout, (txn, reading), &pieces.access, spans)))
     }
 
     /// The rows in these spans.
     fn rows(
         &self,
         layout: &Arc<TableLayout>,
-        txn: &Arc<Txn>,
+        (txn, reading): (&Arc<Txn>, ReadMode),
         access: &Access,
         spans: Vec<KeySpan>,
     ) -> Rows {
@@ -195,13 +196,14 @@ impl SqlScan {
         let rows = match access.index {
             Some(at) => {
                 let wanted = Some(self.wanted(&layout));
-                let scan = IndexScan::new(txn, layout, at, spans, false);
+                let scan = IndexScan::new(txn, layout, at, spans, false).reading(reading);
                 Rows::Index(scan.wanting(wanted).covering(Liveness::default()))
             }
             None => {
                 let mut wanted = vec![false; layout.table.columns.len()];
                 spec.projection.iter().for_each(|at| wanted[*at] = true);
-                Rows::Table(TableScan::new(txn, layout, spans, Some(wanted), false))
+                let scan = TableScan::new(txn, layout, spans, Some(wanted), false);
+                Rows::Table(scan.reading(reading))
             }
         };
         let expected = spec.limit.filter(|_| self.filter().is_none());

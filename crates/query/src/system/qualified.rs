@@ -92,9 +92,10 @@ impl Qualifier<'_> {
         };
         let ast::Expr::Value(value) = literal else { return };
         let ast::Value::SingleQuotedString(text) = &mut value.value else { return };
-        let parts = SessionState::split_name(text);
-        let [bare] = parts.as_slice() else { return };
-        let found = self.catalog.resolve(self.database, &self.path, bare);
+        let mut parts = SessionState::split_name(text);
+        let Some(bare) = parts.pop() else { return };
+        let path = if parts.is_empty() { &self.path } else { &parts };
+        let found = self.catalog.resolve(self.database, path, &bare);
         if let Some(Relation::Sequence(s)) = found
             && let Some(shown) = self.session.relation_name(braid_catalog::oid_of(s.id))
         {

@@ -14,6 +14,7 @@ mod date_parse;
 mod datetime;
 mod encoding;
 mod json;
+mod json_paths;
 mod json_text;
 mod math;
 pub(crate) mod money;
@@ -24,6 +25,7 @@ mod partition_hash;
 pub(crate) mod pieces;
 pub(crate) mod populate;
 mod ranges;
+mod regex_places;
 mod slices;
 mod system;
 mod text;
@@ -36,6 +38,7 @@ pub(crate) use arguments::{
 };
 pub use json::to_json;
 pub(crate) use json::{path_of, path_step};
+pub(crate) use json_paths::{path_exists, path_items, path_matches};
 pub(crate) use json_text::json_key;
 pub(crate) use json_text::json_text;
 pub use json_text::plain_text;
@@ -45,6 +48,7 @@ pub use partition_hash::partition_hash;
 pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     math::fill,
     text::fill,
+    regex_places::fill,
     bytes::fill,
     datetime::fill,
     zoned_time::fill,
@@ -53,6 +57,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     money::fill,
     ranges::fill,
     json::fill,
+    json_paths::fill,
     json_text::fill,
     populate::fill,
     array::fill,

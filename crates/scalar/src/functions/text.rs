@@ -520,10 +520,6 @@ fn regexes(t: &mut Table) {
     };
     t.add("regexp_like(text, text) bool -- whether a part matches the expression", like);
     t.add("regexp_like(text, text, text) bool", like);
-    t.add("regexp_count(text, text) int4 -- how often the expression matches", |a, _| {
-        let regex = pattern::regex(text_of(&a[1]), "")?;
-        Ok(Datum::Int4(pattern::all_matches(&regex, text_of(&a[0])).count() as i32))
-    });
     let split: Eval = |a, _| {
         pattern::no_global(a, "regexp_split_to_array")?;
         Ok(array(SqlType::Text, items(Pieces::between_matches(a)?)?))

@@ -57,7 +57,7 @@ impl Encoder {
             _ if self.header => {
                 let names: Vec<Datum> =
                     self.names.iter().map(|n| Datum::text(n.as_str())).collect();
-                self.row(&names, out);
+                self.text_row(&names, &[], out);
             }
             _ => {}
         }
@@ -79,6 +79,11 @@ impl Encoder {
             }
             return;
         }
+        self.text_row(row, &self.force_quote, out);
+    }
+
+    /// One row as text or CSV; in CSV these columns are always quoted.
+    fn text_row(&self, row: &[Datum], quoted: &[bool], out: &mut Vec<u8>) {
         for (i, datum) in row.iter().enumerate() {
             if i > 0 {
                 out.push(self.delimiter);
@@ -86,7 +91,7 @@ impl Encoder {
             match datum.to_text(self.style) {
                 None => out.extend_from_slice(self.null.as_bytes()),
                 Some(text) if self.format == CopyFormat::Csv => {
-                    self.csv_field(&text, self.force_quote.get(i) == Some(&true), row.len(), out);
+                    self.csv_field(&text, quoted.get(i) == Some(&true), row.len(), out);
                 }
                 Some(text) => self.text_field(&text, out),
             }

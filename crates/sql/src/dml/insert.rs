@@ -19,7 +19,7 @@ use super::assigned::untyped;
 use super::query_load::{Taken, take_rows};
 use super::source::Source;
 use super::target::{
-    Returning, Target, bind_returning, check_assignable, column_ordinal, is_default, refuse_given,
+    Returning, Target, bind_inserted, check_assignable, column_ordinal, is_default, refuse_given,
     returned,
 };
 use super::writer::{TableInfo, Writer};
@@ -132,7 +132,7 @@ impl InsertPlan {
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let returning = bind_returning(insert.returning.as_deref(), &target, params)?;
+        let returning = bind_inserted(insert.returning.as_deref(), &target, params)?;
         Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
     }
 
@@ -167,9 +167,12 @@ impl InsertPlan {
                 }
                 self.ask_upserts(ctx, &part)?;
                 for ((), row) in part {
-                    if let Some(row) = self.write(ctx, &mut w, row, &mut touched)? {
+                    if let Some((mut row, was_there)) =
+                        self.write(ctx, &mut w, row, &mut touched)?
+                    {
                         count += 1;
                         if self.returning.is_some() {
+                            row.push(Datum::Int8(i64::from(was_there)));
                             out.push(row);
                         }
                     }
@@ -358,21 +361,22 @@ impl InsertPlan {
         Ok(Some(new))
     }
 
-    /// Inserts a prepared row, or does what ON CONFLICT says. `None` if nothing was written.
+    /// Inserts a prepared row, or does what ON CONFLICT says. `None` if nothing was written; else
+    /// with whether a row was there before.
     fn write(
         &self,
         ctx: &Context,
         w: &mut Writer,
         row: Row,
         touched: &mut HashSet<Vec<u8>>,
-    ) -> SqlResult<Option<Row>> {
+    ) -> SqlResult<Option<(Row, bool)>> {
         let one = ctx.as_one();
         let Some(conflict) = &self.conflict else {
             let row = w.insert(&self.info, row)?;
             if let Some(one) = one {
                 one.wrote(&Bytes::from(self.info.layout.row_key(&row)?));
             }
-            return Ok(Some(row));
+            return Ok(Some((row, false)));
         };
         for arbiter in &conflict.arbiters {
             let Some((key, old)) = w.find_conflict(&self.info, *arbiter, &row)? else { continue };
@@ -391,7 +395,8 @@ impl InsertPlan {
             let mut both = old.clone();
             both.extend(row);
             let Some(new) = self.upserted(ctx, update, &old, &both)? else { return Ok(None) };
-            return Ok(w.update(&self.info, vec![(key, old, new)])?.pop());
+            let new = w.update(&self.info, vec![(key, old, new)])?.pop();
+            return Ok(new.map(|row| (row, true)));
         }
         let key = self.info.layout.row_key(&row)?;
         let row = w.insert(&self.info, row)?;
@@ -399,7 +404,7 @@ impl InsertPlan {
             one.wrote(&Bytes::from(key.clone()));
         }
         touched.insert(key);
-        Ok(Some(row))
+        Ok(Some((row, false)))
     }
 
     /// EXPLAIN.

@@ -8,6 +8,7 @@ use sqlparser::ast;
 use crate::explain::{Explained, PlanLine};
 use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream};
 use crate::plan::SelectPlan;
+use crate::plan::locked::LockedPlan;
 use crate::session::Context;
 use braid_scalar::ParamTypes;
 
@@ -17,6 +18,8 @@ pub enum Source {
     Own(Arc<SelectPlan>),
     /// DataFusion's.
     General(Arc<dyn GeneralPlan>),
+    /// DataFusion's, of whose rows some are locked.
+    Locked(Arc<LockedPlan>),
 }
 
 impl Source {
@@ -37,6 +40,9 @@ impl Source {
             *params = own;
             return Ok(Source::Own(Arc::new(p)));
         }
+        if !q.locks.is_empty() {
+            return Ok(Source::Locked(Arc::new(LockedPlan::new(ctx, q, params)?)));
+        }
         let declared: Vec<Option<SqlType>> =
             (0..params.len()).map(|i| params.get(i).cloned()).collect();
         let g = ctx.db.general().plan(q, &ctx.plan_context(), &declared)?;
@@ -51,6 +57,7 @@ impl Source {
         match self {
             Source::Own(p) => p.columns(),
             Source::General(g) => g.columns(),
+            Source::Locked(l) => l.columns(),
         }
     }
 
@@ -58,15 +65,8 @@ impl Source {
     pub fn stream(&self, ctx: &Context) -> SqlResult<Box<dyn RowStream>> {
         match self {
             Source::Own(p) => p.run(&Arc::new(ctx.clone())),
-            Source::General(g) => {
-                let mut run = ctx.run_context();
-                // A general plan gets as many parameters as it asked for.
-                let n = g.param_types().len();
-                if run.eval.params.len() > n {
-                    run.eval.params = run.eval.params[..n].to_vec().into();
-                }
-                g.execute(&run)
-            }
+            Source::General(g) => g.execute(&ctx.run_context_of(&**g)),
+            Source::Locked(l) => l.run(ctx),
         }
     }
 
@@ -92,6 +92,7 @@ impl Source {
         match self {
             Source::Own(p) => p.explain(ctx, false),
             Source::General(g) => g.explain(&ctx.run_context(), false, false),
+            Source::Locked(l) => l.explain(ctx, false),
         }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_catalog::{Relation, Table, oid_of};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use bytes::Bytes;
-use sqlparser::ast::{self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor};
+use sqlparser::ast::{
+    self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+};
 
 use crate::general_query::{ColumnInfo, Row};
 use crate::partitions;
@@ -220,14 +223,62 @@ pub(super) fn bind_returning(
     target: &Target,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Returning>> {
+    items.map(|items| bind_over(items, target, &target.scope(), params)).transpose()
+}
+
+/// The name of PostgreSQL's hidden column that tells inserted rows from updated ones: 0 in those.
+const XMAX: &str = "xmax";
+
+/// RETURNING of INSERT, whose rows have one value more: 1 if the row was there before, and ON
+/// CONFLICT has updated it; 0 if not. It is called `xmax`, since `xmax = 0` is how that is asked.
+pub(super) fn bind_inserted(
+    items: Option<&[SelectItem]>,
+    target: &Target,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<Returning>> {
     let Some(items) = items else { return Ok(None) };
+    let mut scope = target.scope();
+    if target.table.column_named(XMAX).is_some() {
+        return bind_over(items, target, &scope, params).map(Some);
+    }
+    let schema = target.schema.as_deref();
+    let at = scope.push_table(&target.alias, schema, [(XMAX.into(), SqlType::Int8, false)]);
+    scope.columns_mut()[at].hidden = true;
+    let mut items = items.to_vec();
+    let _ = VisitMut::visit(&mut items, &mut Named(&target.alias));
+    bind_over(&items, target, &scope, params).map(Some)
+}
+
+/// Puts the table's name in front of `xmax`: hidden columns are not found without.
+struct Named<'a>(&'a str);
+
+impl VisitorMut for Named<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Identifier(name) = expr
+            && ident_name(name) == XMAX
+        {
+            let table = ast::Ident::with_quote('"', self.0);
+            *expr = ast::Expr::CompoundIdentifier(vec![table, name.clone()]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn bind_over(
+    items: &[SelectItem],
+    target: &Target,
+    scope: &Scope,
+    params: &mut ParamTypes,
+) -> SqlResult<Returning> {
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
-    match returning(items, &target.scope(), &origin, params) {
+    match returning(items, scope, &origin, params) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }
-        other => other.map(Some),
+        other => other,
     }
 }
 

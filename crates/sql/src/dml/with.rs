@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   step   x AS (DELETE .. RETURNING ..)      runs, to its end, in the order of the text
-//!   step   y AS (SELECT .. volatile ..)       runs once, if it is named
+//!   step   y AS (SELECT .. volatile ..)       runs once, if it is named; also one that locks rows
 //!   aside  z AS (SELECT ..)                   goes with each query that names it
 //!   main   SELECT | INSERT | UPDATE | DELETE | MERGE
 //! ```
@@ -18,6 +18,7 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, SetExpr, Statement, Visit, Visitor};
 
 use super::as_one::AsOne;
+use super::given_values::with_values;
 use super::source::Source;
 use super::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, Written};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
@@ -42,6 +43,14 @@ pub(crate) struct With {
 pub struct WithPlan {
     steps: Vec<Step>,
     main: Part,
+    late: Late,
+}
+
+/// What the main part is planned of once more, if rows of the steps can stand in it as values.
+struct Late {
+    query: ast::Query,
+    params: ParamTypes,
+    aside: Option<ast::With>,
 }
 
 struct Step {
@@ -64,6 +73,12 @@ pub(super) enum Part {
 pub(crate) fn writes(query: &ast::Query) -> bool {
     let parts = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| &cte.query.body);
     parts.chain([&query.body]).any(|body| is_writing(body))
+}
+
+/// Whether a query is run part by part: something in it writes, or what its WITH names locks rows.
+pub(crate) fn has_steps(query: &ast::Query) -> bool {
+    let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+    writes(query) || ctes.into_iter().any(|cte| !cte.query.locks.is_empty())
 }
 
 /// Refuses WITH over what writes where PostgreSQL does, or where it is not built.
@@ -107,7 +122,8 @@ impl WithPlan {
             }
             let recursive = all.is_some_and(|all| all.recursive);
             names.push(name.clone());
-            if !is_writing(&cte.query.body) && !calls_volatile(&*cte.query) {
+            let locks = !cte.query.locks.is_empty();
+            if !is_writing(&cte.query.body) && !calls_volatile(&*cte.query) && !locks {
                 let token = || all.expect("there is a WITH").with_token.clone();
                 let aside = with.aside.get_or_insert_with(|| ast::With {
                     with_token: token(),
@@ -121,16 +137,17 @@ impl WithPlan {
             if !is_writing(&cte.query.body) && !names_later(query, cte, &name) {
                 continue;
             }
-            let part = step(&ctx, cte, &name, recursive, params)?;
+            let part = step(&ctx, cte, &name, recursive, params).map_err(|e| of_moved(e, &name))?;
             let columns = step_columns(cte, &name, part.columns())?;
             let given = GivenRows { name: name.clone(), columns: columns.clone(), rows: None };
             Arc::make_mut(&mut with.given).push(given);
             ctx.with = Some(Arc::new(with.clone()));
             steps.push(Step { name, columns, part });
         }
-        let bare = ast::Query { with: None, ..query.clone() };
-        let main = part(&ctx, &bare, params)?;
-        Ok(WithPlan { steps, main })
+        let query = ast::Query { with: None, ..query.clone() };
+        let main = part(&ctx, &query, params)?;
+        let late = Late { query, params: params.clone(), aside: with.aside };
+        Ok(WithPlan { steps, main, late })
     }
 
     /// Columns of its rows.
@@ -154,7 +171,7 @@ impl WithPlan {
         let writing = parts().filter(|part| !matches!(part, Part::Query(_))).count();
         // A query reads what the only part that writes has not written yet, or looks back.
         let alone = writing == 1 && !matches!(self.main, Part::Query(_) | Part::Merge(_));
-        let one = (!alone).then(|| Arc::new(AsOne::begin(ctx, moves)));
+        let one = (!alone && writing > 0).then(|| Arc::new(AsOne::begin(ctx, moves)));
         let mut given = self.names();
         let within = |given: &Vec<GivenRows>| {
             let given = Arc::new(given.clone());
@@ -165,7 +182,12 @@ impl WithPlan {
             let written = step.part.run(&within(&given))?;
             given[at].rows = Some(Arc::new(written.returning.unwrap_or_default()));
         }
-        let written = self.main.run(&within(&given))?;
+        let ctx_of_main = within(&given);
+        let main = match &one {
+            None => self.late.plan(&ctx_of_main)?,
+            Some(_) => None,
+        };
+        let written = main.as_ref().unwrap_or(&self.main).run(&ctx_of_main)?;
         if let Some(one) = &one {
             one.finish(ctx)?;
         }
@@ -205,6 +227,17 @@ impl WithPlan {
         }
         lines.insert(0, head);
         Ok(Explained { lines, rows })
+    }
+}
+
+impl Late {
+    /// The main part with values in place of the rows that are given; `None` if there are none.
+    fn plan(&self, ctx: &Context) -> SqlResult<Option<Part>> {
+        let Some(with) = &ctx.with else { return Ok(None) };
+        let Some(query) = with_values(&self.query, &with.given) else { return Ok(None) };
+        let with = With { aside: self.aside.clone(), ..With::clone(with) };
+        let ctx = Context { with: Some(Arc::new(with)), ..ctx.clone() };
+        part(&ctx, &query, &mut self.params.clone()).map(Some)
     }
 }
 
@@ -275,6 +308,18 @@ fn step(
     let quoted = braid_types::quote_ident(name);
     let text = format!("WITH RECURSIVE {cte} SELECT * FROM {quoted}");
     Ok(Part::Query(Source::plan(ctx, &*braid_parser::parse_query(&text)?, params)?))
+}
+
+/// The error of a query that locks rows and was taken out of another one: what it does not know
+/// there is a column of the rows around it.
+fn of_moved(e: SqlError, name: &str) -> SqlError {
+    let unknown = [SqlState::UNDEFINED_COLUMN, SqlState::UNDEFINED_TABLE].contains(&e.state());
+    if !unknown || !braid_parser::is_moved(name) {
+        return e;
+    }
+    SqlError::unsupported("FOR UPDATE or FOR SHARE in a subquery that depends on rows around it")
+        .with_detail(e.message())
+        .with_hint("It runs once, before the statement: make it depend on nothing else.")
 }
 
 /// One statement of it.
@@ -395,7 +440,7 @@ impl With {
     }
 
     /// Whether a bare name means one of its queries.
-    pub(super) fn names(&self, name: &str) -> bool {
+    pub(crate) fn names(&self, name: &str) -> bool {
         let aside = self.aside.iter().flat_map(|with| &with.cte_tables);
         self.given.iter().any(|given| given.name == name)
             || aside.into_iter().any(|cte| ident_name(&cte.alias.name) == name)

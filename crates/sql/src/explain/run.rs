@@ -86,6 +86,7 @@ fn run(
     let explained = match &p.plan {
         Plan::Select(s) => s.explain(ctx, runs)?,
         Plan::General(g) => g.explain(&ctx.run_context(), runs, is_kept)?,
+        Plan::Locked(l) => l.explain(ctx, runs)?,
         Plan::Insert(i) => i.explain(ctx, runs)?,
         Plan::Update(u) => u.explain(ctx, runs)?,
         Plan::Delete(d) => d.explain(ctx, runs)?,

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_catalog::{Relation, kv_error};
-use braid_kv::{LockMode, Wait};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
     self, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind, SelectItem, SetExpr,
@@ -16,6 +15,7 @@ use super::aggregate::Aggregate;
 use super::choice::{self, Wanted};
 use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
+use super::lock_clauses::locked_in;
 use super::order::{Met, met};
 use super::passes::AllPasses;
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
@@ -145,7 +145,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     }
     let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
     let (limit, offset) = limits(q, params)?;
-    let Some(locking) = locking(q, &tables[..joined])? else { return Ok(None) };
+    let Some(locking) = locking(q, select, &tables[..joined])? else { return Ok(None) };
     let first = match first_only {
         true => Some(1.0),
         // All rows are wanted for the first group.
@@ -496,7 +496,10 @@ fn sort_keys(
     Ok(out)
 }
 
-fn limits(q: &ast::Query, params: &mut ParamTypes) -> SqlResult<(Option<Bound>, Option<Bound>)> {
+pub(super) fn limits(
+    q: &ast::Query,
+    params: &mut ParamTypes,
+) -> SqlResult<(Option<Bound>, Option<Bound>)> {
     let mut number = |e: &ast::Expr| {
         let bound = braid_scalar::bind_unsettled(e, &Scope::empty(), params)?;
         braid_scalar::coerce(bound, &SqlType::Int8, CastContext::Assignment, params)
@@ -512,24 +515,22 @@ fn limits(q: &ast::Query, params: &mut ParamTypes) -> SqlResult<(Option<Bound>, 
 }
 
 /// FOR UPDATE and FOR SHARE; outer `None` if not ours.
-fn locking(q: &ast::Query, tables: &[From]) -> SqlResult<Option<Option<Locking>>> {
-    let Some(first) = q.locks.first() else { return Ok(Some(None)) };
+fn locking(
+    q: &ast::Query,
+    select: &ast::Select,
+    tables: &[From],
+) -> SqlResult<Option<Option<Locking>>> {
+    if q.locks.is_empty() {
+        return Ok(Some(None));
+    }
     let [From { layout, .. }] = tables else { return Ok(None) };
     if layout.table.materialized().is_some() {
         let name = &layout.table.name;
         let text = format!("cannot lock rows in materialized view \"{name}\"");
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
     }
-    let wait = match first.nonblock {
-        None => Wait::Block,
-        Some(ast::NonBlock::Nowait) => Wait::NoWait,
-        Some(ast::NonBlock::SkipLocked) => Wait::SkipLocked,
-    };
-    let mode = match first.lock_type {
-        ast::LockType::Update => LockMode::Exclusive,
-        ast::LockType::Share => LockMode::Shared,
-    };
-    Ok(Some(Some(Locking { mode, wait })))
+    let mut locked = locked_in(select, &q.locks)?;
+    Ok(locked.pop().map(|(_, locking)| Some(locking)))
 }
 
 /// Rows that a LIMIT of unknown value is taken to want.

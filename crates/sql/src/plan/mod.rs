@@ -12,7 +12,8 @@
 //! is asked for many rows at once ([`joined`]). Rows stream; nothing else is kept but groups
 //! ([`groups`]), and what an ORDER BY that the keys do not give needs.
 //!
-//! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`].
+//! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`]; where its rows
+//! are to be locked, by way of [`locked`].
 
 pub mod access;
 mod aggregate;
@@ -25,6 +26,8 @@ mod gather;
 mod groups;
 pub(crate) mod implied;
 mod joined;
+mod lock_clauses;
+pub(crate) mod locked;
 mod order;
 mod passes;
 pub mod rows;

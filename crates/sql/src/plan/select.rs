@@ -380,7 +380,7 @@ impl RanSelect {
 }
 
 /// The value of LIMIT or OFFSET.
-fn count(e: &Option<Bound>, what: &str, ctx: &Context) -> SqlResult<Option<u64>> {
+pub(super) fn count(e: &Option<Bound>, what: &str, ctx: &Context) -> SqlResult<Option<u64>> {
     let Some(e) = e else { return Ok(None) };
     match e.eval(&[], &ctx.eval)? {
         Datum::Null => Ok(None),

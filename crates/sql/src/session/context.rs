@@ -19,7 +19,7 @@ use crate::database::Database;
 use crate::dml::With;
 use crate::dml::deferred::Deferred;
 use crate::explain::Actual;
-use crate::general_query::{PlanContext, Row, RunContext, row_memory};
+use crate::general_query::{GeneralPlan, PlanContext, Row, RunContext, row_memory};
 use crate::jobs::RunAs;
 use braid_parser::Name;
 use braid_scalar::{EvalContext, LargeValues};
@@ -154,7 +154,18 @@ impl Context {
             cancel: self.cancel.clone(),
             memory: self.memory.clone(),
             side_by_side: self.session.derived().side_by_side,
+            passed_over: Arc::default(),
         }
+    }
+
+    /// As [`Context::run_context`], with as many parameters as a plan has asked for.
+    pub(crate) fn run_context_of(&self, plan: &dyn GeneralPlan) -> RunContext {
+        let mut run = self.run_context();
+        let wanted = plan.param_types().len();
+        if run.eval.params.len() > wanted {
+            run.eval.params = run.eval.params[..wanted].to_vec().into();
+        }
+        run
     }
 
     /// Takes memory for rows that the statement keeps until its end.

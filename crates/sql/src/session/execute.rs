@@ -217,7 +217,9 @@ pub(super) fn run(session: &mut Session, ctx: &Arc<Context>, p: &Arc<Prepared>) 
 
 fn run_plan(session: &mut Session, ctx: &Arc<Context>, p: &Arc<Prepared>) -> SqlResult<Ran> {
     match &p.plan {
-        Plan::Select(_) | Plan::General(_) => Ok(Outcome::Rows(rows_of(ctx, &p.plan)?).into()),
+        Plan::Select(_) | Plan::General(_) | Plan::Locked(_) => {
+            Ok(Outcome::Rows(rows_of(ctx, &p.plan)?).into())
+        }
         Plan::Declare(d) => {
             let rows = rows_of(ctx, &d.rows)?.holding(ctx.memory.clone());
             session.declare(
@@ -244,6 +246,7 @@ fn rows_of(ctx: &Arc<Context>, plan: &Plan) -> SqlResult<Rows> {
     let stream = match plan {
         Plan::Select(s) => s.run(ctx)?,
         Plan::General(g) => g.execute(&ctx.run_context())?,
+        Plan::Locked(l) => l.run(ctx)?,
         _ => return Err(SqlError::internal("a plan that is no query's")),
     };
     Ok(Rows::new(begun(ctx, stream)?, RowsTag::Counted("SELECT")))

@@ -14,6 +14,7 @@ use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
 use crate::general_query::ColumnInfo;
 use crate::plan;
+use crate::plan::locked::LockedPlan;
 use crate::runtime::measure::now_nanos;
 use crate::statement::entry::{Planner, Runs};
 use crate::statement::registry;
@@ -219,9 +220,9 @@ pub(crate) fn plan_query(
         return Ok((Plan::Select(Arc::new(p)), columns));
     }
     if !q.locks.is_empty() {
-        return Err(SqlError::unsupported("FOR UPDATE or FOR SHARE in this query").with_hint(
-            "It works on one table by primary key or index, without grouping or DISTINCT.",
-        ));
+        let plan = LockedPlan::new(ctx, q, params)?;
+        let columns = plan.columns().to_vec();
+        return Ok((Plan::Locked(Arc::new(plan)), columns));
     }
     let g = ctx.db.general().plan(q, &ctx.plan_context(), declared)?;
     let columns = g.columns().to_vec();

@@ -11,6 +11,7 @@ use super::Context;
 use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
+use crate::plan::locked::LockedPlan;
 use crate::runtime::statements::Counted;
 use crate::statement::{Effect, Entry};
 use braid_parser::{DeclareCursor, Kind, Show, Statement};
@@ -42,6 +43,8 @@ pub(crate) enum Plan {
     Select(Arc<SelectPlan>),
     /// DataFusion's.
     General(Arc<dyn GeneralPlan>),
+    /// SELECT whose rows are locked, and that is none of ours.
+    Locked(Arc<LockedPlan>),
     /// INSERT.
     Insert(Arc<InsertPlan>),
     /// UPDATE.
@@ -111,6 +114,7 @@ impl Prepared {
     pub(super) fn name(&self) -> &'static str {
         match &self.plan {
             Plan::Select(s) if s.locks_rows() => "SELECT FOR UPDATE",
+            Plan::Locked(_) => "SELECT FOR UPDATE",
             Plan::With(w) => w.verb(),
             _ => self.entry.name,
         }

@@ -21,7 +21,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "rows of a query; also VALUES, TABLE; WITH, also over INSERT, UPDATE and DELETE",
         Effect::AsPlanned,
         work!(Sql Sql::Query(q) => |p| {
-            if with::writes(q) {
+            if with::has_steps(q) {
                 let plan = WithPlan::new(p.ctx, q, p.params)?;
                 let columns = plan.columns();
                 return Ok((Plan::With(Arc::new(plan)), columns));

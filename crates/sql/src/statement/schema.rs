@@ -235,7 +235,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "CREATE EXTENSION",
         "create extension plpgsql",
-        "accepted for plpgsql, which dumps name, and for pg_stat_statements, which is built in",
+        "accepted for plpgsql, which dumps name, and for pg_stat_statements, pgcrypto (its UUIDs) and \
+         uuid-ossp, which are built in",
         work!(Sql Sql::CreateExtension(e) if is_built_in(&e.name.value) => |c| {
             c.ctx.notice(format!("extension \"{}\" is built in, skipping", e.name.value));
             Ok("CREATE EXTENSION".into())
@@ -297,5 +298,6 @@ fn is_about_owned(a: &Access) -> bool {
 
 /// Extensions whose parts are always here.
 pub(crate) fn is_built_in(extension: &str) -> bool {
-    ["plpgsql", "pg_stat_statements"].iter().any(|name| extension.eq_ignore_ascii_case(name))
+    let names = ["plpgsql", "pg_stat_statements", "pgcrypto", "uuid-ossp"];
+    names.iter().any(|name| extension.eq_ignore_ascii_case(name))
 }

@@ -20,7 +20,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "opens a transaction block: isolation, READ ONLY, AS OF SYSTEM TIME",
         work!(s, Kind::Begin(modes) => |session| {
             session.begin(modes, s.as_of.as_deref())?;
-            done("BEGIN")
+            let start = s.text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
+            done(if start { "START TRANSACTION" } else { "BEGIN" })
         }),
     ),
     Entry::session(

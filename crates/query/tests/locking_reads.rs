@@ -1,0 +1,216 @@
+//! FOR UPDATE over joins, subqueries and in WITH: what others may do meanwhile, and what is seen of
+//! what they have done.
+
+mod harness;
+
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::spawn;
+use std::time::Duration;
+
+use braid_types::SqlResult;
+use harness::Db;
+
+const LEVELS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
+
+fn owners() -> Db {
+    let mut db = Db::new();
+    db.run(
+        "create table o (id int primary key, name text);
+         create table i (id int, k int, v int, primary key (id, k)) interleave in parent o on delete cascade;
+         create index on i (v);
+         insert into o values (1, 'one'), (2, 'two'), (3, 'three');
+         insert into i values (1, 1, 10), (1, 2, 20), (2, 1, 30)",
+    );
+    db
+}
+
+/// Runs a statement on a thread of its own.
+fn beside(
+    mut db: Db,
+    sql: &str,
+) -> (Receiver<SqlResult<Vec<String>>>, std::thread::JoinHandle<Db>) {
+    let (told, heard) = channel();
+    let sql = sql.to_string();
+    let thread = spawn(move || {
+        let _ = told.send(db.try_run(&sql));
+        db
+    });
+    (heard, thread)
+}
+
+fn waits(heard: &Receiver<SqlResult<Vec<String>>>) -> bool {
+    heard.recv_timeout(Duration::from_millis(100)).is_err()
+}
+
+#[test]
+fn the_rows_of_a_join_are_locked_and_no_others() {
+    for level in LEVELS {
+        let mut a = owners();
+        a.run(&format!("begin isolation level {level}"));
+        let join = "select o.name, i.v from o join i on i.id = o.id where i.v + 0 = 20";
+        assert_eq!(a.run(&format!("{join} for update of i")), ["one|20"], "{level}");
+        let mut other = a.another();
+        other.run("update o set name = 'other' where id = 2; update i set v = 31 where id = 2");
+        other.run("update o set name = 'uno' where id = 1");
+        let (heard, thread) =
+            beside(other, "update i set v = v + 1 where id = 1 and k = 2 returning v");
+        assert!(waits(&heard), "{level}");
+        a.run("commit");
+        assert_eq!(heard.recv().unwrap().unwrap(), ["21"], "{level}");
+        let mut other = thread.join().unwrap();
+        // Of both tables now, and of the whole family.
+        a.run(&format!("begin isolation level {level}"));
+        assert_eq!(
+            a.run("select o.id from o join i on i.id = o.id where i.v = 31 for update"),
+            ["2"]
+        );
+        let e = other.try_run("select * from o where id = 2 for share nowait").unwrap_err();
+        assert_eq!(e.state().0, "55P03", "{level}");
+        let e = other
+            .try_run("select o.id from o join i on i.id = o.id for update nowait")
+            .unwrap_err();
+        assert_eq!(e.message(), "could not obtain lock on row in relation \"o\"", "{level}");
+        assert_eq!(
+            other.run(
+                "select o.id, i.k from o join i on i.id = o.id order by 1, 2 for update skip locked"
+            ),
+            ["1|1", "1|2"],
+            "{level}"
+        );
+        let (heard, thread) = beside(other, "delete from o where id = 2 returning name");
+        assert!(waits(&heard), "{level}");
+        a.run("rollback");
+        assert_eq!(heard.recv().unwrap().unwrap(), ["other"], "{level}");
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn who_has_waited_sees_what_the_rows_are_now() {
+    let mut a = owners();
+    a.run("begin; update i set v = 99 where id = 1 and k = 2");
+    a.run("update o set name = 'uno' where id = 1");
+    let b = a.another();
+    let sql =
+        "select o.name, i.v from o join i on i.id = o.id where i.v >= 20 order by i.v for update";
+    let (heard, thread) = beside(b, sql);
+    assert!(waits(&heard));
+    a.run("commit");
+    assert_eq!(heard.recv().unwrap().unwrap(), ["two|30", "uno|99"]);
+    let mut b = thread.join().unwrap();
+    // In a block: the view moves at READ COMMITTED, and does not at REPEATABLE READ.
+    for level in LEVELS {
+        b.run(&format!("begin isolation level {level}; select count(*) from o"));
+        a.run("update i set v = v + 1 where id = 1 and k = 2");
+        let now = a.run("select v from i where id = 1 and k = 2");
+        let seen = b.try_run(
+            "select i.v from o join i on i.id = o.id where o.id = 1 and i.k = 2 for update",
+        );
+        match (level, seen) {
+            ("read committed", seen) => assert_eq!(seen.unwrap(), now),
+            ("repeatable read", seen) => assert_eq!(seen.unwrap_err().state().0, "40001"),
+            // What it has read before is still as it was.
+            (_, Ok(seen)) => assert_eq!(seen, now),
+            (_, Err(e)) => assert_eq!(e.state().0, "40001"),
+        }
+        b.run("rollback");
+    }
+}
+
+#[test]
+fn workers_take_jobs_in_every_way_that_queues_are_written() {
+    let ways = [
+        "update q set state = 'taken' where id = (select id from q where state = 'new' order by id
+         for update skip locked limit 1) returning id",
+        "delete from q where id in (select id from q where state = 'new' order by id limit 1
+         for update skip locked) returning id",
+        "with next as (select id from q where state = 'new' order by id limit 1 for update skip locked)
+         update q set state = 'taken' from next where next.id = q.id returning q.id",
+        "delete from q using (select id from q where state = 'new' order by id limit 1
+         for update skip locked) s where s.id = q.id returning q.id",
+        "with next as materialized (select q.id from q join w on w.id = q.worker where state = 'new'
+         order by q.id limit 1 for update of q skip locked)
+         update q set state = 'taken' where id in (select id from next) returning id",
+    ];
+    for (level, way) in LEVELS.iter().flat_map(|level| ways.iter().map(move |way| (level, way))) {
+        if *level == "serializable" && ["from next", "using"].iter().any(|w| way.contains(w)) {
+            // Of a table that is joined all of it is read, so these may have to be tried again.
+            continue;
+        }
+        let mut db = Db::new();
+        db.run(
+            "create table w (id int primary key); insert into w values (1);
+             create table q (id int primary key, state text, worker int);
+             create index on q (state, id);
+             insert into q select g, 'new', 1 from generate_series(1, 9) g",
+        );
+        let mut workers: Vec<Db> = (0..3).map(|_| db.another()).collect();
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            for worker in &mut workers {
+                worker.run(&format!("begin isolation level {level}"));
+                taken.extend(worker.run(way));
+            }
+            workers.iter_mut().for_each(|worker| drop(worker.run("commit")));
+        }
+        let all: Vec<String> = (1..=9).map(|id| id.to_string()).collect();
+        assert_eq!(taken, all, "{level}: {way}");
+        assert_eq!(db.run(way), Vec::<String>::new(), "{level}: {way}");
+    }
+}
+
+#[test]
+fn many_workers_at_once_take_each_job_once() {
+    let mut db = Db::new();
+    db.run(
+        "create table q (id int primary key, state text, kind int);
+         create table kind (id int primary key, name text);
+         insert into kind select g, 'k' || g from generate_series(0, 6) g;
+         insert into q select g, 'new', g % 7 from generate_series(1, 300) g",
+    );
+    let workers = (0..4).map(|_| {
+        let mut db = db.another();
+        spawn(move || {
+            let mut mine = Vec::new();
+            loop {
+                let rows = db.run(
+                    "with next as (select q.id, name from q join kind on kind.id = q.kind
+                     where state = 'new' order by q.id limit 5 for update of q skip locked)
+                     update q set state = 'done' from next where next.id = q.id returning q.id",
+                );
+                if rows.is_empty()
+                    && db.run("select 1 from q where state = 'new' limit 1").is_empty()
+                {
+                    return mine;
+                }
+                mine.extend(rows);
+            }
+        })
+    });
+    let workers: Vec<_> = workers.collect();
+    let mut all: Vec<u32> =
+        workers.into_iter().flat_map(|w| w.join().unwrap()).map(|id| id.parse().unwrap()).collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=300).collect::<Vec<u32>>());
+}
+
+#[test]
+fn parameters_limits_and_many_rows() {
+    let mut db = owners();
+    db.run("insert into i select 3, g, g from generate_series(1, 10000) g");
+    let all = db.run(
+        "begin; select i.k from o join i on i.id = o.id where o.id = 3 order by i.k for update",
+    );
+    assert_eq!((all.len(), all[9_999].as_str()), (10_000, "10000"));
+    let explained = db.run("explain select o.name from o join i on i.id = o.id for update of o");
+    assert!(explained[0].starts_with("lock rows: o (Exclusive)"), "{explained:?}");
+    db.run(
+        "commit; prepare p (int, bigint, bigint) as select i.k from o join i on i.id = o.id
+         where o.id = $1 order by i.k limit $2 offset $3 for update",
+    );
+    assert_eq!(db.run("execute p (3, 2, 5)"), ["6", "7"]);
+    assert_eq!(db.run("execute p (3, 0, 5)"), Vec::<String>::new());
+    assert_eq!(db.run("execute p (3, null, 9999)"), ["10000"]);
+    let e = db.try_run("execute p (3, -1, 0)").unwrap_err();
+    assert_eq!(e.state().0, "2201W");
+}
