@@ -51,7 +51,7 @@ fn many_rows_go_by_one_tombstone_for_each_span() {
         ("(g, k) >= (4, 1000)", 19_000, 2),
         ("g in (1, 3)", 34_000, 2),
         ("g = any ('{2, 7}')", 20_000, 2),
-        ("true", 1_000, 1),
+        ("g >= 0", 1_000, 1),
         ("g >= 0", 0, 0),
     ] {
         let done = work(s, &format!("delete from t where {filter}"));
@@ -476,7 +476,7 @@ fn a_partition_is_emptied_and_moves_out_in_a_block_and_back() {
         assert_eq!(rows(s, "select count(*) from t where v < 1000"), ["0"], "{level}");
         run(s, "commit");
         assert_eq!(rows(s, "select count(*) from t"), ["1500"], "{level}");
-        assert_eq!(rows(s, "select k from rest").len(), 1_000, "{level}");
+        assert_eq!(rows(s, "select count(*) from t where k >= 2000"), ["1000"], "{level}");
         run(s, "truncate rest");
         assert_eq!(rows(s, "select count(*), min(k) from t"), ["500|1500"], "{level}");
     }
