@@ -473,6 +473,9 @@ impl Catalog {
         for t in self.user_types().filter(|t| old.user_type(t.id).is_none()) {
             add(t.id, Securable::Type, t.schema);
         }
+        for f in self.functions().filter(|f| old.function(f.id).is_none()) {
+            add(f.id, Securable::Function, f.schema);
+        }
         for s in self.schemas.values().filter(|s| old.schema_by_id(s.id).is_none()) {
             out.push((s.id, Securable::Schema, s.database, None));
         }
@@ -647,6 +650,7 @@ impl Catalog {
         self.relation_by_id(id).is_some()
             || self.schema_by_id(id).is_some()
             || self.user_type(id).is_some()
+            || self.function(id).is_some()
             || self.databases().any(|d| d.id == id)
             || self.roles.contains_key(&id)
     }

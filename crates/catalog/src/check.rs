@@ -7,6 +7,7 @@ use braid_types::SqlType;
 
 use crate::MAX_DEPTH;
 use crate::descriptor::{Index, Refined, Table};
+use crate::functions::same_types;
 use crate::partitions::KeyPart;
 use crate::snapshot::Catalog;
 use crate::user_types::TypeKind;
@@ -36,15 +37,28 @@ impl Catalog {
             }
         }
         self.check_types(&mut bad);
+        self.check_functions(&mut bad);
         for (view, definition) in self.definitions() {
             for id in &definition.depends_on {
-                if self.relation_by_id(*id).is_none() {
+                if self.relation_by_id(*id).is_none() && self.function(*id).is_none() {
                     let (_, name) = self.qualified_name(view).unwrap_or_default();
                     bad.push(format!("view {name} depends on missing relation {id}"));
                 }
             }
         }
         bad
+    }
+
+    fn check_functions(&self, bad: &mut Vec<String>) {
+        for f in self.functions() {
+            if self.schema_by_id(f.schema).is_none() {
+                bad.push(format!("function {} is in missing schema {}", f.shown(), f.schema));
+            }
+            let mut same = self.functions_in(f.schema, &f.name);
+            if same.any(|g| g.id != f.id && same_types(&g.signature(), &f.signature())) {
+                bad.push(format!("function {} is there twice", f.shown()));
+            }
+        }
     }
 
     fn check_names(&self, bad: &mut Vec<String>) {

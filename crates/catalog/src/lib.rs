@@ -32,6 +32,7 @@ mod check;
 mod conflict;
 mod descriptor;
 mod error;
+mod functions;
 mod hierarchy;
 mod names;
 mod partitions;
@@ -52,6 +53,7 @@ pub use descriptor::{
     View,
 };
 pub use error::{kv_error, memory_error};
+pub use functions::{Function, Mode, Parameter, Remarks, Stability, same_types};
 pub use hierarchy::MAX_DEPTH;
 pub use names::{choose_name, constraint_name};
 pub use partitions::{

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
+use crate::functions::Function;
 use crate::partitions::Lookout;
 use crate::user_types::{Known, UserType};
 
@@ -60,6 +61,7 @@ pub struct Catalog {
     pub(crate) views: BTreeMap<u32, Arc<View>>,
     pub(crate) sequences: BTreeMap<u32, Arc<Sequence>>,
     pub(crate) types: BTreeMap<u32, Arc<UserType>>,
+    pub(crate) functions: BTreeMap<u32, Arc<Function>>,
     pub(crate) roles: BTreeMap<u32, Arc<Role>>,
     pub(crate) default_acls: BTreeMap<u32, Arc<DefaultAcl>>,
     /// What is noted about objects, by their ids.
@@ -264,6 +266,7 @@ impl Catalog {
         self.tables.remove(&id);
         self.views.remove(&id);
         self.sequences.remove(&id);
+        self.functions.remove(&id);
         if self.types.remove(&id).is_some() {
             self.know_types();
         }

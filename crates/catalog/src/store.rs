@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{DefaultAcl, Notes, Role};
 use crate::descriptor::{Database, Schema, Sequence, Table, View};
 use crate::error::kv_error;
+use crate::functions::Function;
 use crate::publish::write_changes;
 use crate::snapshot::Catalog;
 use crate::user_types::UserType;
@@ -35,6 +36,7 @@ enum Stored {
     View(View),
     Sequence(Sequence),
     Type(UserType),
+    Function(Box<Function>),
     Role(Role),
     #[serde(rename = "default_acl")]
     DefaultAcl(DefaultAcl),
@@ -79,6 +81,7 @@ pub(crate) fn load_as(txn: &Arc<Txn>, mode: ReadMode) -> SqlResult<Catalog> {
             Stored::View(v) => drop(catalog.views.insert(v.id, Arc::new(v))),
             Stored::Sequence(s) => drop(catalog.sequences.insert(s.id, Arc::new(s))),
             Stored::Type(t) => drop(catalog.types.insert(t.id, Arc::new(t))),
+            Stored::Function(f) => drop(catalog.functions.insert(f.id, Arc::new(*f))),
             Stored::Role(r) => drop(catalog.roles.insert(r.id, Arc::new(r))),
             Stored::DefaultAcl(d) => drop(catalog.default_acls.insert(d.id, Arc::new(d))),
         }
@@ -120,6 +123,7 @@ pub(crate) fn write_descriptors(txn: &Txn, old: &Catalog, new: &Catalog) -> SqlR
     diff(txn, &old.views, &new.views, |v| Stored::View(v.clone()))?;
     diff(txn, &old.sequences, &new.sequences, |s| Stored::Sequence(s.clone()))?;
     diff(txn, &old.types, &new.types, |t| Stored::Type(t.clone()))?;
+    diff(txn, &old.functions, &new.functions, |f| Stored::Function(Box::new(f.clone())))?;
     diff(txn, &old.roles, &new.roles, |r| Stored::Role(r.clone()))?;
     diff(txn, &old.default_acls, &new.default_acls, |d| Stored::DefaultAcl(d.clone()))?;
     diff_at(system::notes, txn, &old.notes, &new.notes, Notes::clone)?;

@@ -286,6 +286,7 @@ impl Catalog {
         }
         tables.into_iter().for_each(|t| drop(self.tables.insert(t.id, Arc::new(t))));
         views.into_iter().for_each(|v| drop(self.views.insert(v.id, Arc::new(v))));
+        self.settle_functions();
     }
 
     /// A type with what is known now; `None` if it says that already.

@@ -1,9 +1,11 @@
 //! COMMENT ON, of every kind of object.
 
 use braid_types::SqlResult;
+use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
+use crate::function::reference;
 use crate::{Kind, Name};
 
 /// What a comment is about.
@@ -27,7 +29,9 @@ pub enum Commented {
     TableConstraint,
     /// A constraint of a domain, in the same way.
     DomainConstraint,
-    /// What is not here: functions, triggers and others.
+    /// A function: the name is that of its reference.
+    Function,
+    /// What is not here: triggers and others.
     Other(&'static str),
 }
 
@@ -38,6 +42,8 @@ pub struct Comment {
     pub kind: Commented,
     /// Its name.
     pub name: Name,
+    /// Types of what a function is given.
+    pub inputs: Option<Vec<ast::DataType>>,
     /// The text; `None` takes it away.
     pub text: Option<String>,
 }
@@ -64,7 +70,7 @@ const KINDS: [(&[&str], Commented); 29] = [
     (&["conversion"], Commented::Other("conversion")),
     (&["event", "trigger"], Commented::Other("event trigger")),
     (&["foreign", "table"], Commented::Other("foreign table")),
-    (&["function"], Commented::Other("function")),
+    (&["function"], Commented::Function),
     (&["language"], Commented::Other("language")),
     (&["operator"], Commented::Other("operator")),
     (&["policy"], Commented::Other("policy")),
@@ -83,12 +89,16 @@ pub(crate) fn comment(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let Some((_, kind)) = KINDS.iter().find(|(words, _)| c.take(words)) else {
         return Err(c.unexpected());
     };
-    let (mut kind, mut name) = (*kind, Vec::new());
+    let (mut kind, mut name, mut inputs) = (*kind, Vec::new(), None);
     match kind {
         Commented::Other(_) => {
             while !c.done() && !c.is_word(0, "is") {
                 c.next();
             }
+        }
+        Commented::Function => {
+            let of = reference(c)?;
+            (name, inputs) = (of.name, of.inputs);
         }
         Commented::TableConstraint => {
             let own = c.ident()?;
@@ -103,7 +113,7 @@ pub(crate) fn comment(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     }
     c.expect(&["is"])?;
     let text = if c.take(&["null"]) { None } else { Some(text(c)?) };
-    Ok(Some(Kind::Comment(Comment { kind, name, text })))
+    Ok(Some(Kind::Comment(Comment { kind, name, inputs, text })))
 }
 
 fn text(c: &mut Cursor) -> SqlResult<String> {

@@ -21,6 +21,7 @@ mod cursor;
 mod domain;
 mod explain;
 mod fingerprint;
+mod function;
 mod identity;
 mod insert;
 mod lexical;
@@ -50,6 +51,10 @@ pub use comment::{Comment, Commented};
 pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
+pub use function::{
+    CreateFunction, FunctionBody, FunctionChange, FunctionClause, FunctionParam, FunctionRef,
+    FunctionReturns, ParamMode,
+};
 pub use insert::{Inference, InsertClauses, Overriding};
 pub use locking_queries::is_moved;
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
@@ -176,6 +181,12 @@ pub enum Kind {
     AlterDomain(Name, DomainChange),
     /// DROP DOMAIN; the flags are IF EXISTS and CASCADE.
     DropDomains(Vec<Name>, bool, bool),
+    /// CREATE FUNCTION.
+    CreateFunction(Box<CreateFunction>),
+    /// ALTER FUNCTION.
+    AlterFunction(FunctionRef, FunctionChange),
+    /// DROP FUNCTION; the flags are IF EXISTS and CASCADE.
+    DropFunctions(Vec<FunctionRef>, bool, bool),
     /// ALTER TYPE .. ADD, DROP, ALTER, RENAME ATTRIBUTE.
     AlterAttributes(Name, Vec<AttributeChange>),
     /// Roles and privileges.

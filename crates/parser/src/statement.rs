@@ -12,6 +12,7 @@ use crate::copy::{copy, export, import, import_dump};
 use crate::cursor::Cursor;
 use crate::domain::domain;
 use crate::explain::explain;
+use crate::function::function;
 use crate::maintenance::maintenance;
 use crate::materialized::materialized;
 use crate::script::parse_nested;
@@ -99,6 +100,7 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         materialized,
         sql_cursor,
         domain,
+        function,
         attributes,
         partition::change,
         sequence_or_alter,

@@ -80,6 +80,8 @@ struct Plan {
     query: ast::Query,
     columns: Vec<ColumnInfo>,
     params: Vec<SqlType>,
+    /// Functions of users that it calls.
+    called: Vec<u32>,
     common: Arc<RuntimeEnv>,
     gate: Arc<Gate>,
     handle: tokio::runtime::Handle,
@@ -249,6 +251,7 @@ impl GeneralQueries for Engine {
             query: query.clone(),
             columns,
             params: binder.params().finish(),
+            called: binder.params().called().to_vec(),
             common: self.common.clone(),
             gate: self.gate.clone(),
             handle: self.runtime.handle().clone(),
@@ -402,6 +405,10 @@ impl GeneralPlan for Plan {
 
     fn param_types(&self) -> &[SqlType] {
         &self.params
+    }
+
+    fn called(&self) -> &[u32] {
+        &self.called
     }
 
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>> {

@@ -13,6 +13,7 @@ use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::functions::populate;
+use crate::user_functions::{Resolved, resolve_call};
 use crate::{
     ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
     is_aggregate, is_set_returning, missing_table, named_arguments, object_name_parts, registry,
@@ -58,6 +59,11 @@ pub(crate) fn bind_function(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
+    match resolve_call(function, scope, ctx)? {
+        Resolved::Nothing => {}
+        Resolved::User(call) => return call.value(ctx),
+        Resolved::Builtin(name, args) => return bind_special(&name, args, ctx),
+    }
     let name = function_name(&function.name)?;
     if matches!(name.as_str(), "lower" | "upper" | "initcap")
         && function.args.visit(&mut BytesOnly).is_break()
@@ -141,7 +147,7 @@ fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>
 }
 
 /// `f(t.*)`: the whole row. `None` without a star.
-fn with_rows(function: &Function) -> SqlResult<Option<Vec<Expr>>> {
+pub(crate) fn with_rows(function: &Function) -> SqlResult<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     if !list.args.iter().any(is_star) {
         return Ok(None);
@@ -157,7 +163,11 @@ fn with_rows(function: &Function) -> SqlResult<Option<Vec<Expr>>> {
 }
 
 /// Constructs with rules of their own, then the table.
-fn bind_special(name: &str, mut args: Vec<Bound>, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+pub(crate) fn bind_special(
+    name: &str,
+    mut args: Vec<Bound>,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
     match (name, args.len()) {
         ("coalesce", 1..) => {
             let (mut parts, ty) = unify(args, "COALESCE", ctx)?;

@@ -5,9 +5,9 @@ use std::sync::{Arc, LazyLock};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use sqlparser::ast;
 
-use crate::{Bound, Refinement, Scope};
+use crate::{Bound, Refinement, Scope, UserBody, UserFunction};
 
-/// Types that users have made, by name.
+/// Types and functions that users have made, by name.
 pub trait TypeNames: std::fmt::Debug + Send + Sync {
     /// The type that a name means, with its schema if one is written; of a domain, the type that
     /// its values have.
@@ -18,6 +18,18 @@ pub trait TypeNames: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of binding its conditions.
     fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>>;
+
+    /// Functions of a name, with its schema if one is written.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    fn functions(&self, parts: &[String]) -> SqlResult<Vec<Arc<UserFunction>>>;
+
+    /// The body of one of them.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn body(&self, function: u32) -> SqlResult<UserBody>;
 }
 
 /// Types of `$1`, `$2`, ... as far as they are known. The first use that tells a type decides it.
@@ -26,12 +38,16 @@ pub trait TypeNames: std::fmt::Debug + Send + Sync {
 pub struct ParamTypes {
     types: Vec<Option<SqlType>>,
     named: Option<Arc<dyn TypeNames>>,
+    /// Functions of users whose bodies this is bound in.
+    active: Vec<u32>,
+    /// Functions of users that were called.
+    called: Vec<u32>,
 }
 
 impl ParamTypes {
     /// Starts from the types that the client declared.
     pub fn new(declared: &[Option<SqlType>]) -> ParamTypes {
-        ParamTypes { types: declared.to_vec(), named: None }
+        ParamTypes { types: declared.to_vec(), ..ParamTypes::default() }
     }
 
     /// With types that users have made.
@@ -43,6 +59,44 @@ impl ParamTypes {
     /// The types that users have made and that can be named here.
     pub fn named_types(&self) -> Option<&dyn TypeNames> {
         self.named.as_deref()
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn names(&self) -> Option<Arc<dyn TypeNames>> {
+        self.named.clone()
+    }
+
+    /// For binding the bodies of these functions in each other.
+    pub(crate) fn within(mut self, active: Vec<u32>) -> ParamTypes {
+        self.active = active;
+        self
+    }
+
+    /// Functions whose bodies are being bound around this.
+    pub fn active(&self) -> &[u32] {
+        &self.active
+    }
+
+    /// Makes a function one of those, or takes the last one away.
+    pub fn set_active(&mut self, active: Vec<u32>) {
+        self.active = active;
+    }
+
+    /// Notes that a function of a user is called.
+    pub fn note_called(&mut self, function: u32) {
+        if !self.called.contains(&function) {
+            self.called.push(function);
+        }
+    }
+
+    /// Forgets those after the first so many: a body's calls are not its caller's.
+    pub fn forget_called(&mut self, from: usize) {
+        self.called.truncate(from);
+    }
+
+    /// Functions of users that were called, not counting those that their bodies call.
+    pub fn called(&self) -> &[u32] {
+        &self.called
     }
 
     /// Type of the parameter with this zero-based index, if decided.

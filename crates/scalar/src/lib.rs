@@ -41,6 +41,7 @@ mod resolve;
 mod scope;
 mod sets;
 mod type_name;
+mod user_functions;
 mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
@@ -73,6 +74,10 @@ pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, missing_table, object_name_parts,
 };
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
+pub use user_functions::{
+    UserBody, UserCall, UserFunction, UserParam, argument_number, as_result, no_argument,
+    over_arguments, user_call, wrong_result,
+};
 pub use windows::WindowCode;
 
 use braid_types::{CastContext, SqlResult, SqlType};

@@ -116,7 +116,7 @@ pub(crate) fn in_order(name: &str, function: &Function) -> SqlResult<Option<Vec<
 }
 
 /// The name and the value of `name => value` and `name := value`.
-fn name_of(arg: &FunctionArg) -> Option<(String, &Expr)> {
+pub(crate) fn name_of(arg: &FunctionArg) -> Option<(String, &Expr)> {
     match arg {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
             Some((ident_name(name), value))

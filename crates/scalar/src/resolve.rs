@@ -19,6 +19,24 @@ pub struct Choice {
     pub ret: SqlType,
 }
 
+/// What a call could mean: the types that its arguments would become.
+pub(crate) trait Candidate {
+    /// For each given argument.
+    fn wants(&self) -> &[SqlType];
+    /// How many of its parameters are of one type alone.
+    fn plain(&self) -> usize;
+}
+
+impl Candidate for Choice {
+    fn wants(&self) -> &[SqlType] {
+        &self.args
+    }
+
+    fn plain(&self) -> usize {
+        self.function.args.iter().filter(|a| matches!(a, ArgType::Exact(_))).count()
+    }
+}
+
 fn param(function: &Builtin, at: usize) -> &ArgType {
     &function.args[at.min(function.args.len() - 1)]
 }
@@ -134,13 +152,41 @@ fn arrays_are_meant(
     array_given || !(operator || (no_elements && some_type))
 }
 
+/// What is built in under a name and takes these types.
+pub(crate) fn candidates(name: &str, given: &[SqlType]) -> Vec<Choice> {
+    overloads(name).iter().filter_map(|f| instantiate(f, given)).collect()
+}
+
+/// The candidates that fit best.
+pub(crate) fn select<C: Candidate>(mut all: Vec<C>, given: &[SqlType]) -> Vec<C> {
+    let exact =
+        |c: &C| c.wants().iter().zip(given).filter(|(want, have)| want.same_base(have)).count();
+    keep_best(&mut all, exact);
+    if all.len() > 1 {
+        let preferred = |c: &C| {
+            let fits = |(want, have): &(&SqlType, &SqlType)| {
+                want.same_base(have) || (**have != SqlType::Unknown && want.is_preferred())
+            };
+            c.wants().iter().zip(given).filter(fits).count()
+        };
+        keep_best(&mut all, preferred);
+    }
+    if all.len() > 1 {
+        prefer_for_unknowns(&mut all, given);
+    }
+    if all.len() > 1 {
+        // Plain signatures win over polymorphic ones.
+        keep_best(&mut all, C::plain);
+    }
+    all
+}
+
 /// Picks the overload for argument types.
 ///
 /// # Errors
 /// 42883 none fits, 42725 several fit equally well.
 pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choice> {
-    let mut all: Vec<Choice> =
-        overloads(name).iter().filter_map(|f| instantiate(f, given)).collect();
+    let mut all = candidates(name, given);
     if let ("@>" | "<@", [a, b]) = (name, given) {
         all.retain(|_| is_of_its_elements(a, b) && is_of_its_elements(b, a));
     }
@@ -166,30 +212,7 @@ pub fn resolve(name: &str, given: &[SqlType], operator: bool) -> SqlResult<Choic
     if untyped && ALSO_OF_OTHER_TYPES.contains(&(name, given.len())) {
         return Err(not_unique(name, given, operator));
     }
-    let exact =
-        |c: &Choice| c.args.iter().zip(given).filter(|(want, have)| want.same_base(have)).count();
-    keep_best(&mut all, exact);
-    if all.len() > 1 {
-        let preferred = |c: &Choice| {
-            c.args
-                .iter()
-                .zip(given)
-                .filter(|(want, have)| {
-                    want.same_base(have) || (**have != SqlType::Unknown && want.is_preferred())
-                })
-                .count()
-        };
-        keep_best(&mut all, preferred);
-    }
-    if all.len() > 1 {
-        prefer_for_unknowns(&mut all, given);
-    }
-    if all.len() > 1 {
-        // Plain signatures win over polymorphic ones.
-        let plain =
-            |c: &Choice| c.function.args.iter().filter(|a| matches!(a, ArgType::Exact(_))).count();
-        keep_best(&mut all, plain);
-    }
+    all = select(all, given);
     if all.len() == 1 {
         let choice = all.pop().expect("one candidate");
         return check_polymorphic(choice, given);
@@ -222,7 +245,7 @@ fn held_by_a_literal<'a>(name: &str, left: &'a SqlType, right: &'a SqlType) -> O
     }
 }
 
-fn not_unique(name: &str, given: &[SqlType], operator: bool) -> SqlError {
+pub(crate) fn not_unique(name: &str, given: &[SqlType], operator: bool) -> SqlError {
     SqlError::new(
         SqlState::AMBIGUOUS_FUNCTION,
         if operator {
@@ -253,17 +276,17 @@ fn check_polymorphic(choice: Choice, given: &[SqlType]) -> SqlResult<Choice> {
     }
 }
 
-fn keep_best(all: &mut Vec<Choice>, score: impl Fn(&Choice) -> usize) {
+fn keep_best<C>(all: &mut Vec<C>, score: impl Fn(&C) -> usize) {
     let best = all.iter().map(&score).max().unwrap_or(0);
     all.retain(|c| score(c) == best);
 }
 
-fn prefer_for_unknowns(all: &mut Vec<Choice>, given: &[SqlType]) {
+fn prefer_for_unknowns<C: Candidate>(all: &mut Vec<C>, given: &[SqlType]) {
     // The category of each literal: strings if a candidate takes one, else the one they all take.
     // A literal of which that cannot be said leaves all candidates as they are.
     let mut chosen = Vec::new();
     for at in (0..given.len()).filter(|at| given[*at] == SqlType::Unknown) {
-        let mut types = all.iter().map(|c| &c.args[at]);
+        let mut types = all.iter().map(|c| &c.wants()[at]);
         let first = types.clone().next().map_or(TypeCategory::String, SqlType::category);
         let category = match types.clone().any(|t| t.category() == TypeCategory::String) {
             true => TypeCategory::String,
@@ -274,9 +297,9 @@ fn prefer_for_unknowns(all: &mut Vec<Choice>, given: &[SqlType]) {
         chosen.push((at, category, preferred));
     }
     if chosen.len() == given.iter().filter(|t| **t == SqlType::Unknown).count() {
-        let fits = |c: &Choice| {
+        let fits = |c: &C| {
             chosen.iter().all(|(at, category, preferred)| {
-                let ty = &c.args[*at];
+                let ty = &c.wants()[*at];
                 ty.category() == *category && (!preferred || ty.is_preferred())
             })
         };
@@ -287,9 +310,9 @@ fn prefer_for_unknowns(all: &mut Vec<Choice>, given: &[SqlType]) {
     let mut types = given.iter().filter(|t| **t != SqlType::Unknown);
     let Some(known) = types.next().filter(|first| types.all(|t| t == *first)) else { return };
     // At last literals are taken for the type of the other arguments, if one candidate takes it.
-    let same = |c: &Choice| c.args.iter().all(|t| t.same_base(known));
-    let takes = |c: &Choice| {
-        let literals = c.args.iter().zip(given).filter(|(_, have)| **have == SqlType::Unknown);
+    let same = |c: &C| c.wants().iter().all(|t| t.same_base(known));
+    let takes = |c: &C| {
+        let literals = c.wants().iter().zip(given).filter(|(_, have)| **have == SqlType::Unknown);
         literals.into_iter().all(|(t, _)| cast_exists(known, t) == Some(CastContext::Implicit))
     };
     if all.len() > 1 && all.iter().any(same) {

@@ -142,6 +142,10 @@ pub trait GeneralPlan: Send + Sync {
     fn columns(&self) -> &[ColumnInfo];
     /// Types of `$1`, `$2`, ...
     fn param_types(&self) -> &[SqlType];
+    /// Functions of users that it calls, not counting those that their bodies call.
+    fn called(&self) -> &[u32] {
+        &[]
+    }
     /// Runs it.
     fn execute(&self, run: &RunContext) -> SqlResult<Box<dyn RowStream>>;
     /// The plan as lines; with `analyze` it is run (rows thrown away), and its operators say what

@@ -18,7 +18,10 @@ use super::{Binder, Level};
 impl Binder<'_> {
     /// How many queries further out the rows of an aggregate are; 0 for its own query.
     pub(super) fn queries_out(&self, function: &ast::Function) -> usize {
-        let mut uses = Uses { levels: &self.levels, nearest: None, inside: 0 };
+        // The body of a function does not see the levels around it.
+        let body = self.levels.iter().rposition(|level| level.arguments.is_some());
+        let levels = &self.levels[body.unwrap_or(0)..];
+        let mut uses = Uses { levels, nearest: None, inside: 0 };
         uses.stars(function);
         let _walked: ControlFlow<()> = function.visit(&mut uses);
         uses.nearest.unwrap_or(0)

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use parking_lot::Mutex;
 use sqlparser::ast;
 
-use super::{Binder, Level};
+use super::{Binder, Bounded, Level};
 use crate::exec::scalar::RowFunction;
 use crate::exec::subquery::{Ahead, Shape, Subquery};
 
@@ -55,6 +55,9 @@ impl Binder<'_> {
     }
 
     pub(super) fn special_call(&mut self, function: &ast::Function) -> SqlResult<Option<Bound>> {
+        if let Some(call) = self.call_of_user(function)? {
+            return Ok(Some(call));
+        }
         let name = Self::bare_name(&function.name);
         if let ast::FunctionArguments::Subquery(query) = &function.args
             && name == "array"
@@ -184,21 +187,35 @@ impl Binder<'_> {
 
     /// Binds a query one level deeper.
     pub(super) fn inner_query(&mut self, query: &ast::Query) -> SqlResult<Inner> {
+        self.inner_level(Level::default(), |b| b.query(query))
+    }
+
+    /// Binds what stands in a level of its own.
+    pub(super) fn inner_level(
+        &mut self,
+        level: Level,
+        bind: impl FnOnce(&mut Self) -> SqlResult<Bounded>,
+    ) -> SqlResult<Inner> {
         if self.levels.len() > 32 {
             return Err(SqlError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
                 "subqueries are nested too deeply",
             ));
         }
-        self.levels.push(Level::default());
+        self.levels.push(level);
         let before = (std::mem::take(&mut self.risky), std::mem::take(&mut self.volatile));
-        let bound = self.query(query);
+        let bound = bind(self);
         let (risky, volatile) = (self.risky, self.volatile);
         self.risky |= before.0;
         self.volatile |= before.1;
         let level = self.levels.pop().expect("just pushed");
         let bound = bound?;
-        let outer = level.outer.into_iter().map(|(name, bound, _)| (name, bound)).collect();
+        let mut outer: Vec<(String, Bound)> = Vec::with_capacity(level.outer.len());
+        for (name, bound, _) in level.outer {
+            if !outer.iter().any(|(known, _)| *known == name) {
+                outer.push((name, bound));
+            }
+        }
         let types = bound.columns.iter().map(|c| c.ty.clone()).collect();
         let values = bound.columns.iter().map(|c| c.expr.clone()).collect();
         let nullable = bound.columns.iter().map(|c| c.nullable).collect();
@@ -206,7 +223,7 @@ impl Binder<'_> {
         Ok(Inner { plan: bound.plan, types, names, values, nullable, risky, volatile, outer })
     }
 
-    fn subquery_slot(
+    pub(super) fn subquery_slot(
         &mut self,
         inner: Inner,
         shape: Shape,
@@ -215,6 +232,7 @@ impl Binder<'_> {
     ) -> SqlResult<Bound> {
         let label: &'static str = match &shape {
             Shape::Scalar => "subquery",
+            Shape::First => "function",
             Shape::Exists => "exists",
             Shape::In(_) => "in_subquery",
             Shape::Quantified(..) => "compare_subquery",

@@ -14,7 +14,8 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::lateral::{Lateral, is_true};
+use super::function_table::FunctionRows;
+use super::lateral::{Lateral, Source as LateralSource, is_true};
 use super::lift::has_subquery;
 use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
@@ -111,9 +112,15 @@ impl Binder<'_> {
                 }
                 match args {
                     Some(args) => {
+                        let alias = alias.as_ref();
+                        let own =
+                            self.item_of_user(name, &args.args, *with_ordinality, alias, left)?;
+                        if let Some(item) = own {
+                            return Ok(item);
+                        }
                         let exprs = plain_args(&args.args)?;
                         let name = Self::bare_name(name);
-                        self.function_item(&name, &exprs, *with_ordinality, alias.as_ref(), left)
+                        self.function_item(&name, &exprs, *with_ordinality, alias, left)
                     }
                     None => {
                         let item = self.named_item(&object_name_parts(name), alias.as_ref())?;
@@ -127,7 +134,8 @@ impl Binder<'_> {
             ast::TableFactor::Derived { lateral, subquery, alias, .. } => {
                 if let (true, Some(left)) = (*lateral, left) {
                     let how = (JoinType::Inner, None);
-                    return Ok(match self.lateral_item(subquery, alias.as_ref(), left, how)? {
+                    let source = LateralSource::Query(subquery);
+                    return Ok(match self.lateral_item(source, alias.as_ref(), left, how)? {
                         Lateral::Plain(item) => (item, false),
                         Lateral::Joined(item) => (item, true),
                     });
@@ -135,6 +143,10 @@ impl Binder<'_> {
                 Ok((self.derived_item(subquery, alias.as_ref())?, false))
             }
             ast::TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+                let own = self.item_of_user(name, args, *with_ordinality, alias.as_ref(), left)?;
+                if let Some(item) = own {
+                    return Ok(item);
+                }
                 let exprs = plain_args(args)?;
                 let name = Self::bare_name(name);
                 self.function_item(&name, &exprs, *with_ordinality, alias.as_ref(), left)
@@ -165,57 +177,44 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         left: Option<&Item>,
     ) -> SqlResult<(Item, bool)> {
-        // Arguments see what stands before the function in FROM.
-        let rows = self.isolated(|b| {
+        let rows =
+            self.beside(left, |b, input| b.function_rows(name, exprs, ordinality, alias, input))?;
+        rows_item(name, rows, ordinality, alias, left)
+    }
+
+    /// A call of FROM that gives one value.
+    pub(super) fn value_item(
+        &mut self,
+        name: &str,
+        call: &ast::Expr,
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        left: Option<&Item>,
+    ) -> SqlResult<(Item, bool)> {
+        let rows = self.beside(left, |b, input| {
+            let plan = match input {
+                Some(plan) => plan,
+                None => LogicalPlanBuilder::empty(true).build().map_err(from_df)?,
+            };
+            b.one_row(call, ordinality, plan)
+        })?;
+        rows_item(name, rows, ordinality, alias, left)
+    }
+
+    /// Binds a function of FROM, whose arguments see what stands before it.
+    fn beside<T>(
+        &mut self,
+        left: Option<&Item>,
+        bind: impl FnOnce(&mut Self, Option<LogicalPlan>) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        self.isolated(|b| {
             if let Some(left) = left {
                 b.level().slots = slots_of(&left.relation);
                 b.level().inputs = b.level().slots.len();
                 b.level().scope = left.relation.scope.clone();
             }
-            let input = left.map(|l| l.relation.plan.clone());
-            b.function_rows(name, exprs, ordinality, alias, input)
-        })?;
-        let table = alias.map_or_else(|| name.to_string(), |a| ident_name(&a.name));
-        let single = rows.columns.len() == 1 + usize::from(ordinality);
-        let mut relation = Relation { plan: rows.plan, scope: Default::default(), columns: vec![] };
-        for (at, (column, ty, expr)) in rows.columns.into_iter().enumerate() {
-            // One column takes the alias as its name: generate_series(1, 3) AS n.
-            let name = if single && at == 0 && alias.is_some() && column != "value" {
-                table.clone()
-            } else {
-                column
-            };
-            relation.scope.push(ScopeColumn {
-                table: Some(table.clone()),
-                schema: None,
-                name,
-                ty,
-                nullable: true,
-                hidden: false,
-                scalar: single,
-                padding: Padding::None,
-            });
-            relation.columns.push(expr);
-        }
-        if let Some(alias) = alias {
-            rename_columns(&mut relation, alias)?;
-        }
-        let own = bare(relation);
-        match left {
-            None => Ok((own, false)),
-            Some(left) => {
-                let plan = own.relation.plan.clone();
-                let copy = Item {
-                    relation: Relation {
-                        plan: left.relation.plan.clone(),
-                        scope: left.relation.scope.clone(),
-                        columns: left.relation.columns.clone(),
-                    },
-                    origins: left.origins.clone(),
-                };
-                Ok((combine(plan, copy, own, false, false), true))
-            }
-        }
+            bind(b, left.map(|l| l.relation.plan.clone()))
+        })
     }
 
     fn derived_item(
@@ -565,7 +564,8 @@ impl Binder<'_> {
             ast::JoinConstraint::On(on),
         ) = (kind, &join.relation, constraint)
         {
-            match self.lateral_item(subquery, alias.as_ref(), &left, (kind, Some(on)))? {
+            let source = LateralSource::Query(subquery);
+            match self.lateral_item(source, alias.as_ref(), &left, (kind, Some(on)))? {
                 Lateral::Joined(item) => return Ok(item),
                 Lateral::Plain(right) => return self.constrained(left, right, kind, constraint),
             }
@@ -808,7 +808,58 @@ fn slots_of(relation: &Relation) -> Vec<Slot> {
         .collect()
 }
 
-fn empty_item() -> SqlResult<Item> {
+/// The rows of a function as a table of FROM, beside `left` that they hold already.
+fn rows_item(
+    name: &str,
+    rows: FunctionRows,
+    ordinality: bool,
+    alias: Option<&ast::TableAlias>,
+    left: Option<&Item>,
+) -> SqlResult<(Item, bool)> {
+    let table = alias.map_or_else(|| name.to_string(), |a| ident_name(&a.name));
+    let single = rows.columns.len() == 1 + usize::from(ordinality);
+    let mut relation = Relation { plan: rows.plan, scope: Default::default(), columns: vec![] };
+    for (at, (column, ty, expr)) in rows.columns.into_iter().enumerate() {
+        // One column takes the alias as its name: generate_series(1, 3) AS n.
+        let name = if single && at == 0 && alias.is_some() && column != "value" {
+            table.clone()
+        } else {
+            column
+        };
+        relation.scope.push(ScopeColumn {
+            table: Some(table.clone()),
+            schema: None,
+            name,
+            ty,
+            nullable: true,
+            hidden: false,
+            scalar: single,
+            padding: Padding::None,
+        });
+        relation.columns.push(expr);
+    }
+    if let Some(alias) = alias {
+        rename_columns(&mut relation, alias)?;
+    }
+    let own = bare(relation);
+    match left {
+        None => Ok((own, false)),
+        Some(left) => {
+            let plan = own.relation.plan.clone();
+            let copy = Item {
+                relation: Relation {
+                    plan: left.relation.plan.clone(),
+                    scope: left.relation.scope.clone(),
+                    columns: left.relation.columns.clone(),
+                },
+                origins: left.origins.clone(),
+            };
+            Ok((combine(plan, copy, own, false, false), true))
+        }
+    }
+}
+
+pub(super) fn empty_item() -> SqlResult<Item> {
     let plan = LogicalPlanBuilder::empty(true).build().map_err(from_df)?;
     Ok(bare(Relation { plan, scope: Default::default(), columns: Vec::new() }))
 }

@@ -8,16 +8,26 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
 use super::Binder;
+use super::call::Inner;
 use super::populate::populating;
 use crate::error::from_df;
 use crate::exec::scalar;
-use crate::exec::set_returning::{SetFunction, choose, list_expr};
+use crate::exec::set_returning::{SetFunction, choose, list_expr, subquery_expr};
+use crate::exec::subquery::Shape;
 
 /// A set-returning function of the select list.
 pub(super) struct Pending {
-    function: SetFunction,
+    rows: SetRows,
     args: Vec<Bound>,
     slot: usize,
+}
+
+/// What gives its rows.
+enum SetRows {
+    /// What is built in.
+    Builtin(SetFunction),
+    /// The body of a function of a user, whose one column is of this type.
+    Body(Box<Inner>, SqlType),
 }
 
 impl Pending {
@@ -86,8 +96,21 @@ impl Binder<'_> {
         };
         let column = self.fresh("set");
         let slot = self.add_column(&column, ret.clone());
-        self.level().set_functions.push(Pending { function: chosen, args, slot });
+        let rows = SetRows::Builtin(chosen);
+        self.level().set_functions.push(Pending { rows, args, slot });
         Ok(Bound::column(slot, ret))
+    }
+
+    /// The same of a body that was bound, with one column.
+    pub(super) fn set_of_rows(&mut self, inner: Inner, ty: SqlType) -> Bound {
+        let column = self.fresh("set");
+        let slot = self.add_column(&column, ty.clone());
+        let args = inner.outer.iter().map(|(_, bound)| bound.clone()).collect();
+        self.risky = true;
+        self.bind_anew();
+        let rows = SetRows::Body(Box::new(inner), ty.clone());
+        self.level().set_functions.push(Pending { rows, args, slot });
+        Bound::column(slot, ty)
     }
 
     /// Unnests the set-returning functions of the select list, in step with each other.
@@ -103,12 +126,21 @@ impl Binder<'_> {
         for one in pending {
             let args = one.args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
             let list = self.fresh("list");
-            lists.push(list_expr(one.function.clone(), false, args).alias(list.clone()));
             let name = self.slot_name(one.slot);
-            let value = match one.function.columns.as_slice() {
-                [(_, ty)] => scalar::record_field(super::column(&list), 0, ty),
-                _ => super::column(&list),
+            let first = |ty| scalar::record_field(super::column(&list), 0, ty);
+            let (rows, value) = match one.rows {
+                SetRows::Builtin(function) => {
+                    let value = match function.columns.as_slice() {
+                        [(_, ty)] => first(ty),
+                        _ => super::column(&list),
+                    };
+                    (list_expr(function, false, args), value)
+                }
+                SetRows::Body(inner, ty) => {
+                    (subquery_expr(inner.prepared(Shape::Rows, self), args), first(&ty))
+                }
             };
+            lists.push(rows.alias(list.clone()));
             results.push(value.alias(name));
             list_names.push(Column::new_unqualified(list));
         }
@@ -226,11 +258,21 @@ impl Binder<'_> {
             over: None,
             within_group: Vec::new(),
         });
-        let bound = self.settled(&call)?;
+        self.one_row(&call, ordinality, plan)
+    }
+
+    /// The value of a call as a row.
+    pub(super) fn one_row(
+        &mut self,
+        call: &ast::Expr,
+        ordinality: bool,
+        plan: LogicalPlan,
+    ) -> SqlResult<FunctionRows> {
+        let bound = self.settled(call)?;
         let fresh = self.fresh("fn");
         let mut results = columns_of(&plan);
         results.push(self.plan_expr(&bound)?.alias(fresh.clone()));
-        let mut columns = vec![(output_name(&call), bound.ty().clone(), super::column(&fresh))];
+        let mut columns = vec![(output_name(call), bound.ty().clone(), super::column(&fresh))];
         if ordinality {
             let fresh = self.fresh("fn");
             let first = Bound::constant(Datum::Int8(1), SqlType::Int8);

@@ -47,6 +47,15 @@ fn satisfying(table: ast::TableFactor, condition: &ast::Expr) -> SqlResult<ast::
     Ok(query)
 }
 
+/// What stands in FROM and may name what stands before it.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// A subquery.
+    Query(&'a ast::Query),
+    /// A call of a function that gives rows.
+    Call(&'a ast::Function),
+}
+
 /// A bound LATERAL subquery.
 pub(super) enum Lateral {
     /// It names nothing of the tables before it: a table like others.
@@ -59,13 +68,16 @@ impl Binder<'_> {
     /// A LATERAL subquery beside `left`; an outer join with its condition.
     pub(super) fn lateral_item(
         &mut self,
-        query: &ast::Query,
+        source: Source<'_>,
         alias: Option<&ast::TableAlias>,
         left: &Item,
         (kind, on): (JoinType, Option<&ast::Expr>),
     ) -> SqlResult<Lateral> {
         let (inner, outer) = self.over(left, |b| {
-            let inner = b.inner_query(query)?;
+            let inner = match source {
+                Source::Query(query) => b.inner_query(query)?,
+                Source::Call(call) => b.rows_of_call(call)?,
+            };
             let mut outer = Vec::with_capacity(inner.outer.len());
             for (name, bound) in &inner.outer {
                 outer.push((name.clone(), b.plan_expr(bound)?));
@@ -96,7 +108,7 @@ impl Binder<'_> {
                 .map_err(from_df)?;
             return Ok(Lateral::Joined(both));
         }
-        if let Some(on) = on
+        if let (Some(on), Source::Query(query)) = (on, source)
             && !is_true(on)
         {
             let table = ast::TableFactor::Derived {
@@ -107,7 +119,7 @@ impl Binder<'_> {
             };
             let query = satisfying(table, on)?;
             let alias = alias.map(|a| named(a.name.clone()));
-            return self.lateral_item(&query, alias.as_ref(), left, (kind, None));
+            return self.lateral_item(Source::Query(&query), alias.as_ref(), left, (kind, None));
         }
         let args = outer.into_iter().map(|(_, expr)| expr).collect();
         let item = self.lateral_lists(inner, (table, alias), left, args, kind == JoinType::Left)?;
@@ -131,7 +143,8 @@ impl Binder<'_> {
         };
         let name = alias.as_ref().map_or_else(|| Ident::with_quote('"', name), |a| a.name.clone());
         let query = satisfying(function.clone(), on)?;
-        match self.lateral_item(&query, Some(&named(name)), left, (JoinType::Left, None))? {
+        let source = Source::Query(&query);
+        match self.lateral_item(source, Some(&named(name)), left, (JoinType::Left, None))? {
             Lateral::Joined(mut item) => {
                 let own = &mut item.relation.scope.columns_mut()[left.relation.columns.len()..];
                 if let [column] = own {

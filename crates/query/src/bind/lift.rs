@@ -206,7 +206,7 @@ impl Binder<'_> {
                 _ => None,
             },
             Shape::In(_) => self.mark_in(plan, applied, args)?,
-            Shape::Scalar => self.scalar_join(plan, applied, args)?,
+            Shape::Scalar | Shape::First => self.scalar_join(plan, applied, args)?,
             _ => None,
         };
         Ok(found.unwrap_or(lifted))
@@ -297,7 +297,7 @@ impl Binder<'_> {
         plan: &mut LogicalPlan,
         applied: &AppliedSubquery,
     ) -> SqlResult<Option<Bound>> {
-        if applied.risky || !matches!(applied.subquery.shape, Shape::Scalar) {
+        if applied.risky || !matches!(applied.subquery.shape, Shape::Scalar | Shape::First) {
             return Ok(None);
         }
         let (core, values) =

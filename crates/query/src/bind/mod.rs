@@ -29,6 +29,7 @@ mod sample;
 mod select;
 mod set_op;
 mod ties;
+mod user_call;
 mod window;
 
 use std::collections::{HashMap, HashSet};
@@ -127,6 +128,8 @@ struct Level {
     fixed: Vec<(usize, Bound)>,
     /// Slots of numerics that have a bounded number of digits.
     short: HashSet<usize>,
+    /// It is the body of a function: all that it sees of the levels around it.
+    arguments: Option<Arc<user_call::Arguments>>,
 }
 
 /// What aggregates have to know of their place.
@@ -386,6 +389,7 @@ impl<'a> Binder<'a> {
     /// to the current level as well.
     fn isolated<T>(&mut self, f: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
         let saved = std::mem::take(self.level());
+        self.level().arguments.clone_from(&saved.arguments);
         let result = f(self);
         let inner = std::mem::replace(self.level(), saved);
         let outer = inner.outer.into_iter().map(|(name, bound, _)| (name, bound, ELSEWHERE));
@@ -575,6 +579,9 @@ impl<'a> Binder<'a> {
 
     /// A name that this level does not have: looked up in the levels around it.
     fn outer_column(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
+        if self.level().arguments.is_some() {
+            return Ok(self.argument_named(parts));
+        }
         let found = self.one_level_out(|binder| binder.local_or_outer(parts))?;
         Ok(found.map(|outer| self.brought_in(outer)))
     }
@@ -602,6 +609,11 @@ impl<'a> Binder<'a> {
             return Bound::column(*slot, outer.ty().clone());
         }
         let name = self.fresh(OUTER);
+        self.outer_slot(name, outer)
+    }
+
+    /// A column of this level for what the level around it knows as `outer`.
+    fn outer_slot(&mut self, name: String, outer: Bound) -> Bound {
         let ty = outer.ty().clone();
         let field = arrow_form::field(&name, &ty);
         let expr = Expr::Placeholder(Placeholder::new_with_field(name.clone(), Some(field)));
@@ -669,6 +681,9 @@ impl<'a> Binder<'a> {
     /// The columns of a table of this level or one around it.
     fn row_parts(&mut self, alias: &str) -> SqlResult<Option<RowParts>> {
         if !self.level().scope.has_table(alias) {
+            if self.level().arguments.is_some() {
+                return Ok(None);
+            }
             let Some(mut row) = self.one_level_out(|binder| binder.row_parts(alias))? else {
                 return Ok(None);
             };
@@ -798,6 +813,7 @@ impl BindContext for Binder<'_> {
             | ast::Expr::AnyOp { .. }
             | ast::Expr::AllOp { .. } => self.subquery_expr(expr),
             ast::Expr::Function(function) => self.special_call(function),
+            ast::Expr::Value(_) => self.argument_at(expr),
             _ => Ok(None),
         }
     }

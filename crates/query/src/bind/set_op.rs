@@ -102,7 +102,7 @@ impl Binder<'_> {
     }
 
     /// The query's columns in these types under these names.
-    fn converted(
+    pub(super) fn converted(
         &mut self,
         bound: Bounded,
         types: &[SqlType],

@@ -31,6 +31,8 @@ use crate::run::{collect_rows, memory_of};
 pub enum Shape {
     /// One value; NULL for no row.
     Scalar,
+    /// The value of the first row; NULL for no row.
+    First,
     /// Whether there is a row.
     Exists,
     /// `needle IN (...)`: the needles come first among the arguments; each row's values are
@@ -161,7 +163,7 @@ impl Subquery {
         })?;
         let limit = match self.shape {
             Shape::Scalar => 2,
-            Shape::Exists => 1,
+            Shape::Exists | Shape::First => 1,
             _ => usize::MAX,
         };
         collect_rows(&self.state, filled, &self.types, limit)
@@ -255,7 +257,7 @@ impl Subquery {
                     "more than one row returned by a subquery used as an expression",
                 ));
             }
-            Shape::Scalar => Kept::Value(
+            Shape::Scalar | Shape::First => Kept::Value(
                 rows.into_iter().next().and_then(|r| r.into_iter().next()).unwrap_or(Datum::Null),
             ),
             Shape::Exists => Kept::Value(Datum::Bool(!rows.is_empty())),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use braid_scalar::{ArgType, Builtin, FunctionKind, Volatility, functions_of};
 use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType, cast_exists};
 
+use super::sql_functions;
 use super::table::{PG_CATALOG, ROOT, View, flag, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -97,8 +98,10 @@ pub(super) fn argument_name(a: &ArgType) -> String {
     }
 }
 
-pub(super) fn pg_proc(_: &View<'_>) -> Made {
-    Ok(functions().map(|(oid, f)| row(oid, f)).collect())
+pub(super) fn pg_proc(v: &View<'_>) -> Made {
+    let mut rows: Vec<_> = functions().map(|(oid, f)| row(oid, f)).collect();
+    rows.extend(sql_functions::proc_rows(v));
+    Ok(rows)
 }
 
 fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {

@@ -10,6 +10,7 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 /// Oids of catalogs that hold what is commented.
 const CLASS: u32 = 1259;
 const TYPE: u32 = 1247;
+const PROC: u32 = 1255;
 const CONSTRAINT: u32 = 2606;
 const NAMESPACE: u32 = 2615;
 const DATABASE: u32 = 1262;
@@ -87,6 +88,10 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
         for (column, text) in &notes.column_comments {
             add(oid_of(id), CLASS, *column as i32, text);
         }
+    }
+    for f in catalog.functions().filter(|f| here(f.schema)) {
+        let text = catalog.notes(f.id).and_then(|n| n.comment.as_deref());
+        text.into_iter().for_each(|text| add(oid_of(f.id), PROC, 0, text));
     }
     for ty in catalog.user_types().filter(|t| here(t.schema)) {
         if let Some(text) = &ty.comment {

@@ -1,13 +1,15 @@
 //! Descriptors back to SQL, and the functions over the catalog that clients call.
 
-use braid_catalog::{Catalog, ForeignKey, Index, Table, id_of_oid, oid_of};
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, ForeignKey, Function, Index, Table, id_of_oid, oid_of};
 use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::comments::comment;
-use super::{names, partitions, qualified};
+use super::{names, partitions, qualified, sql_functions};
 
 /// The key columns of an index, without directions.
 pub(crate) fn key_text(t: &Table, i: &Index) -> String {
@@ -124,6 +126,18 @@ fn type_is_visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Optio
     Some(SqlType::from_name(&user.name).is_none() && found.is_some_and(|t| t.id == user.id))
 }
 
+/// The function of a user that is asked for.
+fn own_function<'a>(catalog: &'a Catalog, args: &[Datum]) -> Option<&'a Arc<Function>> {
+    sql_functions::function(catalog, oid_arg(args, 0)?)
+}
+
+/// Whether a call without a schema finds a function.
+fn function_is_visible(session: &SessionState, catalog: &Catalog, f: &Function) -> bool {
+    let database = catalog.database(&session.database).map_or(0, |d| d.id);
+    let found = catalog.resolve_functions(database, &session.search_path(), &f.name);
+    found.iter().any(|known| known.id == f.id)
+}
+
 /// The catalog that a comment is looked for in, by the name that the caller gives.
 fn class_arg(args: &[Datum]) -> Option<u32> {
     match args.get(1) {
@@ -163,10 +177,27 @@ pub fn catalog_function(
             }
             other => other.cloned(),
         },
-        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
-            as_text(oid_arg(args, 0).and_then(names::arguments_of))
+        "pg_get_functiondef" => as_text(
+            own_function(&catalog, args).map(|f| sql_functions::definition(session, &catalog, f)),
+        ),
+        "pg_get_function_sqlbody" => {
+            as_text(own_function(&catalog, args).and_then(|f| sql_functions::sql_body(f)))
         }
-        "pg_get_function_result" => as_text(oid_arg(args, 0).and_then(names::result_of)),
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            let with_defaults = name == "pg_get_function_arguments";
+            as_text(match own_function(&catalog, args) {
+                Some(f) => Some(sql_functions::arguments(session, f, with_defaults)),
+                None => oid_arg(args, 0).and_then(names::arguments_of),
+            })
+        }
+        "pg_get_function_result" => as_text(match own_function(&catalog, args) {
+            Some(f) => Some(sql_functions::result(session, f)),
+            None => oid_arg(args, 0).and_then(names::result_of),
+        }),
+        "pg_function_is_visible" => Some(Datum::Bool(match own_function(&catalog, args) {
+            Some(f) => function_is_visible(session, &catalog, f),
+            None => true,
+        })),
         "regin" => names::oid_of_name(session, &catalog, args)?,
         "regout" => names::name_of_oid(session, &catalog, args),
         "pg_get_indexdef" => as_text(definition_of(&catalog, args)),

@@ -12,6 +12,7 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 const CLASS: u32 = 1259;
 const TYPE: u32 = 1247;
 const ATTRDEF: u32 = 2604;
+const PROC: u32 = 1255;
 const REWRITE: u32 = 2618;
 
 /// A table about dependencies.
@@ -61,8 +62,19 @@ fn pg_depend(v: &View<'_>) -> Made {
     for (view, definition) in definitions(v) {
         let rule = (REWRITE, rule_oid(view), 0);
         rows.push(row(rule, (CLASS, oid_of(view), 0), "i"));
-        for relation in &definition.depends_on {
-            rows.push(row(rule, (CLASS, oid_of(*relation), 0), "n"));
+        for needed in &definition.depends_on {
+            let class = if v.catalog.function(*needed).is_some() { PROC } else { CLASS };
+            rows.push(row(rule, (class, oid_of(*needed), 0), "n"));
+        }
+    }
+    for f in v.catalog.functions() {
+        let types = f.params.iter().map(|p| &p.ty).chain([&f.returns]);
+        let mut seen = Vec::new();
+        for ty in types.map(|ty| ty.element().unwrap_or(ty).oid()) {
+            if ty >= oid_of(0) && !seen.contains(&ty) {
+                seen.push(ty);
+                rows.push(row((PROC, oid_of(f.id), 0), (TYPE, ty, 0), "n"));
+            }
         }
     }
     for user in v.catalog.user_types() {

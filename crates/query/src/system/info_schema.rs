@@ -138,10 +138,6 @@ fn other_table(name: &str) -> Option<SystemTable> {
             "table_catalog name, table_schema name, table_name name, column_name name, \
              option_name text, option_type text, option_value text"
         }
-        "routines" => {
-            "specific_catalog name, specific_schema name, specific_name name, \
-             routine_catalog name, routine_schema name, routine_name name, routine_type text"
-        }
         "triggers" => {
             "trigger_catalog name, trigger_schema name, trigger_name name, \
              event_manipulation text, event_object_schema name, event_object_table name"

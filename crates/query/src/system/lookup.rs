@@ -8,7 +8,10 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
 use super::table::{SystemTable, View};
-use super::{activity, families, info_schema, nodes, pg_tables, roles, row_statistics, statistics};
+use super::{
+    activity, families, info_schema, nodes, pg_tables, roles, row_statistics, sql_functions,
+    statistics,
+};
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
 pub(crate) fn is_pg_table(name: &str) -> bool {
@@ -27,7 +30,9 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
                 .or_else(|| nodes::table(name))
                 .map(|table| SystemTable { oid: oid_of_table(name), ..table })
         }
-        "information_schema" => info_schema::table(name).or_else(|| roles::information_table(name)),
+        "information_schema" => info_schema::table(name)
+            .or_else(|| roles::information_table(name))
+            .or_else(|| sql_functions::table(name)),
         _ => None,
     }
 }

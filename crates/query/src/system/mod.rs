@@ -18,6 +18,7 @@ mod privileges;
 mod qualified;
 mod roles;
 mod row_statistics;
+mod sql_functions;
 mod statistics;
 mod table;
 mod type_rows;

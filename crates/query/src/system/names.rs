@@ -1,11 +1,14 @@
 //! `regnamespace`, `regrole`, `regproc`, `regprocedure`: oids that are written and shown as names.
 
-use braid_catalog::{Catalog, id_of_oid, oid_of};
+use std::sync::Arc;
+
+use braid_catalog::{Catalog, Function, id_of_oid, oid_of};
 use braid_scalar::Builtin;
 use braid_sql::session::SessionState;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 
 use super::code;
+use super::sql_functions::type_text;
 use super::table::{INFORMATION_SCHEMA, PG_CATALOG};
 
 /// The oid behind a name: of which type, and the name.
@@ -38,6 +41,9 @@ pub(super) fn oid_of_name(
             catalog.role_oid(bare, &session.user).ok_or_else(|| missing("42704", "role"))?
         }
         _ => {
+            if let Some(oid) = own_function(session, catalog, name)? {
+                return Ok(Some(Datum::Oid(oid)));
+            }
             let mut found = code::functions().filter(|(_, f)| f.name == bare);
             let wanted = arguments(name);
             let fits = |f: &Builtin| wanted.as_ref().is_none_or(|w| *w == shown_arguments(f));
@@ -56,6 +62,32 @@ pub(super) fn oid_of_name(
         }
     };
     Ok(Some(Datum::Oid(oid)))
+}
+
+/// The oid of a function of a user that a name means, with types or without them.
+fn own_function(session: &SessionState, catalog: &Catalog, name: &str) -> SqlResult<Option<u32>> {
+    let database = catalog.database(&session.database).map_or(0, |d| d.id);
+    let parts = SessionState::split_name(name.split('(').next().unwrap_or(name));
+    let found: Vec<Arc<Function>> = match parts.as_slice() {
+        [bare] => catalog.resolve_functions(database, &session.search_path(), bare),
+        [schema, bare] => match catalog.schema(database, schema) {
+            Some(schema) => catalog.functions_in(schema.id, bare).cloned().collect(),
+            None => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let wanted = arguments(name);
+    let types = |f: &Function| -> Vec<String> {
+        f.signature().into_iter().map(|ty| type_text(session, ty)).collect()
+    };
+    let mut fits = found.iter().filter(|f| wanted.as_ref().is_none_or(|w| *w == types(f)));
+    match (fits.next(), fits.next()) {
+        (Some(_), Some(_)) => Err(SqlError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("more than one function named \"{name}\""),
+        )),
+        (found, _) => Ok(found.map(|f| oid_of(f.id))),
+    }
 }
 
 /// Names of the types in `f(int, text)`; `None` without brackets.
@@ -100,6 +132,12 @@ pub(super) fn name_of_oid(
     args: &[Datum],
 ) -> Option<Datum> {
     let [Datum::Text(ty), Datum::Oid(oid)] = args else { return None };
+    if let Some(f) = id_of_oid(*oid).and_then(|id| catalog.function(id))
+        && matches!(&**ty, "regproc" | "regprocedure")
+    {
+        let typed = &**ty == "regprocedure";
+        return Some(Datum::text(shown_function(session, catalog, f, typed)));
+    }
     let name = match &**ty {
         "regnamespace" => match *oid {
             PG_CATALOG => "pg_catalog".to_string(),
@@ -114,4 +152,17 @@ pub(super) fn name_of_oid(
         _ => function(*oid)?.name.to_string(),
     };
     Some(Datum::text(name))
+}
+
+/// A function of a user by its name, with its schema where that is needed.
+fn shown_function(session: &SessionState, catalog: &Catalog, f: &Function, typed: bool) -> String {
+    let database = catalog.database(&session.database).map_or(0, |d| d.id);
+    let found = catalog.resolve_functions(database, &session.search_path(), &f.name);
+    let schema = catalog.schema_by_id(f.schema).map_or("", |s| &s.name);
+    let name = match found.iter().any(|known| known.id == f.id) {
+        true => quote_ident(&f.name).to_string(),
+        false => format!("{}.{}", quote_ident(schema), quote_ident(&f.name)),
+    };
+    let types: Vec<String> = f.signature().into_iter().map(|ty| type_text(session, ty)).collect();
+    if typed { format!("{name}({})", types.join(",")) } else { name }
 }

@@ -227,7 +227,7 @@ fn server(name: &str) -> Option<SystemTable> {
         }),
         "pg_proc" => made(
             "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, \
-             procost float4, prorows float4, provariadic oid, prosupport oid, prokind char, \
+             procost float4, prorows float4, provariadic oid, prosupport regproc, prokind char, \
              prosecdef bool, proleakproof bool, proisstrict bool, proretset bool, \
              provolatile char, proparallel char, pronargs int2, pronargdefaults int2, \
              prorettype oid, proargtypes oidvector, proallargtypes oid[], proargmodes text[], \
@@ -250,10 +250,15 @@ fn server(name: &str) -> Option<SystemTable> {
             "oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool, \
              lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl text[]",
             |_| {
-                let mut row = vec![Datum::Oid(12), text("internal"), Datum::Oid(ROOT), flag(false)];
-                row.push(flag(false));
-                row.extend([0, 0, 0].map(Datum::Oid));
-                Ok(vec![row])
+                let row = |(oid, name): (u32, &str)| {
+                    let trusted = flag(oid == super::sql_functions::SQL);
+                    let mut row = vec![Datum::Oid(oid), text(name), Datum::Oid(ROOT)];
+                    row.extend([flag(false), trusted]);
+                    row.extend([0, 0, 0].map(Datum::Oid));
+                    row
+                };
+                let all = [(12, "internal"), (super::sql_functions::SQL, "sql")];
+                Ok(all.into_iter().map(row).collect())
             },
         ),
         "pg_settings" => made(

@@ -41,6 +41,22 @@ impl Qualifier<'_> {
         }
     }
 
+    /// The name of a called function, if users have made one of it.
+    fn function(&self, name: &mut ast::ObjectName) {
+        let parts = object_name_parts(name);
+        let [bare] = parts.as_slice() else { return };
+        let named = |path: &[String]| self.catalog.resolve_functions(self.database, path, bare);
+        let meant = named(&self.path);
+        let Some(first) = meant.first() else { return };
+        let visible = named(&self.session.search_path());
+        if meant.iter().all(|f| visible.iter().any(|v| v.id == f.id)) {
+            return;
+        }
+        if let Some(schema) = self.catalog.schema_by_id(first.schema) {
+            put_schema(name, &schema.name);
+        }
+    }
+
     fn data_type(&self, ty: &mut ast::DataType) {
         match ty {
             ast::DataType::Array(
@@ -127,11 +143,23 @@ impl VisitorMut for Qualifier<'_> {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<()> {
+        match factor {
+            ast::TableFactor::Table { name, args: Some(_), .. }
+            | ast::TableFactor::Function { name, .. } => self.function(name),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         match expr {
             ast::Expr::Cast { data_type, .. } => self.data_type(data_type),
             ast::Expr::TypedString(typed) => self.data_type(&mut typed.data_type),
-            ast::Expr::Function(function) => self.sequence(function),
+            ast::Expr::Function(function) => {
+                self.sequence(function);
+                self.function(&mut function.name);
+            }
             _ => {}
         }
         ControlFlow::Continue(())

@@ -195,7 +195,7 @@ fn catalog(t: &mut Table) {
         "pg_get_ruledef", ["oid", "oid, bool"], "text", Datum::Null,
             "NULL: there are no rules";
         "pg_get_functiondef", ["oid"], "text", Datum::Null,
-            "NULL: there are no functions of users";
+            "definition of a function of a user";
         "pg_get_function_result", ["oid"], "text", Datum::Null,
             "type of a function's result";
         "pg_get_function_arguments", ["oid"], "text", Datum::Null,
@@ -203,7 +203,7 @@ fn catalog(t: &mut Table) {
         "pg_get_function_identity_arguments", ["oid"], "text", Datum::Null,
             "types of a function's arguments";
         "pg_get_function_sqlbody", ["oid"], "text", Datum::Null,
-            "NULL: there are no functions of users";
+            "what a function of a user returns, if it says RETURN";
         "pg_opfamily_is_visible", ["oid"], "bool", Datum::Null,
             "NULL: there are none";
         "pg_ts_dict_is_visible", ["oid"], "bool", Datum::Null,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{Table, kv_error};
-use braid_scalar::{Bound, ParamTypes, bind_bool};
+use braid_scalar::{Bound, bind_bool};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
@@ -63,9 +63,9 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(table: &Table, c: &Copy) -> SqlResult<Filter> {
+    fn new(ctx: &Context, table: &Table, c: &Copy) -> SqlResult<Filter> {
         let scope = scope_of(table, &table.name, None);
-        let mut none = ParamTypes::default();
+        let mut none = ctx.no_params();
         let bind = |e| bind_bool(e, "WHERE", &scope, &mut none);
         let condition = c.condition.as_ref().map(bind).transpose()?;
         let used = condition.iter().flat_map(Bound::columns);
@@ -89,7 +89,7 @@ impl Loader {
         file: Option<u64>,
     ) -> SqlResult<Loader> {
         let targets = targets(table, &c.columns)?;
-        let filter = Filter::new(table, c)?;
+        let filter = Filter::new(ctx, table, c)?;
         let (binary, input) = (c.options.format == CopyFormat::Binary, "COPY".into());
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };

@@ -1,12 +1,12 @@
 //! COMMENT ON.
 
 use braid_catalog::{Relation, TypeKind, UserType, View};
-use braid_parser::{Comment, Commented, Name};
+use braid_parser::{Comment, Commented, FunctionRef, Name};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::access::grant;
 use super::access::roles::{no_role, type_id, wrong_kind};
-use super::{Change, user_type};
+use super::{Change, functions, user_type};
 
 /// Runs COMMENT ON; gives the command tag.
 pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> {
@@ -43,6 +43,11 @@ pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> 
         Commented::Extension => extension(bare)?,
         Commented::TableConstraint => table_constraint(c, name, text)?,
         Commented::DomainConstraint => domain_constraint(c, name, text)?,
+        Commented::Function => {
+            let of = FunctionRef { name: name.clone(), inputs: statement.inputs.clone() };
+            let id = functions::find(c, &of)?.id;
+            c.catalog.note(id, |notes| notes.comment = text);
+        }
         Commented::Other(what) => {
             return Err(SqlError::unsupported(format!("COMMENT ON {}", what.to_uppercase())));
         }

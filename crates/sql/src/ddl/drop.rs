@@ -7,12 +7,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use braid_catalog::{IndexConstraint, Relation, Table};
+use braid_catalog::{Function, IndexConstraint, Relation, Table, oid_of, uses_type};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
-use super::{Change, backfill, partitions, parts, truncate, user_type};
+use super::{Change, backfill, functions, partitions, parts, truncate, user_type};
 use braid_parser::Name;
 
 pub(crate) fn run(
@@ -220,7 +220,11 @@ pub(super) fn dependent_views(c: &Change, of: &BTreeSet<u32>) -> BTreeSet<u32> {
 
 /// The same in words, as details of an error.
 pub(super) fn view_lines(c: &Change, of: &BTreeSet<u32>) -> Vec<String> {
-    let name = |id: u32| c.catalog.relation_by_id(id).map_or(String::new(), |r| called(c, &r));
+    let function = |id: u32| c.catalog.function(id).map(|f| format!("function {}", f.shown()));
+    let name = |id: u32| match c.catalog.relation_by_id(id) {
+        Some(relation) => called(c, &relation),
+        None => function(id).unwrap_or_default(),
+    };
     let line = |(view, on)| format!("{} depends on {}", name(view), name(on));
     dependents(c, of).into_iter().map(line).collect()
 }
@@ -272,6 +276,10 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     }
     let views = dependent_views(c, &ids);
     lines.extend(view_lines(c, &ids));
+    let over = functions_over(c, &dying.iter().map(|t| oid_of(t.id)).collect::<Vec<_>>());
+    for f in &over {
+        lines.push(format!("function {} depends on type of a table's rows", f.shown()));
+    }
     let what = match tables {
         [one] => format!("{} {}", one.kind(), one.name),
         _ => "desired object(s)".into(),
@@ -289,6 +297,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
         }
     }
     remove_views(c, views)?;
+    functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
     for t in &survivors {
         move_out(c, t.id)?;
     }
@@ -297,6 +306,13 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     }
     c.sync();
     Ok(())
+}
+
+/// Functions over types, by their oids: what they take or give is of one of them.
+pub(super) fn functions_over(c: &Change, oids: &[u32]) -> Vec<Arc<Function>> {
+    let of = |ty: &braid_types::SqlType| oids.iter().any(|oid| uses_type(ty, *oid));
+    let uses = |f: &&Arc<Function>| of(&f.returns) || f.params.iter().any(|p| of(&p.ty));
+    c.catalog.functions().filter(uses).cloned().collect()
 }
 
 /// The tables with all that is interleaved in them and enforces it, parents first; and the highest
@@ -477,7 +493,11 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     let partitions = c.catalog.partitions().filter(|p| p.schema == schema.id);
     let windows: Vec<_> = partitions.filter_map(|p| c.catalog.partition(p.id)).cloned().collect();
     lines.extend(windows.iter().map(|w| format!("table {} depends on schema {bare}", w.name)));
+    let own = c.catalog.functions().filter(|f| f.schema == schema.id);
+    let own: Vec<Arc<Function>> = own.cloned().collect();
+    lines.extend(own.iter().map(|f| format!("function {} depends on schema {bare}", f.shown())));
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
+    functions::remove_all(c, &own.iter().map(|f| f.id).collect::<Vec<_>>())?;
     let dependents = dependent_views(c, &views);
     remove_views(c, dependents.into_iter().chain(views))?;
     c.sync();
@@ -538,7 +558,9 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
     let types: Vec<_> = c.catalog.user_types().map(|t| (t.schema, t.id)).collect();
     let types = types.into_iter().filter(|t| schemas.contains(&t.0)).map(|t| t.1);
     let types: Vec<u32> = types.collect();
-    for id in sequences.into_iter().chain(types).chain(schemas) {
+    let own = c.catalog.functions().filter(|f| schemas.contains(&f.schema));
+    let own: Vec<u32> = own.map(|f| f.id).collect();
+    for id in sequences.into_iter().chain(own).chain(types).chain(schemas) {
         c.catalog.remove(id);
     }
     c.catalog.remove(db.id);

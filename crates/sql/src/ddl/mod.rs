@@ -26,7 +26,7 @@
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
 //! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`composite`],
-//!   [`domain`], [`comment`]: databases and schemas, and what lies in them.
+//!   [`domain`], [`functions`], [`comment`]: databases and schemas, and what lies in them.
 
 pub(crate) mod access;
 pub(crate) mod alter;
@@ -38,6 +38,7 @@ mod column;
 pub(crate) mod comment;
 pub(crate) mod constraint;
 pub(crate) mod drop;
+pub(crate) mod functions;
 pub(crate) mod index;
 mod interleave;
 pub(crate) mod moves;

@@ -49,6 +49,7 @@ impl Source {
         for (i, ty) in g.param_types().iter().enumerate() {
             params.decide(i, ty);
         }
+        g.called().iter().for_each(|function| params.note_called(*function));
         Ok(Source::General(g))
     }
 

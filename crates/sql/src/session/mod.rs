@@ -13,7 +13,8 @@
 //!   levels, AS OF SYSTEM TIME. [`named`]: PREPARE and EXECUTE. [`variables`]: SET, RESET, DISCARD;
 //!   `node_settings`: ALTER SYSTEM.
 //! - [`settings`], [`state`]: the settings themselves; what functions see of the session.
-//! - `context`: what one running statement has around it; `type_names`: the types that it can name.
+//! - `context`: what one running statement has around it; `type_names`: the types that it can name,
+//!   `functions`: the functions of users that it can call.
 //!   `interrupt`: who stops it.
 //! - `cursors`: DECLARE, FETCH, MOVE, CLOSE. `temporary`: tables that go with the session.
 //! - `jobs`: schema changes that run in steps, SHOW JOBS, CANCEL JOB.
@@ -29,6 +30,7 @@ mod client;
 mod context;
 mod cursors;
 pub(crate) mod execute;
+mod functions;
 pub mod interrupt;
 mod jobs;
 mod named;

@@ -1,12 +1,14 @@
-//! Which types of users a name means: those of a catalog, by a search path.
+//! Which types and functions of users a name means: those of a catalog, by a search path.
 
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Column, Domain, Refined, Relation, TypeKind, UserType, oid_of};
 use braid_parser::parse_expr;
-use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames};
-use braid_types::{SqlResult, SqlType, shown_type_name};
+use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames, UserBody, UserFunction};
+use braid_types::{SqlError, SqlResult, SqlType, shown_type_name};
 use sqlparser::ast::DataType;
+
+use super::functions;
 
 /// The types of a database as a search path sees them.
 #[derive(Debug)]
@@ -72,6 +74,29 @@ impl TypeNames for InReach {
             None => Ok(None),
         }
     }
+
+    fn functions(&self, parts: &[String]) -> SqlResult<Vec<Arc<UserFunction>>> {
+        let catalog = &self.catalog;
+        if catalog.functions().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let found = match parts {
+            [name] => catalog.resolve_functions(self.database, &self.search_path, name),
+            [schema, name] => match catalog.schema(self.database, schema) {
+                Some(schema) => catalog.functions_in(schema.id, name).cloned().collect(),
+                None => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        found.iter().map(|f| functions::callable(catalog, f)).collect()
+    }
+
+    fn body(&self, function: u32) -> SqlResult<UserBody> {
+        match self.catalog.function(function) {
+            Some(f) => functions::body(f),
+            None => Err(SqlError::internal("a function is gone")),
+        }
+    }
 }
 
 /// What a domain asks of values; `None` for other types.
@@ -118,7 +143,10 @@ pub fn types_in_reach(
     database: u32,
     search_path: &[String],
 ) -> Option<Arc<dyn TypeNames>> {
-    if catalog.user_types().next().is_none() && catalog.tables().next().is_none() {
+    let nothing = catalog.user_types().next().is_none()
+        && catalog.tables().next().is_none()
+        && catalog.functions().next().is_none();
+    if nothing {
         return None;
     }
     let search_path = search_path.to_vec();

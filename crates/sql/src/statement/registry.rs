@@ -65,7 +65,7 @@ mod tests {
     fn what_is_of_no_type_is_refused_by_name_and_with_a_hint() {
         for (sql, what) in [
             ("create extension postgis", "CREATE EXTENSION"),
-            ("create function f() returns int language sql as 'select 1'", "CREATE FUNCTION"),
+            ("create policy p on t", "CREATE POLICY"),
         ] {
             let e = entry_of(&parse(sql)).err().expect(sql);
             assert_eq!(e.state().0, "0A000", "{sql}");

@@ -6,8 +6,8 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 use super::entry::{Entry, work};
 use crate::ddl::access::roles;
 use crate::ddl::{
-    alter, comment, composite, create_table, domain, drop, index, moves, online, partitions,
-    schema, sequence, truncate, user_type, view, view::materialized,
+    alter, comment, composite, create_table, domain, drop, functions, index, moves, online,
+    partitions, schema, sequence, truncate, user_type, view, view::materialized,
 };
 
 /// DROP of one kind of object.
@@ -162,6 +162,27 @@ pub(super) static ENTRIES: &[Entry] = &[
         "alter domain p set not null",
         "conditions, default and name of a domain; rows there are keep to new conditions",
         work!(Kind::AlterDomain(name, change) => |c| domain::alter(c, name, change)),
+    ),
+    Entry::change(
+        "CREATE FUNCTION",
+        "create function n(a int) returns int language sql as 'select a + 1'",
+        "a query with arguments, of which calls become a part; OR REPLACE, RETURNS SETOF and \
+         TABLE, LANGUAGE sql alone",
+        work!(Kind::CreateFunction(f) => |c| functions::create(c, f)),
+    ),
+    Entry::change(
+        "ALTER FUNCTION",
+        "alter function fn(int) stable",
+        "name, owner, schema and clauses of a function",
+        work!(Kind::AlterFunction(of, change) => |c| functions::alter(c, of, change)),
+    ),
+    Entry::change(
+        "DROP FUNCTION",
+        "drop function fn(int)",
+        "functions; CASCADE takes along views, defaults and conditions that call them",
+        work!(Kind::DropFunctions(all, if_exists, cascade) => |c| {
+            functions::drop(c, all, *if_exists, *cascade)
+        }),
     ),
     Entry::change(
         "DROP DOMAIN",

@@ -265,6 +265,9 @@ fn described(catalog: &Catalog, id: u32) -> Option<String> {
     if let Some(ty) = catalog.user_type(id) {
         return Some(format!("type {}", ty.name));
     }
+    if let Some(f) = catalog.function(id) {
+        return Some(format!("function {}", f.shown()));
+    }
     catalog.databases().find(|d| d.id == id).map(|d| format!("database {}", d.name))
 }
 
@@ -413,6 +416,13 @@ pub(in crate::ddl) fn give_table(
 /// The same of a partition.
 pub(in crate::ddl) fn give_partition(c: &mut Change, id: u32, owner: &ast::Owner) -> SqlResult<()> {
     let owner = owner_of(c, owner)?;
+    give(&mut c.catalog, id, owner);
+    Ok(())
+}
+
+/// The same of a function.
+pub(in crate::ddl) fn give_function(c: &mut Change, id: u32, owner: &RoleName) -> SqlResult<()> {
+    let owner = single(c, owner)?;
     give(&mut c.catalog, id, owner);
     Ok(())
 }

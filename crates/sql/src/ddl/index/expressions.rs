@@ -125,8 +125,14 @@ pub(in crate::ddl) fn immutable(
         if braid_scalar::needs_general_query(&error) {
             return not_scalar(e, what);
         }
-        // With the types of users it would be good.
-        if bind(e, &scope, &mut c.ctx.no_params()).is_ok() {
+        // With the types and functions of users it would be good.
+        let mut params = c.ctx.no_params();
+        let known = bind(e, &scope, &mut params).is_ok();
+        if !params.called().is_empty() {
+            return SqlError::unsupported(format!("a user's function in an {what}"))
+                .with_hint("Write out what its body says.");
+        }
+        if known {
             return SqlError::unsupported(format!("a user's type named in an {what}"))
                 .with_hint("Compare with a literal: it takes the type of the column.");
         }

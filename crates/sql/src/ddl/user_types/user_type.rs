@@ -11,7 +11,7 @@ use braid_types::{
 };
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
-use crate::ddl::{Change, alter_column, composite, drop, parts};
+use crate::ddl::{Change, alter_column, composite, drop, functions, parts};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
 
@@ -419,7 +419,10 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
     for view in views.iter().filter_map(|id| c.catalog.relation_by_id(*id)) {
         lines.push(format!("{} depends on type {shown}", drop::called(c, &view)));
     }
+    let over = drop::functions_over(c, &[oid]);
+    lines.extend(over.iter().map(|f| format!("function {} depends on type {shown}", f.shown())));
     drop::refuse_or_notice(c, cascade, &format!("type {shown}"), &lines)?;
+    functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
     let dependents = drop::dependent_views(c, &views);
     drop::remove_views(c, dependents.into_iter().chain(views))?;
     c.sync();

@@ -9,6 +9,7 @@ use sqlparser::ast;
 
 use super::stars;
 use crate::ddl::{Change, bad_table, composite, exists, parts, temporary};
+use crate::dml::source::Source;
 use braid_scalar::ident_name;
 
 pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
@@ -33,7 +34,7 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     };
     let text = "views must not contain data-modifying statements in WITH";
     crate::dml::with::refuse(&v.query, text, None)?;
-    let source = crate::dml::source::Source::plan_query(&c.ctx, &v.query)?;
+    let source = Source::plan_query(&c.ctx, &v.query)?;
     let known = |ty| composite::as_known_elsewhere(c, ty);
     let mut columns: Vec<_> =
         source.columns().iter().map(|i| (i.name.clone(), known(&i.ty))).collect();
@@ -72,8 +73,8 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         return Err(bad_view("infinite recursion detected in a view"));
     }
     // The tables must not change under the view between planning and commit.
-    for id in &view.definition.depends_on {
-        c.ctx.lock_for_change(*id)?;
+    for id in relations_of(c, &v.query) {
+        c.ctx.lock_for_change(id)?;
     }
     c.catalog.put_view(view);
     c.sync();
@@ -105,9 +106,15 @@ pub(super) fn shows_temporary(c: &Change, query: &ast::Query) -> bool {
 
 /// A query as it is kept with a view.
 pub(super) fn definition(c: &Change, query: &ast::Query) -> SqlResult<Definition> {
+    let mut params = c.ctx.no_params();
+    if c.catalog.functions().next().is_some() {
+        Source::plan(&c.ctx, query, &mut params)?;
+    }
+    let mut depends_on = relations_of(c, query);
+    depends_on.extend_from_slice(params.called());
     Ok(Definition {
         query: stars::written_out(c, query)?.to_string(),
-        depends_on: relations_of(c, query),
+        depends_on,
         search_path: c.ctx.search_path.to_vec(),
     })
 }

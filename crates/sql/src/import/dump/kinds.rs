@@ -9,10 +9,8 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["alter", "extension"], "extensions are not supported"),
     (&["create", "database"], "the session's database takes the dump"),
     (&["alter", "database"], "the session's database takes the dump"),
-    (&["create", "function"], "functions are not supported"),
-    (&["create", "or", "replace", "function"], "functions are not supported"),
-    (&["alter", "function"], "functions are not supported"),
-    (&["comment", "on", "function"], "functions are not supported"),
+    (&["create", "function"], "only functions in SQL are supported"),
+    (&["create", "or", "replace", "function"], "only functions in SQL are supported"),
     (&["create", "procedure"], "procedures are not supported"),
     (&["create", "or", "replace", "procedure"], "procedures are not supported"),
     (&["create", "aggregate"], "aggregates are not supported"),
@@ -60,6 +58,9 @@ pub(super) fn starts(words: &[String], with: &[&str]) -> bool {
 }
 
 pub(super) fn ignored(words: &[String]) -> Option<&'static str> {
+    if is_of_function(words) {
+        return None;
+    }
     if let Some((_, why)) = IGNORED.iter().find(|(with, _)| starts(words, with)) {
         return Some(why);
     }
@@ -73,6 +74,16 @@ pub(super) fn ignored(words: &[String]) -> Option<&'static str> {
     let physical = has(&["cluster", "on"]) || has(&["replica", "identity"]);
     (physical || has(&["set", "storage"]) || has(&["set", "compression"]))
         .then_some("says how PostgreSQL stores rows")
+}
+
+/// Whether a statement makes a function in SQL, or is about some function. One that fails, mostly
+/// because the function was left out, says nothing about rows.
+pub(super) fn is_of_function(words: &[String]) -> bool {
+    let in_sql = |pair: &[String]| pair[0] == "language" && pair[1].trim_matches('\'') == "sql";
+    let made = [&["create", "function"][..], &["create", "or", "replace", "function"]];
+    let about = [&["alter", "function"][..], &["comment", "on", "function"]];
+    about.iter().any(|with| starts(words, with))
+        || made.iter().any(|with| starts(words, with)) && words.windows(2).any(in_sql)
 }
 
 /// Whether a statement is about roles, owners or rights.
@@ -127,7 +138,12 @@ mod tests {
     #[test]
     fn statements_are_told_apart_by_their_words() {
         let why = |text: &str| ignored(&words(text)).is_some();
-        assert!(why("CREATE OR REPLACE FUNCTION f()\nRETURNS int"));
+        assert!(why("CREATE OR REPLACE FUNCTION f()\nRETURNS int\nLANGUAGE plpgsql AS $$ $$"));
+        let function = |text: &str| is_of_function(&words(text)) && !why(text);
+        assert!(function(
+            "CREATE FUNCTION f() RETURNS int\n    LANGUAGE sql\n    AS $$ select 1 $$"
+        ));
+        assert!(function("ALTER FUNCTION public.f() OWNER TO me"));
         assert!(why("ALTER TABLE t CLUSTER ON i"));
         let of_rights = |text: &str| is_of_rights(&words(text));
         assert!(of_rights("ALTER TABLE ONLY public.t OWNER TO me"));

@@ -14,8 +14,8 @@ use super::super::outcome::note_failure;
 use super::findings::{Findings, head};
 use super::hierarchy::{self, Wish};
 use super::kinds::{
-    destroys, ignored, is_foreign_key, is_of_node, is_of_rights, is_unsupported, own_identity,
-    starts, words,
+    destroys, ignored, is_foreign_key, is_of_function, is_of_node, is_of_rights, is_unsupported,
+    own_identity, starts, words,
 };
 use super::options::Options;
 use crate::copy::CopyIn;
@@ -197,7 +197,7 @@ impl Load<'_> {
         if starts(words, &["copy"]) && words.iter().any(|w| w == "stdin") {
             return self.copy(dump, line, text);
         }
-        if is_of_rights(words) {
+        if is_of_rights(words) || is_of_function(words) {
             return self.rights(line, text);
         }
         let named = own_identity(text, words);
@@ -217,7 +217,7 @@ impl Load<'_> {
         }
     }
 
-    /// Runs a statement about roles, owners or rights, if that is possible here.
+    /// Runs a statement about roles, owners, rights or functions, if that is possible here.
     fn rights(&mut self, line: u64, text: &str) -> SqlResult<()> {
         let shown = text.split(" PASSWORD ").next().unwrap_or_default();
         match self.run_one(text) {
