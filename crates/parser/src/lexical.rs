@@ -215,7 +215,8 @@ pub(crate) fn mark_scalar_queries(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `x ISNULL` and `x NOTNULL` as `IS NULL` and `IS NOT NULL`: sqlparser takes the words for aliases.
+/// `x ISNULL` and `x NOTNULL` as `IS NULL` and `IS NOT NULL`: sqlparser takes the words for
+/// aliases.
 pub(crate) fn plain_nulls(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at < tokens.len() {

@@ -137,13 +137,13 @@ mod tests {
              DELETE FROM q WHERE id = (SELECT * FROM \"locked rows 1\")"
         );
         let own = "WITH a AS (SELECT * FROM t FOR UPDATE)";
+        let share = "SELECT * FROM u FOR SHARE";
+        let main = "SELECT * FROM b FOR UPDATE";
         assert_eq!(
-            moved(&format!(
-                "{own}, b AS (SELECT * FROM (SELECT * FROM u FOR SHARE) s) SELECT * FROM b FOR UPDATE"
-            )),
+            moved(&format!("{own}, b AS (SELECT * FROM ({share}) s) {main}")),
             format!(
-                "{own}, \"locked rows 1\" AS (SELECT * FROM u FOR SHARE), \
-                 b AS (SELECT * FROM (SELECT * FROM \"locked rows 1\") s) SELECT * FROM b FOR UPDATE"
+                "{own}, \"locked rows 1\" AS ({share}), \
+                 b AS (SELECT * FROM (SELECT * FROM \"locked rows 1\") s) {main}"
             )
         );
         let plain = "UPDATE t SET a = (SELECT 1) WHERE b IN (SELECT 2)";

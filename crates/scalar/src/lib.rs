@@ -29,7 +29,6 @@ mod display;
 mod enums;
 mod functions;
 mod interval_literal;
-mod jsonpath;
 mod likeness;
 mod limits;
 mod named_arguments;

@@ -427,8 +427,8 @@ thread_local! {
 }
 
 /// A compiled regular expression; recent ones are kept. Flags as PostgreSQL's functions take them:
-/// `i` ignores case, `n` and `m` make lines matter, `p` only for what a point is, `w` only for where
-/// lines begin and end; `s` and `g` mean nothing here.
+/// `i` ignores case, `n` and `m` make lines matter, `p` only for what a point is, `w` only for
+/// where lines begin and end; `s` and `g` mean nothing here.
 ///
 /// # Errors
 /// 2201B for a malformed pattern, 0A000 for back references and look-around.

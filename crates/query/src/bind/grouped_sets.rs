@@ -1,4 +1,4 @@
-//! Groups by what set-returning functions give: `SELECT unnest(tags) AS tag, count(*) .. GROUP BY tag`.
+//! Groups by what set-returning functions give.
 //!
 //! ```text
 //!   SELECT unnest(tags) AS tag, count(*) FROM t GROUP BY tag

@@ -14,8 +14,8 @@ mod date_parse;
 mod datetime;
 mod encoding;
 mod json;
-mod json_paths;
 mod json_text;
+mod jsonpath;
 mod math;
 pub(crate) mod money;
 mod networks;
@@ -38,10 +38,10 @@ pub(crate) use arguments::{
 };
 pub use json::to_json;
 pub(crate) use json::{path_of, path_step};
-pub(crate) use json_paths::{path_exists, path_items, path_matches};
 pub(crate) use json_text::json_key;
 pub(crate) use json_text::json_text;
 pub use json_text::plain_text;
+pub(crate) use jsonpath::{path_exists, path_items, path_matches};
 pub use partition_hash::partition_hash;
 
 /// What adds the functions of each subject to the registry.
@@ -57,7 +57,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     money::fill,
     ranges::fill,
     json::fill,
-    json_paths::fill,
+    jsonpath::fill,
     json_text::fill,
     populate::fill,
     array::fill,

@@ -1,4 +1,5 @@
-//! Where a regular expression matches: `regexp_instr`, `regexp_substr`, `regexp_count` from a place on.
+//! Where a regular expression matches: `regexp_instr`, `regexp_substr`, `regexp_count` from a
+//! place on.
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 

@@ -1,7 +1,8 @@
-//! Values in place of queries of rows that are known: `id IN (SELECT id FROM next)` as `id IN (7, 9)`.
+//! Values in place of queries of rows that are known: `id IN (SELECT id FROM next)` as
+//! `id IN (7, 9)`.
 //!
-//! Once the steps of a WITH have run, few rows of theirs are better told as values: then the keys that
-//! the main part is about are known when it is planned, and nothing else is read.
+//! Once the steps of a WITH have run, few rows of theirs are better told as values: then the keys
+//! that the main part is about are known when it is planned, and nothing else is read.
 
 use std::ops::ControlFlow;
 

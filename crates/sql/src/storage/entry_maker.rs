@@ -27,8 +27,8 @@ impl<'a> EntryMaker<'a> {
         EntryMaker { layout, index, columns, writer, key: Vec::new(), value: Vec::new() }
     }
 
-    /// Key and value of the entry that a row has; `None` if a partial index leaves it out. Expressions
-    /// of the index are computed in the row.
+    /// Key and value of the entry that a row has; `None` if a partial index leaves it out.
+    /// Expressions of the index are computed in the row.
     ///
     /// # Errors
     /// Those of the expressions; 54000 if the key is too long.

@@ -90,7 +90,7 @@ impl RowWriter {
     }
 
     /// Appends the value.
-    pub fn write_to(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write_to(&self, out: &mut Vec<u8>) {
         let wide = match self.body.len() {
             0..=0xFF => 0,
             0x100..=0xFFFF => 1,

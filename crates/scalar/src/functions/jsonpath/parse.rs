@@ -3,7 +3,7 @@
 //! ```text
 //!   or       and (|| and)*                         not     ! ( or ) | ! exists ( expr )
 //!   and      test (&& test)*                       test    sum (== != <> < <= > >= sum)?
-//!   sum      product (+ - product)*                         | sum starts with .. | sum like_regex ..
+//!   sum      product (+ - product)*                         | sum starts with | sum like_regex
 //!   product  sign (* / % sign)*                             | ( or ) is unknown | exists ( expr )
 //!   sign     (+ -) sign | primary step*
 //! ```
@@ -12,7 +12,7 @@ use braid_types::{SqlError, SqlResult, jsonb};
 use serde_json::Value;
 
 use super::lexer::{Token, near, tokens};
-use super::{Arithmetic, Comparison, Method, Node, Path, Step};
+use super::path::{Arithmetic, Comparison, Method, Node, Path, Step};
 use crate::pattern;
 
 pub(super) fn parse(text: &str) -> SqlResult<Path> {

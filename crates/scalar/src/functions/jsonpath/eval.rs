@@ -9,11 +9,11 @@ use braid_types::{SqlError, SqlResult, SqlState, jsonb, numeric};
 use numeric::BigDecimal;
 use serde_json::{Map, Value};
 
-use super::{Arithmetic, Comparison, Method, Node, Path, Step};
+use super::path::{Arithmetic, Comparison, Method, Node, Path, Step};
 
 /// How much is wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(super) enum Asked {
     All,
     First,
 }
@@ -448,7 +448,7 @@ fn known<T>(result: SqlResult<T>) -> SqlResult<Option<T>> {
 }
 
 /// Whether an error is about what the document holds: `silent` keeps quiet about it.
-pub(crate) fn is_of_document(e: &SqlError) -> bool {
+pub(super) fn is_of_document(e: &SqlError) -> bool {
     let numbers = ["22012", "22003"];
     let own = [NO_MEMBER, NO_ARRAY, NO_OBJECT, BAD_SUBSCRIPT, NO_NUMBER, NOT_SINGLE, NO_NUMBERS];
     own.contains(&e.state().0) || numbers.contains(&e.state().0)

@@ -1,12 +1,14 @@
 //! Functions over SQL/JSON paths: `jsonb_path_exists` and its relatives, `@?` and `@@`.
 //!
-//! `silent`, and the operators, take errors of the document for NULL; `vars` gives values to `$name`.
+//! `silent`, and the operators, take errors of the document for NULL; `vars` gives values to
+//! `$name`.
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 use serde_json::{Map, Value};
 
-use super::{bool_of, json_of, text_of};
-use crate::jsonpath::{Asked, Path, is_of_document};
+use super::eval::{Asked, is_of_document};
+use super::path::Path;
+use crate::functions::{bool_of, json_of, text_of};
 use crate::registry::{Eval, Table};
 
 /// What a function is called with: document, path, variables, whether it is silent.
@@ -78,7 +80,7 @@ fn matches(a: &[Datum], silent: bool) -> SqlResult<Datum> {
 }
 
 /// Adds the functions of this file.
-pub(super) fn fill(t: &mut Table) {
+pub(in crate::functions) fn fill(t: &mut Table) {
     let all: [(Eval, [&'static str; 3]); 4] = [
         (
             |a, _| exists(a, false),
