@@ -10,8 +10,9 @@
 
 use std::sync::Arc;
 
+use braid_catalog::After;
 use braid_kv::{Isolation, KeySpan, ReadMode};
-use braid_types::{SqlResult, SqlState};
+use braid_types::SqlResult;
 use bytes::Bytes;
 
 use super::doomed::Doomed;
@@ -140,7 +141,7 @@ fn are_worth_it(
     match worth::are_free(ctx, spans) {
         // Rows that a view does not show, which is kept for good, are in nobody's way.
         Err(e)
-            if e.state() == SqlState::SERIALIZATION_FAILURE
+            if After::error(&e) == After::Again
                 && ctx.txn.isolation() == Isolation::RepeatableRead =>
         {
             Ok(false)
