@@ -25,10 +25,9 @@ mod function;
 mod identity;
 mod insert;
 mod lexical;
-mod locking_queries;
 mod maintenance;
 mod materialized;
-mod merge;
+mod rewrites;
 mod script;
 mod sequence;
 mod shape;
@@ -56,9 +55,9 @@ pub use function::{
     FunctionReturns, ParamMode,
 };
 pub use insert::{Inference, InsertClauses, Overriding};
-pub use locking_queries::is_moved;
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
-pub use merge::MERGE_NOTHING;
+pub use rewrites::locking::is_moved;
+pub use rewrites::merge::MERGE_NOTHING;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};

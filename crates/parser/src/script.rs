@@ -9,7 +9,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
 use crate::cursor::{Cursor, token_is};
-use crate::locking_queries;
+use crate::rewrites;
 use crate::table::create;
 use crate::{
     Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Statement, insert, lexical,
@@ -248,7 +248,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     if token_is(&tokens[0].token, "drop") && tokens.len() > 3 {
         tokens.retain(|t| !token_is(&t.token, "concurrently"));
     }
-    crate::merge::rewrite(&mut tokens)?;
+    rewrites::merge::rewrite(&mut tokens)?;
     let clauses = insert::lift(&mut tokens)?;
     let locks = lexical::holds_locks(&tokens);
     let statement = parse_all(tokens, |p| p.parse_statement())?;
@@ -259,7 +259,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
             return Err(SqlError::unsupported("OVERRIDING under WITH and in MERGE")
                 .with_hint("Write an INSERT of its own; its source may have a WITH."));
         }
-        s if locks => Kind::Sql(Box::new(locking_queries::move_into_with(s))),
+        s if locks => Kind::Sql(Box::new(rewrites::locking::move_into_with(s))),
         s => Kind::Sql(Box::new(s)),
     })
 }

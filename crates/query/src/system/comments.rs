@@ -89,10 +89,30 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
             add(oid_of(id), CLASS, *column as i32, text);
         }
     }
+    function_remarks(catalog, database, &mut out);
+    type_remarks(catalog, database, &mut out);
+    schema_remarks(catalog, database, &mut out);
+    out
+}
+
+/// Comments on functions.
+fn function_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<'a>>) {
+    let mut add = |object: u32, class, part, text| {
+        out.push(Remark { object, class, part, text });
+    };
+    let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
     for f in catalog.functions().filter(|f| here(f.schema)) {
         let text = catalog.notes(f.id).and_then(|n| n.comment.as_deref());
         text.into_iter().for_each(|text| add(oid_of(f.id), PROC, 0, text));
     }
+}
+
+/// Comments on types, their fields and constraints.
+fn type_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<'a>>) {
+    let mut add = |object: u32, class, part, text| {
+        out.push(Remark { object, class, part, text });
+    };
+    let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
     for ty in catalog.user_types().filter(|t| here(t.schema)) {
         if let Some(text) = &ty.comment {
             add(oid_of(ty.id), TYPE, 0, text);
@@ -111,6 +131,13 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
             }
         }
     }
+}
+
+/// Comments on schemas.
+fn schema_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<'a>>) {
+    let mut add = |object: u32, class, part, text| {
+        out.push(Remark { object, class, part, text });
+    };
     for s in catalog.schemas(database) {
         match catalog.notes(s.id).and_then(|n| n.comment.as_deref()) {
             Some(text) => add(oid_of(s.id), NAMESPACE, 0, text),
@@ -120,7 +147,6 @@ fn remarks(catalog: &Catalog, database: u32) -> Vec<Remark<'_>> {
             None => {}
         }
     }
-    out
 }
 
 /// Comments on databases and roles.

@@ -157,6 +157,28 @@ fn serial_sequence(session: &SessionState, catalog: &Catalog, args: &[Datum]) ->
     Some(format!("{}.{}", quote_ident(&schema), quote_ident(&name)))
 }
 
+/// What `pg_get_functiondef` and its relatives tell of a function.
+fn function_text(
+    session: &SessionState,
+    catalog: &Catalog,
+    name: &str,
+    args: &[Datum],
+) -> Option<String> {
+    let own = own_function(catalog, args);
+    let builtin = || oid_arg(args, 0);
+    match (name, own) {
+        ("pg_get_functiondef", own) => own.map(|f| sql_functions::definition(session, catalog, f)),
+        ("pg_get_function_sqlbody", own) => own.and_then(|f| sql_functions::sql_body(f)),
+        ("pg_get_function_result", Some(f)) => Some(sql_functions::result(session, f)),
+        ("pg_get_function_result", None) => builtin().and_then(names::result_of),
+        (_, Some(f)) => {
+            let with_defaults = name == "pg_get_function_arguments";
+            Some(sql_functions::arguments(session, f, with_defaults))
+        }
+        (_, None) => builtin().and_then(names::arguments_of),
+    }
+}
+
 /// Functions over the catalog; `None` leaves the answer to the function's default.
 ///
 /// # Errors
@@ -177,27 +199,13 @@ pub fn catalog_function(
             }
             other => other.cloned(),
         },
-        "pg_get_functiondef" => as_text(
-            own_function(&catalog, args).map(|f| sql_functions::definition(session, &catalog, f)),
-        ),
-        "pg_get_function_sqlbody" => {
-            as_text(own_function(&catalog, args).and_then(|f| sql_functions::sql_body(f)))
-        }
-        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
-            let with_defaults = name == "pg_get_function_arguments";
-            as_text(match own_function(&catalog, args) {
-                Some(f) => Some(sql_functions::arguments(session, f, with_defaults)),
-                None => oid_arg(args, 0).and_then(names::arguments_of),
-            })
-        }
-        "pg_get_function_result" => as_text(match own_function(&catalog, args) {
-            Some(f) => Some(sql_functions::result(session, f)),
-            None => oid_arg(args, 0).and_then(names::result_of),
-        }),
         "pg_function_is_visible" => Some(Datum::Bool(match own_function(&catalog, args) {
             Some(f) => function_is_visible(session, &catalog, f),
             None => true,
         })),
+        _ if name.starts_with("pg_get_function") => {
+            as_text(function_text(session, &catalog, name, args))
+        }
         "regin" => names::oid_of_name(session, &catalog, args)?,
         "regout" => names::name_of_oid(session, &catalog, args),
         "pg_get_indexdef" => as_text(definition_of(&catalog, args)),

@@ -256,8 +256,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "CREATE EXTENSION",
         "create extension plpgsql",
-        "accepted for plpgsql, which dumps name, and for pg_stat_statements, pgcrypto (its UUIDs) and \
-         uuid-ossp, which are built in",
+        "accepted for plpgsql, which dumps name, and for what is built in: pg_stat_statements, \
+         uuid-ossp, the UUIDs of pgcrypto",
         work!(Sql Sql::CreateExtension(e) if is_built_in(&e.name.value) => |c| {
             c.ctx.notice(format!("extension \"{}\" is built in, skipping", e.name.value));
             Ok("CREATE EXTENSION".into())

@@ -108,13 +108,13 @@ impl VisitorMut for Taker<'_> {
 /// A WITH that names one query so, and a query of all its rows.
 fn empty_with(name: &str) -> (ast::With, ast::Query) {
     let text = format!("WITH \"{name}\" AS (SELECT 1) SELECT * FROM \"{name}\"");
-    let mut query = super::parse_query(&text).expect("it is a query");
+    let mut query = crate::parse_query(&text).expect("it is a query");
     let with = query.with.take().expect("it has a WITH");
     (with, *query)
 }
 
 fn empty_query() -> Box<ast::Query> {
-    super::parse_query("SELECT 1").expect("it is a query")
+    crate::parse_query("SELECT 1").expect("it is a query")
 }
 
 #[cfg(test)]

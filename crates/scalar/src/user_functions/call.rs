@@ -1,0 +1,219 @@
+//! What a function and a call of one are, and how a call becomes an expression.
+
+use std::sync::Arc;
+
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use sqlparser::ast::{Expr, Function, Query, Value};
+
+use super::choice::{Resolved, resolve_call};
+use crate::bind::{bind_unsettled, general_query_needed};
+use crate::conversion::{coerce, settle};
+use crate::{BindContext, Bound, ParamTypes, Scope, ScopeColumn, TypeNames, Volatility};
+
+/// A function of a user, without its body.
+#[derive(Clone, Debug)]
+pub struct UserFunction {
+    /// Object id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// What it is given.
+    pub params: Vec<UserParam>,
+    /// The last parameter takes all arguments that are left.
+    pub variadic: bool,
+    /// The type of its value; of a set, of each row.
+    pub returns: SqlType,
+    /// Names and types of the columns, if it gives rows.
+    pub columns: Vec<(String, SqlType)>,
+    /// It gives any number of rows.
+    pub set: bool,
+    /// NULL for NULL, without being asked.
+    pub strict: bool,
+    /// What it is declared to be.
+    pub volatility: Volatility,
+}
+
+/// What a function is given.
+#[derive(Clone, Debug)]
+pub struct UserParam {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Its type.
+    pub ty: SqlType,
+    /// What it is if it is not given.
+    pub default: Option<Expr>,
+}
+
+/// The body of a function.
+#[derive(Clone, Debug)]
+pub struct UserBody {
+    /// The query; `None` does nothing.
+    pub query: Option<Box<Query>>,
+    /// The query's value, if it is an expression and nothing else.
+    pub value: Option<Expr>,
+}
+
+/// A call of such a function.
+#[derive(Debug)]
+pub struct UserCall {
+    /// The function.
+    pub function: Arc<UserFunction>,
+    /// Its body.
+    pub body: UserBody,
+    /// Arguments for all parameters, in their types.
+    pub args: Vec<Bound>,
+}
+
+impl UserFunction {
+    /// The place of a parameter that a name in the body means.
+    pub fn param_named(&self, parts: &[String]) -> Option<usize> {
+        let name = match parts {
+            [name] => name,
+            [function, name] if *function == self.name => name,
+            _ => return None,
+        };
+        self.params.iter().position(|p| p.name.as_ref() == Some(name))
+    }
+
+    /// Whether its value is a row, or rows: such a call is a matter of FROM.
+    pub fn gives_rows(&self) -> bool {
+        self.set || !self.columns.is_empty()
+    }
+
+    /// The columns by which a body names its arguments.
+    fn scope(&self) -> Scope {
+        let mut scope = Scope::empty();
+        for param in &self.params {
+            scope.push(ScopeColumn {
+                table: Some(self.name.clone()),
+                schema: None,
+                name: param.name.clone().unwrap_or_default(),
+                ty: param.ty.clone(),
+                nullable: true,
+                hidden: param.name.is_none(),
+                scalar: false,
+                padding: crate::Padding::None,
+            });
+        }
+        scope
+    }
+}
+
+impl UserCall {
+    /// The call as an expression.
+    ///
+    /// # Errors
+    /// Those of binding the body; an error of [`crate::needs_general_query`] if it needs one.
+    pub fn value(&self, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+        let function = &self.function;
+        if self.body.query.is_none() && function.returns == SqlType::Void {
+            return Ok(Bound::constant(Datum::Null, SqlType::Void));
+        }
+        let Some(value) = self.body.value.as_ref().filter(|_| !function.gives_rows()) else {
+            return Err(general_query_needed("a function with a query"));
+        };
+        let (names, active) = (ctx.params().names(), ctx.params().active().to_vec());
+        if active.contains(&function.id) {
+            return Ok(super::recursion::deferred(function, value, names, &self.args));
+        }
+        let body = bound_body(function, value, names, active)?;
+        super::inline::inlined(function, body, &self.args)
+    }
+}
+
+/// The body over its arguments.
+pub(super) fn bound_body(
+    function: &UserFunction,
+    value: &Expr,
+    names: Option<Arc<dyn TypeNames>>,
+    mut active: Vec<u32>,
+) -> SqlResult<Bound> {
+    active.push(function.id);
+    let params = ParamTypes::default().with_types(names).within(active);
+    let mut inner = InBody { params, function };
+    let bound = bind_unsettled(value, &function.scope(), &mut inner)?;
+    as_result(bound, &function.returns, &mut inner)
+}
+
+/// What a body gives, in the type of the function's value.
+///
+/// # Errors
+/// 42P13 if it is of another type.
+pub fn as_result(value: Bound, ty: &SqlType, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let value = match ty {
+        SqlType::Void => return Ok(value),
+        _ => settle(value, ty, CastContext::Implicit, ctx)?,
+    };
+    let given = value.ty().clone();
+    coerce(value, ty, CastContext::Assignment, ctx).map_err(|e| match e.state() {
+        SqlState::DATATYPE_MISMATCH | SqlState("42846") => wrong_result(ty, &given),
+        _ => e,
+    })
+}
+
+/// 42P13 for a body that gives values of another type.
+pub fn wrong_result(declared: &SqlType, given: &SqlType) -> SqlError {
+    SqlError::new(
+        SqlState("42P13"),
+        format!("return type mismatch in function declared to return {}", declared.base_name()),
+    )
+    .with_detail(format!("Actual return type is {}.", given.base_name()))
+}
+
+/// Where a body is bound: `$1` is an argument there, no parameter of the statement.
+struct InBody<'a> {
+    params: ParamTypes,
+    function: &'a UserFunction,
+}
+
+impl BindContext for InBody<'_> {
+    fn params(&mut self) -> &mut ParamTypes {
+        &mut self.params
+    }
+
+    fn intercept(&mut self, expr: &Expr, _: &Scope) -> SqlResult<Option<Bound>> {
+        let Some(at) = argument_number(expr)? else { return Ok(None) };
+        match self.function.params.get(at) {
+            Some(param) => Ok(Some(Bound::column(at, param.ty.clone()))),
+            None => Err(no_argument(at)),
+        }
+    }
+}
+
+/// The place of the argument that `$1` and others mean; `None` for other expressions.
+///
+/// # Errors
+/// 42601 for what is no number.
+pub fn argument_number(expr: &Expr) -> SqlResult<Option<usize>> {
+    let Expr::Value(value) = expr else { return Ok(None) };
+    let Value::Placeholder(name) = &value.value else { return Ok(None) };
+    let number = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok()).filter(|n| *n > 0);
+    match number {
+        Some(number) => Ok(Some(number - 1)),
+        None => Err(SqlError::syntax(format!("syntax error at or near \"{name}\""))),
+    }
+}
+
+/// 42P02.
+pub fn no_argument(at: usize) -> SqlError {
+    let text = format!("there is no parameter ${}", at + 1);
+    SqlError::new(SqlState::UNDEFINED_PARAMETER, text)
+}
+
+/// The function of a user that a call means, with its arguments bound; `None` if it is none.
+///
+/// # Errors
+/// Those of finding it and of binding the arguments.
+pub fn user_call(
+    function: &Function,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Option<Result<UserCall, Bound>>> {
+    Ok(match resolve_call(function, scope, ctx)? {
+        Resolved::Nothing => None,
+        Resolved::User(call) => Some(Ok(call)),
+        Resolved::Builtin(name, args) => {
+            Some(Err(crate::bind_call::bind_special(&name, args, ctx)?))
+        }
+    })
+}
