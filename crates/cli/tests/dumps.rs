@@ -87,6 +87,8 @@ fn what_pg_dump_writes_comes_back() {
         "CREATE TABLE shop.people (",
         "COPY shop.people (",
         "CREATE VIEW shop.a_happier AS",
+        "CREATE FUNCTION shop.a_person(wanted text, years integer DEFAULT 1)",
+        "COMMENT ON FUNCTION shop.a_person(wanted text, years integer) IS",
         "CREATE DOMAIN shop.positive",
         "CREATE TYPE shop.address AS (",
         "COMMENT ON COLUMN shop.address.street IS",

@@ -55,6 +55,9 @@ CREATE INDEX notes_note ON notes (note DESC NULLS LAST) WHERE n > 100;
 COMMENT ON INDEX notes_note IS 'an index';
 CREATE INDEX ON people (lower(name), (n + 1) DESC);
 CREATE UNIQUE INDEX a_few ON people (u) INCLUDE (b) NULLS NOT DISTINCT;
+CREATE FUNCTION a_person(wanted text, years int DEFAULT 1) RETURNS SETOF people LANGUAGE sql STABLE STRICT
+  AS $$ SELECT * FROM shop.people WHERE name = wanted AND n >= years $$;
+COMMENT ON FUNCTION a_person(text, int) IS 'by name';
 CREATE VIEW z_happy AS SELECT id, name FROM people WHERE mood = 'ok'::mood;
 COMMENT ON VIEW z_happy IS 'the happy';
 COMMENT ON COLUMN z_happy.id IS 'whose';

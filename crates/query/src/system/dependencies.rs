@@ -52,6 +52,9 @@ fn pg_depend(v: &View<'_>) -> Made {
     }
     for (_, t) in v.stored() {
         columns(v, t, &mut rows);
+        // So that a function over its rows comes behind it in a dump.
+        let of_rows = (TYPE, v.catalog.row_type(t).oid, 0);
+        rows.push(row(of_rows, (CLASS, oid_of(t.id), 0), "i"));
         if let Some(p) = t.window() {
             rows.push(row((CLASS, oid_of(p.id), 0), (CLASS, oid_of(p.parent), 0), "a"));
             for i in &p.indexes {

@@ -8,7 +8,7 @@
 //!   sign     (+ -) sign | primary step*
 //! ```
 
-use braid_types::{SqlError, SqlResult, jsonb};
+use braid_types::{SqlError, SqlResult, SqlState, jsonb};
 use serde_json::Value;
 
 use super::lexer::{Token, near, tokens};
@@ -16,6 +16,10 @@ use super::path::{Arithmetic, Comparison, Method, Node, Path, Step};
 use crate::pattern;
 
 pub(super) fn parse(text: &str) -> SqlResult<Path> {
+    if text.is_empty() {
+        let text = "invalid input syntax for type jsonpath: \"\"";
+        return Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, text));
+    }
     let mut parser = Parser { tokens: tokens(text)?, at: 0, filters: 0, subscripts: 0, depth: 0 };
     let lax = match parser.word() {
         Some(mode @ ("lax" | "strict")) => {
@@ -207,7 +211,7 @@ impl Parser {
                 'x' => {
                     let text =
                         "XQuery \"x\" flag (expanded regular expressions) is not implemented";
-                    return Err(SqlError::new(braid_types::SqlState::FEATURE_NOT_SUPPORTED, text));
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
                 }
                 other => {
                     return Err(SqlError::syntax("invalid input syntax for type jsonpath")
