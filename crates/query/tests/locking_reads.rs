@@ -4,7 +4,7 @@
 mod harness;
 
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::spawn;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use braid_types::SqlResult;
@@ -24,14 +24,15 @@ fn owners() -> Db {
     db
 }
 
+fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    Builder::new().name("beside".into()).spawn(work).expect("a thread")
+}
+
 /// Runs a statement on a thread of its own.
-fn beside(
-    mut db: Db,
-    sql: &str,
-) -> (Receiver<SqlResult<Vec<String>>>, std::thread::JoinHandle<Db>) {
+fn beside(mut db: Db, sql: &str) -> (Receiver<SqlResult<Vec<String>>>, JoinHandle<Db>) {
     let (told, heard) = channel();
     let sql = sql.to_string();
-    let thread = spawn(move || {
+    let thread = on_thread(move || {
         let _ = told.send(db.try_run(&sql));
         db
     });
@@ -170,7 +171,7 @@ fn many_workers_at_once_take_each_job_once() {
     );
     let workers = (0..4).map(|_| {
         let mut db = db.another();
-        spawn(move || {
+        on_thread(move || {
             let mut mine = Vec::new();
             loop {
                 let rows = db.run(

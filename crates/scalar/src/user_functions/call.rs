@@ -211,7 +211,7 @@ pub fn user_call(
 ) -> SqlResult<Option<Result<UserCall, Bound>>> {
     Ok(match resolve_call(function, scope, ctx)? {
         Resolved::Nothing => None,
-        Resolved::User(call) => Some(Ok(call)),
+        Resolved::User(call) => Some(Ok(*call)),
         Resolved::Builtin(name, args) => {
             Some(Err(crate::bind_call::bind_special(&name, args, ctx)?))
         }

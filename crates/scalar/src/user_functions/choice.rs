@@ -1,6 +1,6 @@
 //! Which function a call means, among those of users and those that are built in.
 //!
-//! The rules are those of [`crate::resolve`]. What is built in comes first in every search path:
+//! The rules are those of [`mod@crate::resolve`]. What is built in comes first in every search path:
 //! a function of a user that takes the same types is not seen behind it.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) enum Resolved {
     /// What is built in fits better; with its arguments, which are bound once.
     Builtin(String, Vec<Bound>),
     /// A function of a user.
-    User(UserCall),
+    User(Box<UserCall>),
 }
 
 /// A function that could be meant, and where the arguments go.
@@ -78,7 +78,7 @@ pub(crate) fn resolve_call(
         Callee::Builtin(_) => Ok(Resolved::Builtin(name.clone(), args)),
         Callee::User(found) => {
             let body = names.body(found.function.id)?;
-            user(found, body, args, &names, ctx).map(Resolved::User)
+            user(found, body, args, &names, ctx).map(|call| Resolved::User(Box::new(call)))
         }
     }
 }

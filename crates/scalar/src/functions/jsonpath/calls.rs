@@ -36,7 +36,7 @@ fn call(a: &[Datum], asked: Asked, silent: bool) -> SqlResult<Call> {
         },
     };
     let document = json_of(&a[0]);
-    let (items, ended) = path.items(&document, variables, asked);
+    let (items, ended) = path.items(document, variables, asked);
     match ended {
         Ok(()) => Ok(Call { items, broken: false }),
         Err(e) if silent && is_of_document(&e) => Ok(Call { items, broken: true }),
