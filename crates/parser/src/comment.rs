@@ -2,7 +2,6 @@
 
 use braid_types::SqlResult;
 use sqlparser::ast;
-use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
 use crate::function::reference;
@@ -112,17 +111,6 @@ pub(crate) fn comment(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         _ => name = c.name()?,
     }
     c.expect(&["is"])?;
-    let text = if c.take(&["null"]) { None } else { Some(text(c)?) };
+    let text = if c.take(&["null"]) { None } else { Some(c.text()?) };
     Ok(Some(Kind::Comment(Comment { kind, name, inputs, text })))
-}
-
-fn text(c: &mut Cursor) -> SqlResult<String> {
-    match c.peek() {
-        Some(Token::DollarQuotedString(s)) => {
-            let text = s.value.clone();
-            c.next();
-            Ok(text)
-        }
-        _ => c.string(),
-    }
 }

@@ -127,6 +127,18 @@ impl Cursor {
         Ok(out)
     }
 
+    /// A string in any quotes, dollars among them.
+    pub(crate) fn text(&mut self) -> SqlResult<String> {
+        match self.peek() {
+            Some(Token::DollarQuotedString(s)) => {
+                let text = s.value.clone();
+                self.at += 1;
+                Ok(text)
+            }
+            _ => self.string(),
+        }
+    }
+
     pub(crate) fn string(&mut self) -> SqlResult<String> {
         match self.peek() {
             Some(

@@ -260,10 +260,10 @@ fn create(c: &mut Cursor, or_replace: bool) -> SqlResult<CreateFunction> {
                 _ => c.string()?.to_lowercase(),
             });
         } else if body.is_none() && c.take(&["as"]) {
-            body = Some(FunctionBody::Text(body_text(c)?));
+            body = Some(FunctionBody::Text(c.text()?));
             if c.take_token(&Token::Comma) {
                 // A file of machine code and a name in it: of another language.
-                body_text(c)?;
+                c.text()?;
             }
         } else if body.is_none() && c.take(&["return"]) {
             body = Some(FunctionBody::Return(c.expr()?.to_string()));
@@ -294,17 +294,6 @@ fn returns(c: &mut Cursor) -> SqlResult<FunctionReturns> {
     }
     c.expect_token(&Token::RParen)?;
     Ok(FunctionReturns::Table(columns))
-}
-
-fn body_text(c: &mut Cursor) -> SqlResult<String> {
-    match c.peek() {
-        Some(Token::DollarQuotedString(s)) => {
-            let text = s.value.clone();
-            c.next();
-            Ok(text)
-        }
-        _ => c.string(),
-    }
 }
 
 /// Clauses of fixed words.

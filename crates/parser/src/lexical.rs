@@ -4,10 +4,10 @@
 //!   k>-2                one token `>-`           >  -   operators that end in a sign need one
 //!   5*--why             one token `*--`          *      of ~ ! @ # % ^ & | ` ? in them
 //!   in ((select 2), 1)  a query, then rubbish    in (coalesce((select 2)), 1)
-//!   'a' (new line) 'b'  an alias         'ab'
-//!   0b11, 1_000         alias of a 0     refused, as PostgreSQL 15 does
-//!   x isnull            an alias         x is null
-//!   x like any (list)   no operator      x ~~ any (list)
+//!   'a' (new line) 'b'  an alias              'ab'
+//!   0b11, 1_000         an alias of 0         refused, as PostgreSQL 15 does
+//!   x isnull            an alias              x is null
+//!   x like any (list)   no operator           x ~~ any (list)
 //!   for update limit 1  rubbish after the lock   limit 1 for update
 //!   between symmetric   unknown                  between !!
 //! ```
@@ -50,21 +50,17 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
 
 /// Joins texts in quotes between which there is a new line; two on one line are none of SQL.
 fn join_texts(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+    let begins = |pair: &[TokenWithSpan]| matches!(pair[1].token, Token::SingleQuotedString(_));
+    if !tokens.windows(2).any(|pair| begins(pair) && is_text(&pair[0].token)) {
+        return Ok(tokens);
+    }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
         let (Some(last), Token::SingleQuotedString(more)) = (out.last_mut(), &token.token) else {
             out.push(token);
             continue;
         };
-        let is_text = matches!(
-            last.token,
-            Token::SingleQuotedString(_)
-                | Token::EscapedStringLiteral(_)
-                | Token::UnicodeStringLiteral(_)
-                | Token::NationalStringLiteral(_)
-                | Token::DollarQuotedString(_)
-        );
-        if !is_text {
+        if !is_text(&last.token) {
             out.push(token);
             continue;
         }
@@ -82,6 +78,17 @@ fn join_texts(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Tokenize
         }
     }
     Ok(out)
+}
+
+fn is_text(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::SingleQuotedString(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::UnicodeStringLiteral(_)
+            | Token::NationalStringLiteral(_)
+            | Token::DollarQuotedString(_)
+    )
 }
 
 /// Refuses words that stand right behind a number: sqlparser takes them for aliases.

@@ -11,7 +11,7 @@
 use std::ops::ControlFlow;
 
 use crate::system;
-use braid_scalar::{ident_name, is_set_returning, object_name_parts, output_name};
+use braid_scalar::{is_set_returning, object_name_parts, output_name};
 use braid_types::{SqlError, SqlResult};
 use sqlparser::ast::{self, Expr, SelectItem, Visit, VisitMut, Visitor, VisitorMut};
 
@@ -23,18 +23,16 @@ pub(super) struct Rewritten {
 
 /// See the [module documentation](self); `None` if nobody groups by a set.
 ///
+/// `keys` are what the keys of GROUP BY mean.
+///
 /// # Errors
 /// 0A000 for groups by several sets.
 pub(super) fn rewritten(
     select: &ast::Select,
     order: &[ast::OrderByExpr],
+    keys: &Vec<Expr>,
 ) -> SqlResult<Option<Rewritten>> {
-    let ast::GroupByExpr::Expressions(keys, _) = &select.group_by else { return Ok(None) };
-    let mut sets: Vec<Expr> = Vec::new();
-    for key in keys {
-        let _ =
-            Visit::visit(meant(key, &select.projection), &mut Sets { found: &mut sets, depth: 0 });
-    }
+    let mut sets = sets_in(keys);
     sets.dedup();
     let [set] = sets.as_slice() else {
         return match sets.len() {
@@ -76,38 +74,16 @@ fn alone(joined: ast::TableWithJoins) -> SqlResult<ast::TableWithJoins> {
     Ok(ast::TableWithJoins { relation: join.relation, joins: Vec::new() })
 }
 
-/// What a key of GROUP BY means: an item of the select list by its number or name, or itself.
-fn meant<'a>(key: &'a Expr, items: &'a [SelectItem]) -> &'a Expr {
-    let item = |item: &'a SelectItem| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    };
-    let named = |name: &str| {
-        let is = |i: &&SelectItem| match i {
-            SelectItem::ExprWithAlias { alias, .. } => ident_name(alias) == name,
-            SelectItem::UnnamedExpr(expr) => output_name(expr) == name,
-            _ => false,
-        };
-        items.iter().find(is).and_then(item)
-    };
-    let found = match key {
-        Expr::Value(value) => match &value.value {
-            ast::Value::Number(n, _) => {
-                let at = n.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-                at.and_then(|at| items.get(at)).and_then(item)
-            }
-            _ => None,
-        },
-        Expr::Identifier(name) => named(&ident_name(name)).filter(|e| holds_set(e)),
-        _ => None,
-    };
-    found.unwrap_or(key)
+/// Whether there are set-returning functions that rows could be grouped by.
+pub(super) fn are_possible(select: &ast::Select) -> bool {
+    !sets_in(&select.projection).is_empty() || !sets_in(&select.group_by).is_empty()
 }
 
-fn holds_set(expr: &Expr) -> bool {
+/// Calls of set-returning functions outside of subqueries.
+fn sets_in(node: &impl Visit) -> Vec<Expr> {
     let mut found = Vec::new();
-    let _ = Visit::visit(expr, &mut Sets { found: &mut found, depth: 0 });
-    !found.is_empty()
+    let _ = Visit::visit(node, &mut Sets { found: &mut found, depth: 0 });
+    found
 }
 
 /// Collects calls of set-returning functions outside of subqueries.

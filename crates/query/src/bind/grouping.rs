@@ -273,7 +273,8 @@ impl Binder<'_> {
         Ok((target, bound))
     }
 
-    fn group_target(
+    /// What a key of GROUP BY means: an item of the select list by its number or name, or itself.
+    pub(super) fn group_target(
         &mut self,
         expr: &ast::Expr,
         select: &[(Option<String>, ast::Expr)],

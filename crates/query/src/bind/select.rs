@@ -17,6 +17,7 @@ use sqlparser::ast;
 
 use super::from_order::from_order;
 use super::function_table::columns_of;
+use super::grouped_sets::Rewritten;
 use super::{Binder, Bounded, Cte, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
 use crate::exec::scalar;
@@ -63,6 +64,18 @@ fn check_begins_with(keys: &[OrderKey], on: &[OrderKey], items: &[Item]) -> SqlR
         }
     }
     Ok(())
+}
+
+/// The expressions of a select list, with their names.
+fn targets_of(select: &ast::Select) -> Vec<(Option<String>, ast::Expr)> {
+    let target = |item: &ast::SelectItem| match item {
+        ast::SelectItem::UnnamedExpr(e) => Some((Some(output_name(e)), e.clone())),
+        ast::SelectItem::ExprWithAlias { expr, alias } => {
+            Some((Some(ident_name(alias)), expr.clone()))
+        }
+        _ => None,
+    };
+    select.projection.iter().filter_map(target).collect()
 }
 
 enum Target {
@@ -157,10 +170,10 @@ impl Binder<'_> {
 
     fn select(&mut self, select: &ast::Select, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
         refuse(select)?;
-        if let Some(rewritten) = grouped_sets::rewritten(select, order)? {
-            return self.select(&rewritten.select, &rewritten.order);
-        }
         let mut plan = self.bind_from(&select.from)?;
+        if let Some(rewritten) = self.without_grouped_sets(select, order)? {
+            return self.isolated(|b| b.select(&rewritten.select, &rewritten.order));
+        }
         self.level().aggregating.from_order = from_order(&select.from, &self.level().scope);
         if let Some(condition) = &select.selection {
             let bound = self.condition(condition, "WHERE")?;
@@ -274,6 +287,23 @@ impl Binder<'_> {
             .map_err(from_df)
     }
 
+    /// The select list with sets that rows are grouped by in FROM, if there are any. FROM is bound:
+    /// its columns come before names of the select list.
+    fn without_grouped_sets(
+        &mut self,
+        select: &ast::Select,
+        order: &[ast::OrderByExpr],
+    ) -> SqlResult<Option<Rewritten>> {
+        let ast::GroupByExpr::Expressions(keys, _) = &select.group_by else { return Ok(None) };
+        if keys.is_empty() || !grouped_sets::are_possible(select) {
+            return Ok(None);
+        }
+        let targets = targets_of(select);
+        let meant: Vec<ast::Expr> =
+            keys.iter().map(|key| self.group_target(key, &targets)).collect::<SqlResult<_>>()?;
+        grouped_sets::rewritten(select, order, &meant)
+    }
+
     fn select_groups(&mut self, select: &ast::Select) -> SqlResult<bool> {
         let exprs = match &select.group_by {
             ast::GroupByExpr::All(_) => return Err(SqlError::unsupported("GROUP BY ALL")),
@@ -282,17 +312,7 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("GROUPING SETS, CUBE or ROLLUP"));
             }
         };
-        let targets: Vec<(Option<String>, ast::Expr)> = select
-            .projection
-            .iter()
-            .filter_map(|item| match item {
-                ast::SelectItem::UnnamedExpr(e) => Some((None, e.clone())),
-                ast::SelectItem::ExprWithAlias { expr, alias } => {
-                    Some((Some(ident_name(alias)), expr.clone()))
-                }
-                _ => None,
-            })
-            .collect();
+        let targets = targets_of(select);
         self.bind_groups(exprs, &targets)?;
         Ok(!exprs.is_empty())
     }

@@ -64,7 +64,8 @@ fn object(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     Ok(jsonb::datum(jsonb::normalize(Value::Object(map))?))
 }
 
-fn type_name(value: &Value) -> &'static str {
+/// What `jsonb_typeof` calls it.
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

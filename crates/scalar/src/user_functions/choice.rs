@@ -1,8 +1,7 @@
 //! Which function a call means, among those of users and those that are built in.
 //!
 //! The rules are those of [`mod@crate::resolve`]. What is built in comes first in every search
-//! path:
-//! a function of a user that takes the same types is not seen behind it.
+//! path: a function of a user that takes the same types is not seen behind it.
 
 use std::sync::Arc;
 

@@ -149,6 +149,8 @@ impl InsertPlan {
         let mut count = 0;
         let mut touched = HashSet::new();
         let upsert = self.conflict.as_ref().is_some_and(|c| c.update.is_some());
+        let width = self.info.table().columns.len();
+        let tells = self.returning.as_ref().is_some_and(|r| r.looks_behind(width));
         let mut all = |rows: &mut dyn Iterator<Item = SqlResult<Row>>| -> SqlResult<()> {
             loop {
                 // An error in the middle is told after the rows before it were written.
@@ -172,7 +174,9 @@ impl InsertPlan {
                     {
                         count += 1;
                         if self.returning.is_some() {
-                            row.push(Datum::Int8(i64::from(was_there)));
+                            if tells {
+                                row.push(Datum::Int8(i64::from(was_there)));
+                            }
                             out.push(row);
                         }
                     }

@@ -131,6 +131,11 @@ pub struct Returning {
 }
 
 impl Returning {
+    /// Whether it looks at values behind so many columns.
+    pub(super) fn looks_behind(&self, width: usize) -> bool {
+        self.exprs.iter().any(|e| e.columns().into_iter().any(|at| at >= width))
+    }
+
     /// The values for a row.
     pub fn row(&self, ctx: &Context, row: &[braid_types::Datum]) -> SqlResult<Row> {
         self.exprs.iter().map(|e| e.eval(row, &ctx.eval)).collect()
@@ -229,8 +234,9 @@ pub(super) fn bind_returning(
 /// The name of PostgreSQL's hidden column that tells inserted rows from updated ones: 0 in those.
 const XMAX: &str = "xmax";
 
-/// RETURNING of INSERT, whose rows have one value more: 1 if the row was there before, and ON
-/// CONFLICT has updated it; 0 if not. It is called `xmax`, since `xmax = 0` is how that is asked.
+/// RETURNING of INSERT, whose rows have one value more if it is looked at
+/// ([`Returning::looks_behind`]): 1 if the row was there before, and ON CONFLICT has updated it; 0
+/// if not. It is called `xmax`, since `xmax = 0` is how that is asked.
 pub(super) fn bind_inserted(
     items: Option<&[SelectItem]>,
     target: &Target,

@@ -15,7 +15,7 @@ use super::aggregate::Aggregate;
 use super::choice::{self, Wanted};
 use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
-use super::lock_clauses::locked_in;
+use super::lock_clauses::{check_lockable, locked_in};
 use super::order::{Met, met};
 use super::passes::AllPasses;
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
@@ -524,11 +524,7 @@ fn locking(
         return Ok(Some(None));
     }
     let [From { layout, .. }] = tables else { return Ok(None) };
-    if layout.table.materialized().is_some() {
-        let name = &layout.table.name;
-        let text = format!("cannot lock rows in materialized view \"{name}\"");
-        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
-    }
+    check_lockable(&layout.table)?;
     let mut locked = locked_in(select, &q.locks)?;
     Ok(locked.pop().map(|(_, locking)| Some(locking)))
 }

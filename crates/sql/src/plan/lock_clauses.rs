@@ -1,10 +1,12 @@
 //! FOR UPDATE and FOR SHARE as they are written: which tables of FROM, how strongly, and who waits.
 
+use std::ops::ControlFlow;
+
+use braid_catalog::Table;
 use braid_kv::{LockMode, Wait};
 use braid_scalar::{ident_name, is_aggregate, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, GroupByExpr, JoinOperator, SetExpr, TableFactor, Visit, Visitor};
-use std::ops::ControlFlow;
 
 use super::select::Locking;
 
@@ -62,6 +64,15 @@ pub(super) fn named(lock: &ast::LockClause) -> Option<String> {
 pub(super) fn clause(locks: &[ast::LockClause]) -> String {
     let kind = locks.first().map_or(ast::LockType::Update, |lock| lock.lock_type);
     format!("FOR {kind}")
+}
+
+/// 42809 for what keeps the rows of a query.
+pub(super) fn check_lockable(table: &Table) -> SqlResult<()> {
+    if table.materialized().is_none() {
+        return Ok(());
+    }
+    let text = format!("cannot lock rows in materialized view \"{}\"", table.name);
+    Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text))
 }
 
 /// The SELECT of a query whose rows can be locked.

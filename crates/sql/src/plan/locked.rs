@@ -14,15 +14,15 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use braid_catalog::{Lost, Relation, Table, kv_error};
-use braid_kv::{KvError, LockItem, Locked, Target, Wait};
+use braid_catalog::{Relation, Table, kv_error};
+use braid_kv::{LockItem, Target, Wait};
 use braid_scalar::{Bound, ParamTypes, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use bytes::Bytes;
 use sqlparser::ast::{self, Visit, Visitor};
 
 use super::build::limits;
-use super::lock_clauses::{What, clause, lockable_select, locked_in};
+use super::lock_clauses::{What, check_lockable, clause, lockable_select, locked_in};
 use super::select::{Locking, count};
 use crate::explain::{Explained, PlanLine};
 use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream, RunContext};
@@ -160,7 +160,7 @@ impl LockedPlan {
         let mut out = Vec::new();
         for (keys, mut row) in keyed {
             let each = self.tables.iter().zip(&keys);
-            let taken = each.map(|(table, key)| table.lock(ctx, key));
+            let taken = each.map(|(table, key)| table.locking.take(ctx, key, &table.layout.table));
             if taken.collect::<SqlResult<Vec<bool>>>()?.contains(&false) {
                 continue;
             }
@@ -209,22 +209,6 @@ impl LockedPlan {
     }
 }
 
-impl LockedTable {
-    /// Locks a row; `false` if it is passed over.
-    fn lock(&self, ctx: &Context, key: &Bytes) -> SqlResult<bool> {
-        match ctx.txn.lock(key, self.locking.mode, self.locking.wait) {
-            Ok(Locked::Yes) => Ok(true),
-            Ok(Locked::Skipped) => Ok(false),
-            Err(KvError::LockNotAvailable) => {
-                let name = &self.layout.table.name;
-                let text = format!("could not obtain lock on row in relation \"{name}\"");
-                Err(Lost::NotFree.error(text))
-            }
-            Err(e) => Err(kv_error(e)),
-        }
-    }
-}
-
 /// The table that a name in FROM means; `None` for a query of WITH, whose rows are not locked.
 /// `own`: the clause names it.
 fn table_of(
@@ -245,11 +229,10 @@ fn table_of(
         }
     }
     match ctx.relation(&parts)? {
-        Relation::Table(t) if t.materialized().is_some() => {
-            let text = format!("cannot lock rows in materialized view \"{}\"", t.name);
-            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text))
+        Relation::Table(t) | Relation::Partition(t) => {
+            check_lockable(&t)?;
+            Ok(Some(t))
         }
-        Relation::Table(t) | Relation::Partition(t) => Ok(Some(t)),
         Relation::View(v) => {
             let text = format!("{} over the view \"{}\"", clause(&q.locks), v.name);
             let hint = "Lock rows of the tables behind the view, or name others with OF.";
@@ -264,6 +247,10 @@ fn table_of(
 
 /// Tables that SKIP LOCKED is about, and that nothing else in the query names.
 fn passed_over(ctx: &Context, q: &ast::Query, tables: &[LockedTable]) -> Arc<[u32]> {
+    let skips = |table: &LockedTable| table.locking.wait == Wait::SkipLocked;
+    if !tables.iter().any(skips) {
+        return Arc::default();
+    }
     let mut names = Names(Vec::new());
     let _ = q.visit(&mut names);
     let mut read = Vec::new();
@@ -276,7 +263,7 @@ fn passed_over(ctx: &Context, q: &ast::Query, tables: &[LockedTable]) -> Arc<[u3
         }
     }
     let once = |id: &u32| read.iter().filter(|read| *read == id).count() == 1;
-    let skipping = tables.iter().filter(|table| table.locking.wait == Wait::SkipLocked);
+    let skipping = tables.iter().filter(|table| skips(table));
     skipping.map(|table| table.layout.table.id).filter(once).collect()
 }
 

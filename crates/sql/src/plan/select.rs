@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use braid_kv::{LockMode, ReadMode, Wait};
+use braid_catalog::{Lost, Table, kv_error};
+use braid_kv::{KvError, LockMode, Locked, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::access::Access;
@@ -49,6 +50,19 @@ pub(super) struct Step {
 pub(super) struct Locking {
     pub(super) mode: LockMode,
     pub(super) wait: Wait,
+}
+
+impl Locking {
+    /// Locks a row of a table; `false` if it is passed over.
+    pub(super) fn take(self, ctx: &Context, key: &[u8], table: &Table) -> SqlResult<bool> {
+        match ctx.txn.lock(key, self.mode, self.wait) {
+            Ok(Locked::Yes) => Ok(true),
+            Ok(Locked::Skipped) => Ok(false),
+            Err(KvError::LockNotAvailable) => Err(Lost::NotFree
+                .error(format!("could not obtain lock on row in relation \"{}\"", table.name))),
+            Err(e) => Err(kv_error(e)),
+        }
+    }
 }
 
 /// A sort key over the joined row.

@@ -8,9 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use braid_catalog::{Lost, kv_error, memory_error};
+use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::Held;
-use braid_kv::{KvError, LockItem, Locked, Target, Wait};
+use braid_kv::{LockItem, Locked, Target, Wait};
 use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
@@ -135,7 +135,7 @@ impl SelectStream {
         let Some(locking) = self.parts.locking else { return self.next_joined() };
         loop {
             while let Some((key, row)) = self.locking.pop_front() {
-                if self.lock(&key, locking)? {
+                if locking.take(&self.ctx, &key, &self.parts.steps[0].layout.table)? {
                     return Ok(Some((key, row)));
                 }
             }
@@ -169,19 +169,6 @@ impl SelectStream {
         let mut told = self.ctx.txn.lock_ahead_skipping(items).map_err(kv_error)?.into_iter();
         self.locking.retain(|_| told.next() != Some(Locked::Skipped));
         Ok(())
-    }
-
-    /// Locks a row; `false` if it is skipped.
-    fn lock(&self, key: &[u8], locking: Locking) -> SqlResult<bool> {
-        match self.ctx.txn.lock(key, locking.mode, locking.wait) {
-            Ok(Locked::Yes) => Ok(true),
-            Ok(Locked::Skipped) => Ok(false),
-            Err(KvError::LockNotAvailable) => Err(Lost::NotFree.error(format!(
-                "could not obtain lock on row in relation \"{}\"",
-                self.parts.steps[0].layout.table.name
-            ))),
-            Err(e) => Err(kv_error(e)),
-        }
     }
 }
 

@@ -9,7 +9,9 @@ use braid_types::{SqlError, SqlResult, SqlState, jsonb, numeric};
 use numeric::BigDecimal;
 use serde_json::{Map, Value};
 
-use super::path::{Arithmetic, Comparison, Method, Node, Path, Step};
+use super::path::{Arithmetic, Method, Node, Path, Step};
+use crate::CmpOp;
+use crate::functions::json::type_name;
 
 /// How much is wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -521,17 +523,6 @@ fn made<'a>(number: &BigDecimal) -> Item<'a> {
     Item::Made(number_value(number))
 }
 
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 fn double(value: &Value) -> SqlResult<Value> {
     let of = "jsonpath item method .double()";
     let parsed = match value {
@@ -552,21 +543,14 @@ fn double(value: &Value) -> SqlResult<Value> {
     }
 }
 
-fn compare(op: Comparison, a: &Value, b: &Value) -> Truth {
+fn compare(op: CmpOp, a: &Value, b: &Value) -> Truth {
     let order = match (a, b) {
         (Value::Null, Value::Null) => Ordering::Equal,
-        (Value::Null, _) | (_, Value::Null) => return Some(op == Comparison::Ne),
+        (Value::Null, _) | (_, Value::Null) => return Some(op == CmpOp::Ne),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Number(_), Value::Number(_)) => numeric::compare(&number_of(a)?, &number_of(b)?),
         (Value::String(a), Value::String(b)) => a.cmp(b),
         _ => return None,
     };
-    Some(match op {
-        Comparison::Eq => order.is_eq(),
-        Comparison::Ne => order.is_ne(),
-        Comparison::Lt => order.is_lt(),
-        Comparison::Le => order.is_le(),
-        Comparison::Gt => order.is_gt(),
-        Comparison::Ge => order.is_ge(),
-    })
+    Some(op.holds(order))
 }

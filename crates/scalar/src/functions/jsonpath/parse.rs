@@ -12,8 +12,8 @@ use braid_types::{SqlError, SqlResult, SqlState, jsonb};
 use serde_json::Value;
 
 use super::lexer::{Token, near, tokens};
-use super::path::{Arithmetic, Comparison, Method, Node, Path, Step};
-use crate::pattern;
+use super::path::{Arithmetic, Method, Node, Path, Step};
+use crate::{CmpOp, pattern};
 
 pub(super) fn parse(text: &str) -> SqlResult<Path> {
     if text.is_empty() {
@@ -145,13 +145,13 @@ impl Parser {
         }
         let left = self.sum()?;
         let comparison = [
-            ("==", Comparison::Eq),
-            ("!=", Comparison::Ne),
-            ("<>", Comparison::Ne),
-            ("<=", Comparison::Le),
-            (">=", Comparison::Ge),
-            ("<", Comparison::Lt),
-            (">", Comparison::Gt),
+            ("==", CmpOp::Eq),
+            ("!=", CmpOp::Ne),
+            ("<>", CmpOp::Ne),
+            ("<=", CmpOp::Le),
+            (">=", CmpOp::Ge),
+            ("<", CmpOp::Lt),
+            (">", CmpOp::Gt),
         ];
         if let Some((sign, op)) = comparison.into_iter().find(|(sign, _)| self.is(sign)) {
             let left = self.value(left)?;
@@ -232,34 +232,29 @@ impl Parser {
     }
 
     fn sum(&mut self) -> SqlResult<Node> {
-        let mut node = self.product()?;
-        loop {
-            let op = match () {
-                () if self.is("+") => Arithmetic::Add,
-                () if self.is("-") => Arithmetic::Sub,
-                () => return Ok(node),
-            };
-            let left = self.value(node)?;
-            self.at += 1;
-            let right = self.product()?;
-            node = Node::Arithmetic(op, left.into(), self.value(right)?.into());
-        }
+        let signs = [("+", Arithmetic::Add), ("-", Arithmetic::Sub)];
+        self.operations(&signs, Parser::product)
     }
 
     fn product(&mut self) -> SqlResult<Node> {
-        let mut node = self.sign()?;
-        loop {
-            let op = match () {
-                () if self.is("*") => Arithmetic::Mul,
-                () if self.is("/") => Arithmetic::Div,
-                () if self.is("%") => Arithmetic::Mod,
-                () => return Ok(node),
-            };
+        let signs = [("*", Arithmetic::Mul), ("/", Arithmetic::Div), ("%", Arithmetic::Mod)];
+        self.operations(&signs, Parser::sign)
+    }
+
+    /// Operands with these signs between them, from left to right.
+    fn operations(
+        &mut self,
+        signs: &[(&str, Arithmetic)],
+        operand: fn(&mut Parser) -> SqlResult<Node>,
+    ) -> SqlResult<Node> {
+        let mut node = operand(self)?;
+        while let Some((_, op)) = signs.iter().find(|(sign, _)| self.is(sign)) {
             let left = self.value(node)?;
             self.at += 1;
-            let right = self.sign()?;
-            node = Node::Arithmetic(op, left.into(), self.value(right)?.into());
+            let right = operand(self)?;
+            node = Node::Arithmetic(*op, left.into(), self.value(right)?.into());
         }
+        Ok(node)
     }
 
     fn sign(&mut self) -> SqlResult<Node> {

@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::eval::Asked;
+use crate::CmpOp;
 
 /// A parsed path.
 #[derive(Debug)]
@@ -24,16 +25,6 @@ pub(super) enum Arithmetic {
     Mul,
     Div,
     Mod,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Comparison {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
 }
 
 /// An expression: it gives items, or, if it is a predicate, true, false or unknown.
@@ -53,7 +44,7 @@ pub(super) enum Node {
     Plus(Box<Node>),
     Minus(Box<Node>),
     Arithmetic(Arithmetic, Box<Node>, Box<Node>),
-    Compare(Comparison, Box<Node>, Box<Node>),
+    Compare(CmpOp, Box<Node>, Box<Node>),
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Not(Box<Node>),
