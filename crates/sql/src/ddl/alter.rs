@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{IndexConstraint, Relation, Table, choose_name, constraint_name};
+use braid_catalog::{
+    Definition, IndexConstraint, Relation, Table, View, choose_name, constraint_name,
+};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
+use super::view::uses;
 use super::{
     Change, alter_column, backfill, bad_table, commit_timestamp, constraint, drop, exists, index,
     interleave, moves, moves::Place, partitions, parts, schema, ttl, view::materialized,
@@ -246,17 +249,76 @@ pub(super) fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlRe
     if c.taken(t.schema, &new) {
         return Err(exists(&new));
     }
-    refuse_if_viewed(c, t, "rename table")?;
+    rename_in_views(c, t, &new)?;
     let mut table = (**t).clone();
     table.name = new;
     c.put(table);
     Ok(())
 }
 
+/// Views go on to show a table that gets another name.
+fn rename_in_views(c: &mut Change, t: &Table, new: &str) -> SqlResult<()> {
+    let schema = c.ctx.schema_name(t.schema);
+    let using: Vec<(u32, Definition)> = c
+        .catalog
+        .definitions()
+        .filter(|(_, definition)| definition.depends_on.contains(&t.id))
+        .map(|(view, definition)| (view, definition.clone()))
+        .collect();
+    for (view, mut definition) in using {
+        // Two relations of one name: the text alone does not tell which one is meant.
+        let named =
+            |id: &&u32| c.catalog.qualified_name(**id).is_some_and(|(_, name)| name == t.name);
+        let alike = definition.depends_on.iter().filter(named).count();
+        let query = uses::with_table_renamed(&definition, &schema, &t.name, new)?;
+        let Some(query) = query.filter(|_| alike == 1) else {
+            return refuse_if_viewed(c, t, "rename table");
+        };
+        definition.query = query;
+        c.ctx.lock_for_change(view)?;
+        put_definition(c, view, definition);
+    }
+    Ok(())
+}
+
+/// Gives a view of either kind another text for the same query.
+fn put_definition(c: &mut Change, view: u32, definition: Definition) {
+    match c.catalog.relation_by_id(view) {
+        Some(Relation::View(old)) => c.catalog.put_view(View { definition, ..(*old).clone() }),
+        Some(Relation::Table(kept)) => {
+            let mut table = (*kept).clone();
+            if let Some(materialized) = table.upkeep.materialized.as_mut() {
+                materialized.definition = definition;
+            }
+            c.put(table);
+        }
+        _ => {}
+    }
+}
+
 /// Views keep their query as text, so names that they use must stay.
 pub(super) fn refuse_if_viewed(c: &Change, t: &Table, what: &str) -> SqlResult<()> {
+    refuse_if_used(c, t, what, |_| true)
+}
+
+/// The same of a column.
+pub(super) fn refuse_if_column_viewed(
+    c: &Change,
+    t: &Table,
+    column: &str,
+    what: &str,
+) -> SqlResult<()> {
+    refuse_if_used(c, t, what, |definition| uses::may_use_column(definition, &t.name, column))
+}
+
+fn refuse_if_used(
+    c: &Change,
+    t: &Table,
+    what: &str,
+    uses: impl Fn(&Definition) -> bool,
+) -> SqlResult<()> {
     let mut definitions = c.catalog.definitions();
-    let by = definitions.find(|(_, definition)| definition.depends_on.contains(&t.id));
+    let by = definitions.find(|(_, used)| used.depends_on.contains(&t.id) && uses(used));
     match by.and_then(|(view, _)| c.catalog.relation_by_id(view)) {
         None => Ok(()),
         Some(view) => Err(SqlError::new(

@@ -4,7 +4,6 @@
 //! descriptor changes. Rows are rewritten where a stored value must change: a volatile default, a
 //! generated column, a type with another stored form ([`super::alter_type`]).
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -157,9 +156,8 @@ pub(super) fn drop(
             unlink.push((r.id, fk.name.clone()));
         }
     }
-    let of = BTreeSet::from([t.id]);
-    let views = drops::dependent_views(c, &of);
-    lines.extend(drops::view_lines(c, &of));
+    let (views, used) = drops::views_of_column(c, t, name);
+    lines.extend(used);
     if !lines.is_empty() && !cascade {
         return Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -277,7 +275,7 @@ pub(super) fn rename(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> 
             format!("column \"{new}\" of relation \"{}\" already exists", t.name),
         ));
     }
-    alter::refuse_if_viewed(c, t, "rename a column of table")?;
+    alter::refuse_if_column_viewed(c, t, old, "rename a column of table")?;
     let id = col.id;
     let mut table = (**t).clone();
     for k in &mut table.checks {

@@ -52,7 +52,7 @@ pub(super) fn run(
     let id = t.columns[at].id;
     let name = &t.columns[at].name;
     ttl::refuse_used(t, id)?;
-    alter::refuse_if_viewed(c, t, "alter the type of a column of table")?;
+    alter::refuse_if_column_viewed(c, t, name, "alter the type of a column of table")?;
     let in_key = t.all_indexes().any(|i| i.columns.iter().any(|k| k.column == id));
     let shared = t.interleave.as_ref().is_some_and(|i| i.columns.contains(&id))
         || c.catalog.interleaved_children(t.id).next().is_some()

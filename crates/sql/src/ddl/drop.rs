@@ -12,6 +12,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
+use super::view::uses;
 use super::{Change, backfill, functions, partitions, parts, truncate, user_type};
 use braid_parser::Name;
 
@@ -220,13 +221,38 @@ pub(super) fn dependent_views(c: &Change, of: &BTreeSet<u32>) -> BTreeSet<u32> {
 
 /// The same in words, as details of an error.
 pub(super) fn view_lines(c: &Change, of: &BTreeSet<u32>) -> Vec<String> {
+    dependents(c, of).into_iter().map(|(view, on)| line(c, view, on)).collect()
+}
+
+fn line(c: &Change, view: u32, on: u32) -> String {
     let function = |id: u32| c.catalog.function(id).map(|f| format!("function {}", f.shown()));
     let name = |id: u32| match c.catalog.relation_by_id(id) {
         Some(relation) => called(c, &relation),
         None => function(id).unwrap_or_default(),
     };
-    let line = |(view, on)| format!("{} depends on {}", name(view), name(on));
-    dependents(c, of).into_iter().map(line).collect()
+    format!("{} depends on {}", name(view), name(on))
+}
+
+/// Views of both kinds that may use a column, directly or through views, and the same in words.
+pub(super) fn views_of_column(c: &Change, t: &Table, column: &str) -> (BTreeSet<u32>, Vec<String>) {
+    let direct = c.catalog.definitions().filter(|(_, definition)| {
+        let uses = || uses::may_use_column(definition, &t.name, column);
+        definition.depends_on.contains(&t.id) && uses()
+    });
+    let direct: BTreeSet<u32> = direct.map(|(view, _)| view).collect();
+    let mut all = direct.clone();
+    let mut lines = Vec::new();
+    for view in &direct {
+        let called = c.catalog.relation_by_id(*view).map(|view| called(c, &view));
+        let called = called.unwrap_or_default();
+        lines.push(format!("{called} depends on column {column} of table {}", t.name));
+        for (user, on) in dependents(c, &BTreeSet::from([*view])) {
+            if all.insert(user) {
+                lines.push(line(c, user, on));
+            }
+        }
+    }
+    (all, lines)
 }
 
 /// A relation's kind and name.
