@@ -283,3 +283,45 @@ fn foreign_keys_sequences_and_indexes() {
         ("SELECT pg_get_serial_sequence('orders', 'id')", "public.orders_id_seq"),
     ]);
 }
+
+#[test]
+fn sizes_are_those_of_what_is_stored() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE parent (id int PRIMARY KEY, name text);
+         CREATE TABLE child (id int, no int, note text, PRIMARY KEY (id, no))
+             INTERLEAVE IN PARENT parent ON DELETE CASCADE;
+         CREATE INDEX by_note ON child (note);
+         CREATE TABLE alone (id int PRIMARY KEY, note text);
+         CREATE VIEW shown AS SELECT id FROM alone; CREATE SEQUENCE counted;
+         INSERT INTO parent SELECT i, 'name ' || i FROM generate_series(1, 500) i;
+         INSERT INTO child SELECT i, n, repeat(md5(i::text || n), 4)
+             FROM generate_series(1, 500) i, generate_series(1, 20) n;
+         INSERT INTO alone SELECT i, md5(i::text) FROM generate_series(1, 500) i; ANALYZE",
+    );
+    let size = |db: &mut Db, of: &str| -> i64 {
+        db.run(&format!("SELECT {of}"))[0].parse().unwrap_or_else(|_| panic!("{of}"))
+    };
+    let parent = size(&mut db, "pg_relation_size('parent')");
+    let child = size(&mut db, "pg_table_size('child'::regclass)");
+    let alone = size(&mut db, "pg_relation_size('alone', 'main')");
+    assert!(parent > 2_000 && child > 10 * parent, "{parent}, {child}");
+    assert!(alone > 2_000 && alone < child, "{alone}, {child}");
+    let index = size(&mut db, "pg_relation_size('by_note')");
+    assert!(index > 10_000, "{index}");
+    assert_eq!(size(&mut db, "pg_indexes_size('child')"), index);
+    assert_eq!(size(&mut db, "pg_total_relation_size('child')"), child + index);
+    assert_eq!(size(&mut db, "pg_relation_size('alone', 'fsm')"), 0);
+    let all = parent + child + index + alone;
+    assert_eq!(size(&mut db, "pg_database_size(current_database())"), all);
+    assert!(size(&mut db, "pg_tablespace_size('pg_default')") >= all);
+    let none = "SELECT pg_total_relation_size(1::oid::regclass), pg_relation_size('shown'),
+        pg_table_size('counted'), pg_database_size(1::oid)";
+    assert_eq!(db.run(none), ["|||"]);
+    for (sql, state) in [
+        ("SELECT pg_database_size('nowhere')", "3D000"),
+        ("SELECT pg_relation_size('alone', 'nothing')", "22023"),
+    ] {
+        assert_eq!(db.try_run(sql).unwrap_err().state().0, state, "{sql}");
+    }
+}

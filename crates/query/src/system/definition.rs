@@ -6,10 +6,10 @@ use braid_catalog::{Catalog, ForeignKey, Function, Index, Table, id_of_oid, oid_
 use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, SqlResult, SqlType};
 
 use super::comments::comment;
-use super::{names, partitions, qualified, sql_functions};
+use super::{names, partitions, qualified, sizes, sql_functions};
 
 /// The key columns of an index, without directions.
 pub(crate) fn key_text(t: &Table, i: &Index) -> String {
@@ -72,18 +72,6 @@ fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
     match args.get(at) {
         Some(Datum::Oid(oid)) => Some(*oid),
         _ => None,
-    }
-}
-
-/// `pg_tablespace_size`: there is one tablespace, which nobody asked to measure yet.
-fn tablespace_size(args: &[Datum]) -> SqlResult<Datum> {
-    match args.first() {
-        Some(Datum::Text(name)) if &**name != "pg_default" => Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("tablespace \"{name}\" does not exist"),
-        )),
-        Some(Datum::Oid(oid)) if *oid != 1663 => Ok(Datum::Null),
-        _ => Ok(Datum::Int8(0)),
     }
 }
 
@@ -220,7 +208,6 @@ pub fn catalog_function(
                 .and_then(|id| qualified::view_query(session, &catalog, id))
                 .map(|query| format!(" {query};")),
         ),
-        "pg_tablespace_size" => Some(tablespace_size(args)?),
         "pg_get_serial_sequence" => as_text(serial_sequence(session, &catalog, args)),
         "pg_get_userbyid" => oid_arg(args, 0).map(|oid| {
             let name = catalog.role_name(oid, &session.user);
@@ -245,7 +232,10 @@ pub fn catalog_function(
         }
         _ => match partitions::function(&catalog, name, oid_arg(args, 0))? {
             Some(found) => Some(found),
-            None => return super::privileges::function(session, name, args),
+            None => match sizes::function(session, &catalog, name, args)? {
+                Some(found) => Some(found),
+                None => return super::privileges::function(session, name, args),
+            },
         },
     })
 }

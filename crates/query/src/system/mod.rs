@@ -18,6 +18,7 @@ mod privileges;
 mod qualified;
 mod roles;
 mod row_statistics;
+mod sizes;
 mod sql_functions;
 mod statistics;
 mod table;

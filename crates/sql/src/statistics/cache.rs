@@ -175,7 +175,7 @@ fn differ(before: &TableStatistics, after: &TableStatistics) -> bool {
 }
 
 /// Bytes that a row takes, of which nothing is known but the types of its columns.
-fn stored_width(table: &Table) -> f64 {
+pub(super) fn stored_width(table: &Table) -> f64 {
     let columns = table.columns.iter().map(|c| assumed_width(&c.ty));
     ROW_OVERHEAD + columns.sum::<f64>() * COMPRESSION
 }

@@ -21,6 +21,7 @@ mod families;
 mod position;
 mod record;
 mod sample;
+mod sizes;
 mod table;
 #[cfg(test)]
 mod truth;
@@ -30,4 +31,5 @@ pub(crate) use cache::Statistics;
 pub use changes::TableActivity;
 pub(crate) use changes::{Delta, Tally};
 pub use families::LargeFamily;
+pub use sizes::SizeOf;
 pub use table::{ColumnStatistics, FamilySize, TableStatistics};
