@@ -299,7 +299,8 @@ impl<'a> Scanning<'a> {
         let class_of = self.stored.row_class;
         let all = self.request.classes & !jump.classes == 0;
         let leaps = |key: &[u8], past: &mut Vec<u8>| {
-            if key < past.as_slice() {
+            // What lies inside of the last row has a longer key: most rows need no look at it.
+            if key.len() + jump.suffix.len() > past.len() && key < past.as_slice() {
                 return false;
             }
             if all || jump.classes & (1 << class_of(key)) != 0 {

@@ -38,7 +38,7 @@ use crate::arrow_form::Reader;
 use crate::error::from_df;
 use crate::exec::constant::bind_constants;
 use crate::exec::execution::{Execution, Place};
-use crate::exec::facts::LOOKUPS_MAX;
+use crate::exec::facts::{LOOKUP_BYTES, LOOKUPS_LEAST, LOOKUPS_MAX};
 use crate::exec::pieces::Readers;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
@@ -80,6 +80,10 @@ pub(crate) struct Way {
     pub(crate) helpers: usize,
 }
 
+/// This part of what operators that can spill may hold is for the keys that one join tells its
+/// other side.
+const KEYS_PART: usize = 4;
+
 /// The session that makes all plans for one thread.
 pub(crate) fn planner() -> &'static Arc<SessionState> {
     static PLANNER: LazyLock<Arc<SessionState>> = LazyLock::new(|| new_planner(Way::default()));
@@ -110,9 +114,6 @@ fn new_planner(way: Way) -> Arc<SessionState> {
     options.execution.collect_statistics = false;
     // A minimum or maximum of one execution would still bound the scans of the next.
     options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-    // Keys of a join that are looked up one by one on its other side.
-    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LOOKUPS_MAX;
-    options.optimizer.hash_join_inlist_pushdown_max_size = 256 << 10;
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_query_planner(Arc::new(PartPlanner))
@@ -130,6 +131,11 @@ fn config(bounds: Bounds) -> SessionConfig {
     // What a sort keeps free for merging what it has spilled.
     options.execution.sort_spill_reservation_bytes = (limit / 32).clamp(64 << 10, 10 << 20);
     options.execution.sort_in_place_threshold_bytes = (limit / 8).clamp(64 << 10, 1 << 20);
+    // Keys of a join that are looked up one by one on its other side, and the bytes that the rows
+    // which have them may have.
+    let keys = (limit / KEYS_PART / LOOKUP_BYTES).clamp(LOOKUPS_LEAST, LOOKUPS_MAX);
+    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = keys;
+    options.optimizer.hash_join_inlist_pushdown_max_size = keys * 32;
     config
 }
 

@@ -145,7 +145,10 @@ impl RowBatch {
                 continue;
             }
             let len = key.len();
-            self.keys.copy_within(key, kept_end);
+            // Where nothing was taken out so far, all stays where it is.
+            if key.start > kept_end {
+                self.keys.copy_within(key, kept_end);
+            }
             kept_end += len;
             self.rows[kept] = Place { key_end: kept_end, ..self.rows[i] };
             kept += 1;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use braid_env::memory::Account;
+use braid_env::memory::{Account, Held};
 use braid_kv::{ReadMode, Tally, Txn, Work};
 use braid_scalar::{Bound, EvalContext};
 use braid_sql::RunContext;
@@ -23,6 +23,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
+use super::facts::LOOKUP_BYTES;
 use super::pieces::Readers;
 use super::scan::{Spec, SqlScan};
 use super::stoppable::Bounds;
@@ -44,6 +45,8 @@ pub struct Execution {
     values: Mutex<Vec<Option<Datum>>>,
     /// What each scan has asked the store, by the address of what it was planned as.
     scanned: Mutex<HashMap<usize, Tally>>,
+    /// Memory of keys that scans look up, until it ends.
+    keys: Mutex<Vec<Held>>,
     /// Other threads that read for it.
     pub(crate) readers: Arc<Readers>,
 }
@@ -53,8 +56,8 @@ impl Execution {
     pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, bounds: Bounds) -> Execution {
         let Bounds { cancel, memory } = bounds;
         let (values, scanned, readers) = (Mutex::default(), Mutex::default(), Arc::default());
-        let passed_over = Arc::default();
-        Execution { eval, txn, cancel, memory, passed_over, values, scanned, readers }
+        let (passed_over, keys) = (Arc::default(), Mutex::default());
+        Execution { eval, txn, cancel, memory, passed_over, values, scanned, keys, readers }
     }
 
     /// An execution for somebody.
@@ -70,6 +73,17 @@ impl Execution {
             true => ReadMode::Unrecorded,
             false => ReadMode::Recorded,
         }
+    }
+
+    /// Whether there is memory for so many keys that a scan will look up; it is held until the
+    /// execution ends.
+    pub(super) fn holds_keys(&self, keys: usize) -> bool {
+        let mut held = self.memory.hold("keys of a join");
+        let has_room = held.grow(keys * LOOKUP_BYTES).is_ok();
+        if has_room {
+            self.keys.lock().push(held);
+        }
+        has_room
     }
 
     /// A scan has read, and asked this.

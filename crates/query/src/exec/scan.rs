@@ -163,10 +163,10 @@ impl SqlScan {
         let txn = txn.ok_or_else(|| SqlError::internal("a scan without transaction"))?;
         let reading = execution.reading(layout.table.id);
         let whole = || -> SqlResult<(Access, Vec<KeySpan>)> {
-            let narrowed = self.narrowed(layout, access, execution)?;
-            let access = narrowed.unwrap_or_else(|| access.clone());
-            let spans = spans_of(&access, layout, execution);
-            Ok((access, spans))
+            Ok(self.narrowed(layout, access, execution)?.unwrap_or_else(|| {
+                let spans = spans_of(access, layout, execution);
+                (access.clone(), spans)
+            }))
         };
         if spec.threads == 1 {
             let (access, spans) = whole()?;
@@ -210,13 +210,13 @@ impl SqlScan {
         rows.expecting(expected).in_columns(spec, self.filter().cloned())
     }
 
-    /// A narrower access because of what was learned, if that is worth it.
+    /// A narrower access because of what was learned, if that is worth it, and its spans.
     fn narrowed(
         &self,
         layout: &TableLayout,
         planned: &Access,
         execution: &Execution,
-    ) -> SqlResult<Option<Access>> {
+    ) -> SqlResult<Option<(Access, Vec<KeySpan>)>> {
         let Some(facts) = &self.spec.facts else { return Ok(None) };
         let learned = Learned { layout, projection: &self.spec.projection };
         let mut known = Vec::new();
@@ -243,18 +243,23 @@ impl SqlScan {
             let planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
             // The cheapest way to look them up: before the spans are worked out.
             if facts.look_up_cost(listed) < planned_cost
+                && execution.holds_keys(listed)
                 && let Some(access) = with(&known)
             {
-                let spans = spans_of(&access, layout, execution).len();
-                if facts.cost(&access, spans, all_rows, &wanted) < planned_cost {
-                    self.looked_up.fetch_add(spans as u64, Ordering::Relaxed);
-                    return Ok(Some(access));
+                let spans = spans_of(&access, layout, execution);
+                if facts.cost(&access, spans.len(), all_rows, &wanted) < planned_cost {
+                    self.looked_up.fetch_add(spans.len() as u64, Ordering::Relaxed);
+                    return Ok(Some((access, spans)));
                 }
             }
         }
         known.retain(|c| matches!(c.node(), Node::Compare(..)));
         // Bounds of an index would lead to each row between them.
-        Ok(with(&known).filter(|access| access.index.is_none()))
+        let bounded = with(&known).filter(|access| access.index.is_none());
+        Ok(bounded.map(|access| {
+            let spans = spans_of(&access, layout, execution);
+            (access, spans)
+        }))
     }
 }
 

@@ -184,8 +184,13 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
     let known = passes.of(false);
     let all_wanted = (limit.is_none() || !sort.is_empty()) && locking.is_none() && !first_only;
+    // Plain columns of all rows in the spans are no row's work here, either.
+    let by_row = !sort.is_empty()
+        || !matches!(output, Output::Rows(_))
+        || steps.iter().any(|step| !step.access.rest.is_empty());
     if looks_up_deeply(&steps, known.gather.as_ref())
         || all_wanted && choice::looks_up_too_much(ctx, &steps, &known.ends)
+        || all_wanted && by_row && choice::finds_too_much(ctx, &steps)
     {
         return Ok(None);
     }

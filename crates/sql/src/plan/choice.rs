@@ -187,6 +187,27 @@ impl Estimator<'_> {
     }
 }
 
+/// Whether so many rows of one table are found by its key or an index, to be filtered, sorted or
+/// put together, that a general plan is better, which does that in columns and with all threads.
+pub(super) fn finds_too_much(ctx: &Context, steps: &[Step]) -> bool {
+    let [step] = steps else { return false };
+    // What the whole key names are few, whoever they are.
+    if step.access.is_full()
+        || step.access.is_whole_key(&step.layout)
+        || step.access.is_point(&step.layout)
+        || !ctx.db.general().reads_columns()
+    {
+        return false;
+    }
+    let facts = Facts::new(ctx.db.clone(), step.layout.clone());
+    let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: step.offset };
+    let row = match step.access.index {
+        Some(_) if !step.is_covered() => 1.0 + ROW_BEHIND_ENTRY,
+        _ => 1.0,
+    };
+    estimator.rows_found(&step.access) * row > GENERAL
+}
+
 /// Whether a chain of look-ups costs so much that a general plan, which reads each table once, is
 /// better even where the estimates are wrong and others write there. `ends` are those of
 /// [`Passes`](super::passes::Passes): what one pass covers is not looked up.

@@ -15,8 +15,13 @@ use crate::database::Database;
 use crate::statistics::TableStatistics;
 use crate::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
 
-/// Most different keys of a join that its other side is told one by one.
-pub const LOOKUPS_MAX: usize = 8_000;
+/// Most different keys of a join that its other side is told one by one, wherever there is memory
+/// for them.
+pub const LOOKUPS_MAX: usize = 100_000;
+/// So many keys are told even where there is little.
+pub const LOOKUPS_LEAST: usize = 8_000;
+/// Bytes that such a key takes: as it is told, as a condition, as a span, as a request.
+pub const LOOKUP_BYTES: usize = 800;
 /// Rows that are read in the time that a look-up takes to begin.
 pub(super) const LOOKUP: f64 = 40.0;
 /// Rows that are read in the time of one behind an entry of an index.

@@ -205,13 +205,36 @@ const FEW: usize = 4;
 /// Of fewer rows nothing is concluded.
 const CONCLUSIVE: usize = 64;
 
-/// Some rows of a batch, with where their wanted columns lie: column after column, `None` for NULL.
+/// Some rows of a batch, with where their wanted columns lie.
 struct Located<'a> {
     rows: usize,
     /// Where they are in the batch; `None`: it has no others.
     places: Option<Vec<u32>>,
-    keys: Vec<Option<&'a [u8]>>,
-    values: Vec<Option<&'a [u8]>>,
+    keys: Parts<'a>,
+    values: Parts<'a>,
+}
+
+/// Wanted parts of some rows, row after row; `None` for NULL.
+struct Parts<'a> {
+    /// How many each row has.
+    width: usize,
+    all: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(width: usize, rows: usize) -> Parts<'a> {
+        Parts { width, all: Vec::with_capacity(width * rows) }
+    }
+
+    /// Part number `at` of each row.
+    fn each(&self, at: usize) -> impl ExactSizeIterator<Item = Option<&'a [u8]>> {
+        self.all.chunks_exact(self.width).map(move |row| row[at])
+    }
+
+    /// Part number `at` of these rows.
+    fn of(&self, rows: &[u32], at: usize) -> impl ExactSizeIterator<Item = Option<&'a [u8]>> {
+        rows.iter().map(move |row| self.all[*row as usize * self.width + at])
+    }
 }
 
 impl RowDecoder {
@@ -371,19 +394,22 @@ impl RowDecoder {
         of: impl ExactSizeIterator<Item = usize>,
     ) -> SqlResult<Located<'a>> {
         let count = of.len();
-        let mut keys = vec![None; wanted.key_count * count];
-        let mut values = vec![None; wanted.stored.len() * count];
+        let mut keys = Parts::new(wanted.key_count, count);
+        let mut values = Parts::new(wanted.stored.len(), count);
         let mut rows = 0;
         let mut places: Option<Vec<u32>> = None;
         let mut finder = Finder::new(&wanted.stored);
         let layout = self.keys();
         for (nth, i) in of.enumerate() {
+            let before = keys.all.len();
+            keys.all.extend(std::iter::repeat_n(None, keys.width));
             let is_own = layout.split(batch.key(i), |at, column| {
                 if let Some(at) = wanted.keys[at] {
-                    keys[at * count + rows] = Some(column);
+                    keys.all[before + at] = Some(column);
                 }
             })?;
             if !is_own {
+                keys.all.truncate(before);
                 // All before it were its own, if it is the first that is not.
                 places.get_or_insert_with(|| (0..nth as u32).collect());
                 continue;
@@ -391,16 +417,10 @@ impl RowDecoder {
             if let Some(places) = &mut places {
                 places.push(nth as u32);
             }
-            if !wanted.stored.is_empty() {
-                finder.find(batch.value(i), |at, payload| {
-                    values[at * count + rows] = payload;
-                })?;
+            if values.width > 0 {
+                finder.find(batch.value(i), |payload| values.all.push(payload))?;
             }
             rows += 1;
-        }
-        if rows < count {
-            close_up(&mut keys, count, rows);
-            close_up(&mut values, count, rows);
         }
         Ok(Located { rows, places, keys, values })
     }
@@ -413,28 +433,16 @@ impl RowDecoder {
         chosen: Option<&[u32]>,
         (column, before): (&mut Column, usize),
     ) -> SqlResult<()> {
-        let rows = located.rows;
-        let (bytes, from_key) = match target.place {
-            Place::Key(at) => (&located.keys[at * rows..][..rows], true),
-            Place::Value(at) => (&located.values[at * rows..][..rows], false),
+        let (parts, at, from_key) = match target.place {
+            Place::Key(at) => (&located.keys, at, true),
+            Place::Value(at) => (&located.values, at, false),
         };
         let mut adding = Adding { target, from_key, row: before as u32, nulls: &mut column.nulls };
         match chosen {
-            None => adding.all(&mut column.values, bytes.iter().copied()),
-            Some(rows) => {
-                adding.all(&mut column.values, rows.iter().map(|row| bytes[*row as usize]))
-            }
+            None => adding.all(&mut column.values, parts.each(at)),
+            Some(rows) => adding.all(&mut column.values, parts.of(rows, at)),
         }
     }
-}
-
-/// Columns of `count` rows become columns of the first `rows`.
-fn close_up<T: Copy>(columns: &mut Vec<T>, count: usize, rows: usize) {
-    let n = columns.len() / count;
-    for column in 1..n {
-        columns.copy_within(column * count..column * count + rows, column * rows);
-    }
-    columns.truncate(n * rows);
 }
 
 /// Adds values to one column.

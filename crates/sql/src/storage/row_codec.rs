@@ -12,13 +12,17 @@ use braid_types::{
 
 use super::row_value::damaged;
 
-/// A number of one byte, which most are, or of more.
+/// A number of one byte or two, which most are, or of more.
 #[inline]
 pub(super) fn short_varint(bytes: &mut &[u8]) -> SqlResult<u64> {
-    match bytes.split_first() {
-        Some((&b, rest)) if b < 0x80 => {
+    match **bytes {
+        [b, ref rest @ ..] if b < 0x80 => {
             *bytes = rest;
             Ok(u64::from(b))
+        }
+        [b, c, ref rest @ ..] if c < 0x80 => {
+            *bytes = rest;
+            Ok(u64::from(b & 0x7F) | u64::from(c) << 7)
         }
         _ => read_varint(bytes),
     }
@@ -49,12 +53,14 @@ pub(super) fn decode_decimal(payload: &[u8], scale: i64) -> SqlResult<DecimalOf>
     }
     let mut digits = payload;
     let own = unzigzag(short_varint(&mut digits)?);
-    let Some(top) = digits.last().filter(|_| digits.len() <= 16) else {
-        return Ok(DecimalOf::Unfit);
+    let value = match digits.len() {
+        1..=8 => i128::from(little_endian(digits)),
+        9..=16 => {
+            let (low, high) = digits.split_at(8);
+            i128::from(little_endian(high)) << 64 | i128::from(little_endian(low) as u64)
+        }
+        _ => return Ok(DecimalOf::Unfit),
     };
-    let mut wide = if *top >= 0x80 { [0xFF; 16] } else { [0; 16] };
-    wide[..digits.len()].copy_from_slice(digits);
-    let value = i128::from_le_bytes(wide);
     if own == scale {
         return Ok(DecimalOf::Number(value));
     }
@@ -64,6 +70,25 @@ pub(super) fn decode_decimal(payload: &[u8], scale: i64) -> SqlResult<DecimalOf>
         None => power(own - scale).filter(|by| value % by == 0).map(|by| value / by),
     };
     Ok(scaled.map_or(DecimalOf::Unfit, DecimalOf::Number))
+}
+
+/// One to eight bytes of two's complement, the lowest first: without a copy of unknown length.
+#[inline]
+fn little_endian(bytes: &[u8]) -> i64 {
+    let n = bytes.len();
+    debug_assert!((1..=8).contains(&n), "a number of one to eight bytes");
+    // The first and the last bytes of it; what is in both is the same.
+    let wide = if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (low, high) = (u32::from_le_bytes(*low), u32::from_le_bytes(*high));
+        u64::from(low) | u64::from(high) << (8 * (n - 4))
+    } else if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (low, high) = (u16::from_le_bytes(*low), u16::from_le_bytes(*high));
+        u64::from(low) | u64::from(high) << (8 * (n - 2))
+    } else {
+        u64::from(bytes[0])
+    };
+    let unused = 64 - 8 * n as u32;
+    (wide << unused) as i64 >> unused
 }
 
 /// LEB128.
@@ -347,6 +372,15 @@ mod tests {
                 panic!("{text} fits");
             };
             assert_eq!(BigDecimal::from(units), expected.unwrap(), "{text}");
+        }
+        for bits in 0..127 {
+            for units in [1i128 << bits, (1 << bits) - 1, -(1 << bits), 1 - (1 << bits), -1] {
+                let number = BigDecimal::new(units.into(), 2);
+                let mut payload = Vec::new();
+                encode_payload(&mut payload, &Datum::Numeric(Arc::new(number)));
+                let decoded = decode_decimal(&payload, 2).unwrap();
+                assert_eq!(decoded, DecimalOf::Number(units), "{bits} bits");
+            }
         }
         let unfit = |value: Datum| {
             let mut payload = Vec::new();

@@ -363,13 +363,13 @@ impl<'a> Finder<'a> {
         Finder { wanted, head: &[], wide: 0, columns: 0, places: Vec::new() }
     }
 
-    /// Tells where each wanted column lies in a row value: its payload, or `None` for NULL. Does
-    /// not look at the others.
+    /// Tells where each wanted column lies in a row value, one after the other: its payload, or
+    /// `None` for NULL. Does not look at the others.
     #[inline]
     pub(super) fn find(
         &mut self,
         value: &'a [u8],
-        found: impl FnMut(usize, Option<&'a [u8]>),
+        found: impl FnMut(Option<&'a [u8]>),
     ) -> SqlResult<()> {
         if let Some(rest) = behind(value, self.head).filter(|_| !self.head.is_empty()) {
             return self.find_placed(rest, found);
@@ -391,13 +391,13 @@ impl<'a> Finder<'a> {
     fn find_placed(
         &self,
         rest: &'a [u8],
-        mut found: impl FnMut(usize, Option<&'a [u8]>),
+        mut found: impl FnMut(Option<&'a [u8]>),
     ) -> SqlResult<()> {
         let placed = Placed::new(self.wide, self.columns, rest)?;
-        for (at, place) in self.places.iter().enumerate() {
+        for place in &self.places {
             match *place {
-                Found::Behind(before) => found(at, Some(placed.payload(before)?)),
-                Found::Known(payload) => found(at, payload),
+                Found::Behind(before) => found(Some(placed.payload(before)?)),
+                Found::Known(payload) => found(payload),
             }
         }
         Ok(())
@@ -429,7 +429,7 @@ impl<'a> Finder<'a> {
 fn find_listed<'a>(
     value: &'a [u8],
     wanted: &'a [Stored],
-    mut found: impl FnMut(usize, Option<&'a [u8]>),
+    mut found: impl FnMut(Option<&'a [u8]>),
 ) -> SqlResult<()> {
     let mut reader = RowReader::new(value)?;
     let highest = reader.highest();
@@ -437,15 +437,15 @@ fn find_listed<'a>(
     let mut at = 0;
     while at < wanted.len() {
         let Some((id, payload)) = reader.next_column()? else {
-            (at..wanted.len()).for_each(|at| found(at, absent(&wanted[at])));
+            wanted[at..].iter().for_each(|column| found(absent(column)));
             break;
         };
         while at < wanted.len() && wanted[at].id < id {
-            found(at, absent(&wanted[at]));
+            found(absent(&wanted[at]));
             at += 1;
         }
         if at < wanted.len() && wanted[at].id == id {
-            found(at, Some(payload));
+            found(Some(payload));
             at += 1;
         }
     }
@@ -506,10 +506,10 @@ mod tests {
             // What is not pending is found in it, and what is says so.
             let stored = [Stored::new(2, &Datum::Null), Stored::new(7, &Datum::Null)];
             let mut found = Vec::new();
-            Finder::new(&stored).find(&waiting, |_, payload| found.push(payload)).unwrap();
+            Finder::new(&stored).find(&waiting, |payload| found.push(payload)).unwrap();
             assert!(found.iter().all(Option::is_some));
             let asked = [Stored::new(pending[0], &Datum::Null)];
-            let refused = Finder::new(&asked).find(&waiting, |_, _| {});
+            let refused = Finder::new(&asked).find(&waiting, |_| {});
             assert_eq!(refused.unwrap_err().state().0, "55000");
             for cut in 0..waiting.len() {
                 assert_eq!(settle(b"\x02key", &waiting[..cut]), None, "cut at {cut}");
@@ -610,8 +610,8 @@ mod tests {
                     }
                     Ok(found)
                 };
-                let mut located = vec![None; wanted.len()];
-                let told = finder.find(bytes, |at, payload| located[at] = payload);
+                let mut located = Vec::new();
+                let told = finder.find(bytes, |payload| located.push(payload));
                 match (read(), told) {
                     (Ok(found), Ok(())) => assert_eq!(located, found, "{bytes:?}"),
                     (Err(one), Err(other)) => assert_eq!(one.to_string(), other.to_string()),
@@ -620,8 +620,8 @@ mod tests {
                     (Ok(_), Err(error)) => panic!("{bytes:?}: {error}"),
                 }
                 // What was learned from one row is not applied to another.
-                let mut located = vec![None; wanted.len()];
-                finder.find(&other, |at, payload| located[at] = payload).unwrap();
+                let mut located = Vec::new();
+                finder.find(&other, |payload| located.push(payload)).unwrap();
                 let there = [false, true, true, false, false, false, false, false, false, false];
                 let found: Vec<bool> = located.iter().map(Option::is_some).collect();
                 assert_eq!(found, there);
