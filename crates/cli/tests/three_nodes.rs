@@ -9,6 +9,8 @@
 
 #[path = "three_nodes/changes.rs"]
 mod changes;
+#[path = "three_nodes/growing.rs"]
+mod growing;
 #[path = "three_nodes/members.rs"]
 mod members;
 mod support;
@@ -116,6 +118,15 @@ impl Cluster {
     /// Starts all three in empty directories. The process ends if it is still there after this
     /// time.
     fn start(limit: Duration, arguments: &'static [&'static str]) -> Cluster {
+        let cluster = Cluster::new(limit, arguments);
+        // None of them serves clients before there is a majority.
+        let run = |n: usize| cluster.run(n);
+        std::thread::scope(|scope| (0..3).for_each(|n| drop(scope.spawn(move || run(n)))));
+        cluster
+    }
+
+    /// Nobody runs yet.
+    fn new(limit: Duration, arguments: &'static [&'static str]) -> Cluster {
         let mut random = Random::seeded(WallClock.now_micros() ^ u64::from(std::process::id()));
         let listeners: Vec<TcpListener> = (0..2 * NODES).map(|_| free_port(&mut random)).collect();
         let address = |l: &TcpListener| l.local_addr().expect("it listens").to_string();
@@ -125,25 +136,26 @@ impl Cluster {
         let folder = tempfile::tempdir().expect("a folder");
         let nodes: Nodes = Arc::new((0..NODES).map(|_| Mutex::new(None)).collect());
         let _watchdog = Watchdog::after(limit, folder.path(), nodes.clone());
-        let cluster = Cluster { folder, members, http, nodes, arguments, _watchdog };
-        // None of them serves clients before there is a majority.
-        let run = |n: usize| cluster.run(n);
-        std::thread::scope(|scope| (0..3).for_each(|n| drop(scope.spawn(move || run(n)))));
-        cluster
+        Cluster { folder, members, http, nodes, arguments, _watchdog }
     }
 
     fn data(&self, n: usize) -> std::path::PathBuf {
         self.folder.path().join(format!("n{}", n + 1))
     }
 
+    /// What a node is told at its first start as a member.
+    fn told(&self, n: usize) -> [String; 4] {
+        let told = if n < 3 { &self.members[..3] } else { &self.members[..2] };
+        let own = self.members[n].clone();
+        ["--listen-peers".into(), own, "--join".into(), told.join(",")]
+    }
+
     /// Starts a node, for the first time or again.
     fn run(&self, n: usize) {
-        let data = self.data(n);
-        let told = if n < 3 { &self.members[..3] } else { &self.members[..2] };
-        let join = told.join(",");
+        let (data, told) = (self.data(n), self.told(n));
         let mut arguments = [self.arguments, &["--http", &self.http[n]]].concat();
-        if !Path::new(&data).exists() {
-            arguments.extend(["--listen-peers", &self.members[n], "--join", &join]);
+        if !data.join("cluster").join("member").exists() {
+            arguments.extend(told.iter().map(String::as_str));
         }
         let log = self.folder.path().join(format!("n{}.log", n + 1));
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log);

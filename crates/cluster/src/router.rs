@@ -281,17 +281,20 @@ impl Router {
         self.transport.shown_nodes()
     }
 
-    /// Of how many ranges a node has a replica, or is about to get one, as those say that know most
-    /// of it.
+    /// Of how many ranges each node has a replica, loses it or is about to get one, as those say
+    /// that know most of it. Nodes without any are left out.
     ///
     /// # Errors
-    /// [`KvError::Unavailable`] if not all ranges were found.
-    pub fn ranges_on(&self, node: NodeId) -> KvResult<usize> {
+    /// [`KvError::Unavailable`] if not all ranges were found, or one was told of by less than a
+    /// majority of those who vote there: others may have moved it since then.
+    pub fn replica_counts(&self) -> KvResult<BTreeMap<NodeId, usize>> {
         let request = Request::of_node(Ask::Ranges);
         let mut newest: BTreeMap<RangeId, RangeDescriptor> = BTreeMap::new();
+        let mut heard = BTreeSet::new();
         for other in self.all_nodes(self.options.home) {
             let reply = self.transport.ask(other, &request, ASK_PATIENCE, &self.never);
             let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer) else { continue };
+            heard.insert(other);
             for range in ranges {
                 match newest.get(&range.id) {
                     Some(known) if known.generation >= range.generation => {}
@@ -301,10 +304,20 @@ impl Router {
         }
         let mut spans: Vec<KeySpan> = newest.values().map(|range| range.span.clone()).collect();
         spans.sort_by(|a, b| a.start.cmp(&b.start));
-        if !is_whole(&spans) {
+        let is_known = |range: &RangeDescriptor| {
+            let voters = range.replicas.iter().filter(|(_, node)| heard.contains(node));
+            2 * voters.count() > range.replicas.len()
+        };
+        if !is_whole(&spans) || !newest.values().all(is_known) {
             return Err(KvError::Unavailable("not all ranges have answered".into()));
         }
-        Ok(newest.values().filter(|range| range.replica_on(node).is_some()).count())
+        let mut counts = BTreeMap::new();
+        for RangeDescriptor { replicas, learners, leaving, .. } in newest.values() {
+            for (_, node) in replicas.iter().chain(learners).chain(leaving) {
+                *counts.entry(*node).or_default() += 1;
+            }
+        }
+        Ok(counts)
     }
 
     /// All nodes that are known, that one first.

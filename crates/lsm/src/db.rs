@@ -34,6 +34,14 @@ pub struct Db {
 const KEYS_AHEAD: usize = 6;
 
 impl Db {
+    /// Whether there is a store in a directory.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn exists(fs: &dyn FileSystem, dir: &Path) -> std::io::Result<bool> {
+        fs.exists(&dir.join("CURRENT"))
+    }
+
     /// Opens the store in a directory, creating both if they do not exist, and replays what was
     /// written last. Fails with `DirectoryInUse` if anybody else has it open, with `Corruption`
     /// if damage is found, with `FormatTooNew` if a newer version wrote it. Blocks on the device.

@@ -149,7 +149,7 @@ impl Transport for Carrier {
         }
         let (number, slot) = self.questions.ask(node);
         let frame = Frame::Request { number, request: Box::new(request.clone()) };
-        let sent = self.peers.send(node, &frame);
+        let sent = self.peers.hears(node) && self.peers.send(node, &frame);
         let reply = if sent { slot.wait(&*self.clock, patience, stop) } else { None };
         self.questions.forget(number);
         if reply.is_none() && !stop.load(Ordering::Relaxed) {

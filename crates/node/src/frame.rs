@@ -25,7 +25,7 @@ const MAX_REPLY: usize = 64 << 10;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 7;
+pub const FORMAT_VERSION: u64 = 8;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]
@@ -120,18 +120,25 @@ pub enum Order {
     Undrain,
 }
 
+/// Who answers one that it lets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    /// The cluster.
+    pub cluster: u128,
+    /// Who answers.
+    pub node: NodeId,
+    /// Its files.
+    pub store: u128,
+    /// The cluster has grown from a node that was alone: that one is its first founder, and no
+    /// other one begins with replicas.
+    pub grown: bool,
+}
+
 /// The answer to [`Hello`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// Go on.
-    Welcome {
-        /// The cluster.
-        cluster: u128,
-        /// Who answers.
-        node: NodeId,
-        /// Its files.
-        store: u128,
-    },
+    Welcome(Welcome),
     /// Go away.
     Refusal {
         /// Why.
@@ -176,7 +183,7 @@ pub(crate) enum Frame {
 
 enums! {
     Reply {
-        1 Welcome { cluster, node, store },
+        1 Welcome(welcome),
         2 Refusal { why },
         3 Admitted { cluster, node, roster },
         4 Done { finished, text },
@@ -193,6 +200,7 @@ enums! {
 
 structs! {
     Hello { magic, version, cluster, node, store, address, members, purpose }
+    Welcome { cluster, node, store, grown }
     AnswerTimes { clock, certain }
 }
 
@@ -260,12 +268,9 @@ pub(crate) fn read_hello(input: &mut impl Read) -> Result<Hello, WireError> {
 ///
 /// # Errors
 /// As [`read_payload`]; [`WireError::Refused`] and [`WireError::Malformed`].
-pub fn greet(
-    stream: &mut (impl Read + Write),
-    hello: &Hello,
-) -> Result<(u128, NodeId, u128), WireError> {
+pub fn greet(stream: &mut (impl Read + Write), hello: &Hello) -> Result<Welcome, WireError> {
     match ask(stream, hello)? {
-        Reply::Welcome { cluster, node, store } => Ok((cluster, node, store)),
+        Reply::Welcome(welcome) => Ok(welcome),
         _ => Err(WireError::Malformed),
     }
 }

@@ -26,7 +26,7 @@ use braid_env::random::Random;
 use braid_range::{NodeId, Standing};
 use parking_lot::Mutex;
 
-use crate::frame::{FORMAT_VERSION, Hello, MAGIC, Purpose, Reply, WireError};
+use crate::frame::{FORMAT_VERSION, Hello, MAGIC, Purpose, Reply, Welcome, WireError};
 use crate::roster::{Roster, RosterEntry, gone};
 
 const FILE: &str = "member";
@@ -46,6 +46,8 @@ struct State {
     address: SocketAddr,
     /// Whom it was told of at its first start: the founders, if it is one of them.
     told: Vec<SocketAddr>,
+    /// The cluster has grown from its first founder, which was alone and had rows.
+    grown: bool,
     roster: Roster,
     stores: BTreeMap<NodeId, u128>,
 }
@@ -75,9 +77,8 @@ impl Identity {
         Ok(Some(Identity { fs, dir: dir.to_path_buf(), state: Mutex::new(state) }))
     }
 
-    /// A new node that listens there: one of these founders, or one that joins them. Durable when
-    /// it
-    /// returns.
+    /// A new node that listens there: one of these founders, or one that joins them. The first
+    /// founder may be `grown`: it has the rows of a node that was alone. Durable when it returns.
     ///
     /// # Errors
     /// The disk's.
@@ -85,7 +86,7 @@ impl Identity {
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         address: SocketAddr,
-        told: Vec<SocketAddr>,
+        (told, grown): (Vec<SocketAddr>, bool),
     ) -> io::Result<Identity> {
         let mut random = Random::from_entropy();
         let mut drawn = || u128::from(random.next_u64()) << 64 | u128::from(random.next_u64() | 1);
@@ -94,7 +95,7 @@ impl Identity {
         let node = NodeId(place.map_or(0, |place| place as u64 + 1));
         let cluster = if node == NodeId(1) { founded } else { 0 };
         let (opened, roster, stores) = (false, Roster::of_founders(&told), BTreeMap::new());
-        let state = State { cluster, node, store, opened, address, told, roster, stores };
+        let state = State { cluster, node, store, opened, address, told, grown, roster, stores };
         fs.create_dir_all(dir)?;
         let own = Identity { fs, dir: dir.to_path_buf(), state: Mutex::new(state.clone()) };
         own.write(&state)?;
@@ -143,6 +144,18 @@ impl Identity {
             true => state.told.clone(),
             false => Vec::new(),
         }
+    }
+
+    /// The founders that have replicas from the beginning: all, or only the first one if the
+    /// cluster has grown from it. Nobody, if this node is no founder.
+    pub(crate) fn first_replicas(&self) -> Vec<(NodeId, SocketAddr)> {
+        let most = if self.has_grown() { 1 } else { usize::MAX };
+        (1..).map(NodeId).zip(self.founders()).take(most).collect()
+    }
+
+    /// Whether the cluster has grown from its first founder, which was alone and had rows.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.state.lock().grown
     }
 
     /// All nodes, as far as this one has seen.
@@ -248,7 +261,8 @@ impl Identity {
             None => self.note_stranger(theirs, hello)?,
         }
         self.meet(theirs, hello.store)?;
-        Ok(Reply::Welcome { cluster: own.cluster, node: own.node, store: own.store })
+        let Hello { cluster, node, store, .. } = own;
+        Ok(Reply::Welcome(Welcome { cluster, node, store, grown: self.has_grown() }))
     }
 
     /// Whether nothing was ever heard of a node's files.
@@ -295,11 +309,8 @@ impl Identity {
     ///
     /// # Errors
     /// [`WireError::Unwanted`] if it is not that one.
-    pub(crate) fn welcomed(
-        &self,
-        node: NodeId,
-        (cluster, theirs, store): (u128, NodeId, u128),
-    ) -> Result<(), WireError> {
+    pub(crate) fn welcomed(&self, node: NodeId, welcome: Welcome) -> Result<(), WireError> {
+        let Welcome { cluster, node: theirs, store, grown } = welcome;
         let unwanted = |why: String| Err(WireError::Unwanted(why));
         if theirs != node {
             return unwanted(format!("{theirs:?} listens where {node:?} should"));
@@ -309,7 +320,11 @@ impl Identity {
             return unwanted(format!("{node:?} belongs to another cluster"));
         }
         self.meet(node, store).map_err(WireError::Unwanted)?;
-        Ok(self.change(|state| state.cluster = cluster)?)
+        if own.is_some() {
+            return Ok(());
+        }
+        // In one step: whether it begins with replicas must be known when the cluster is.
+        Ok(self.change(|state| (state.cluster, state.grown) = (cluster, grown))?)
     }
 }
 
@@ -323,6 +338,9 @@ impl fmt::Display for State {
         writeln!(f, "address {}", self.address)?;
         for address in &self.told {
             writeln!(f, "told {address}")?;
+        }
+        if self.grown {
+            writeln!(f, "grown 1")?;
         }
         write!(f, "{}", self.roster)?;
         for (node, store) in &self.stores {
@@ -346,9 +364,11 @@ impl State {
         let (store, opened) = (hex(field("store")?)?, field("opened")? == "1");
         let address = if former { None } else { Some(field("address")?.parse().ok()?) };
         let (mut told, mut roster, mut stores) = (Vec::new(), String::new(), BTreeMap::new());
+        let mut grown = false;
         for line in lines {
             match line.split_once(' ')? {
                 ("told" | "member", address) => told.push(address.parse().ok()?),
+                ("grown", "1") => grown = true,
                 ("met", rest) => {
                     let (node, store) = rest.split_once(' ')?;
                     stores.insert(NodeId(node.parse().ok()?), hex(store)?);
@@ -362,7 +382,17 @@ impl State {
             false => (address?, Roster::read(&roster)?),
         };
         let has_number = node.0 >= 1 || cluster == 0;
-        has_number.then_some(State { cluster, node, store, opened, address, told, roster, stores })
+        has_number.then_some(State {
+            cluster,
+            node,
+            store,
+            opened,
+            address,
+            told,
+            grown,
+            roster,
+            stores,
+        })
     }
 }
 
@@ -378,7 +408,8 @@ mod tests {
     fn member(node: u64) -> Identity {
         let fs = Arc::new(MemFs::new());
         let address = SocketAddr::from(([127, 0, 0, 1], node as u16));
-        Identity::create(fs, Path::new("/n"), address, members()).expect("the disk works")
+        let told = (members(), false);
+        Identity::create(fs, Path::new("/n"), address, told).expect("the disk works")
     }
 
     fn refusal(at: &Identity, hello: &Hello) -> String {
@@ -391,9 +422,7 @@ mod tests {
     /// `who` dials `at`.
     fn dial(who: &Identity, at: &Identity) -> Result<(), WireError> {
         match at.judge(&who.hello()).0 {
-            Reply::Welcome { cluster, node, store } => {
-                who.welcomed(at.node(), (cluster, node, store))
-            }
+            Reply::Welcome(welcome) => who.welcomed(at.node(), welcome),
             Reply::Refusal { why } => Err(WireError::Refused(why)),
             other => panic!("{other:?}"),
         }
@@ -436,15 +465,44 @@ mod tests {
         assert!(refusal(&first, &elsewhere).contains("names the members"));
         let twin = Hello { node: NodeId(1), ..second.hello() };
         assert!(refusal(&first, &twin).contains("cannot dial"));
-        let wrong = second.welcomed(NodeId(3), (first.hello().cluster, NodeId(1), 7));
+        let cluster = first.hello().cluster;
+        let welcome = Welcome { cluster, node: NodeId(1), store: 7, grown: false };
+        let wrong = second.welcomed(NodeId(3), welcome);
         assert!(matches!(wrong, Err(WireError::Unwanted(_))), "{wrong:?}");
+    }
+
+    #[test]
+    fn whether_only_the_first_has_replicas_is_known_with_the_cluster_and_kept() {
+        let create = |node: u16, grown| {
+            let at = SocketAddr::from(([127, 0, 0, 1], node));
+            let own = Identity::create(Arc::new(MemFs::new()), Path::new("/n"), at, grown);
+            own.expect("the disk works")
+        };
+        let first = create(1, (members(), true));
+        let (second, third) = (create(2, (members(), false)), create(3, (members(), false)));
+        assert_eq!(first.first_replicas(), vec![(NodeId(1), members()[0])]);
+        dial(&second, &first).expect("it is welcome");
+        dial(&third, &second).expect("it is welcome");
+        for own in [&first, &second, &third] {
+            assert_eq!(own.first_replicas().len(), 1);
+            let again = Identity::load(own.fs.clone(), &own.dir).expect("it reads");
+            assert_eq!(*again.expect("it is there").state.lock(), *own.state.lock());
+        }
+        // Once it is known it stays.
+        let Reply::Welcome(welcome) = first.judge(&second.hello()).0 else { panic!("welcome") };
+        second.welcomed(NodeId(1), Welcome { grown: false, ..welcome }).expect("it is the same");
+        assert!(second.has_grown());
+        // A node that joins later knows no founders.
+        assert_eq!(joined(&first).first_replicas(), vec![]);
+        assert_eq!(member(1).first_replicas().len(), 3);
     }
 
     /// Node 4 has joined, with its store, and knows the cluster.
     fn joined(first: &Identity) -> Identity {
         let fs = Arc::new(MemFs::new());
         let address = SocketAddr::from(([127, 0, 0, 1], 4));
-        let own = Identity::create(fs, Path::new("/n"), address, members()).expect("it works");
+        let told = (members(), false);
+        let own = Identity::create(fs, Path::new("/n"), address, told).expect("it works");
         assert_eq!((own.node(), own.founders()), (NodeId(0), vec![]));
         assert_eq!(own.hello().purpose, Purpose::Join);
         let mut roster = first.roster();

@@ -94,6 +94,9 @@ pub struct MemberChanges {
     pub dead_after: Duration,
     /// The key of the roster's record: nobody else writes it.
     pub roster_key: Bytes,
+    /// Where a node that is alone would have its store: the first founder begins with it, if there
+    /// is one; others are refused then. `None`, the default: there is no such place.
+    pub alone_dir: Option<PathBuf>,
 }
 
 impl Default for MemberChanges {
@@ -101,6 +104,7 @@ impl Default for MemberChanges {
         MemberChanges {
             dead_after: Duration::from_secs(300),
             roster_key: Bytes::from_static(ROSTER_KEY),
+            alone_dir: None,
         }
     }
 }
@@ -208,6 +212,15 @@ impl Member {
     /// The disk's.
     pub fn lives_in(fs: &dyn FileSystem, dir: &Path) -> io::Result<bool> {
         fs.exists(&dir.join("member"))
+    }
+
+    /// Whether a store is that of a member, or was: what it holds counts together with the member's
+    /// log and promises only, so a node that is alone must not go on with it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn has_marked(store: &Db) -> Result<bool, MemberError> {
+        braid_range::is_of_cluster(store).map_err(MemberError::Stored)
     }
 
     /// Starts a member, new or again. A new one waits until another one has let it in; then its
@@ -418,9 +431,18 @@ fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
     if named.is_empty() {
         return bad("a new member must be told of others".into());
     }
+    let grown = holds_store(options)?;
+    if grown && named.first() != Some(&address) {
+        return bad(format!(
+            "{} holds the store of a node that was alone: it can be the first founder of a new \
+             cluster, in front of all others in the list, and nothing else. Start a node that \
+             joins or founds with it in an empty directory",
+            options.changes.alone_dir.as_deref().unwrap_or(dir).display()
+        ));
+    }
     if !named.contains(&address) {
         tracing::info!(%address, "it is none of the founders: it joins a cluster that runs");
-        return Ok(Identity::create(fs.clone(), dir, address, named.clone())?);
+        return Ok(Identity::create(fs.clone(), dir, address, (named.clone(), false))?);
     }
     let distinct = named.iter().collect::<std::collections::BTreeSet<_>>().len();
     if distinct != named.len() || ![3, 5, 7, 9].contains(&named.len()) {
@@ -429,7 +451,28 @@ fn identify(options: &MemberOptions) -> Result<Identity, MemberError> {
             named.len()
         ));
     }
-    Ok(Identity::create(fs.clone(), dir, address, named.clone())?)
+    if grown {
+        tracing::info!("the store of a node that was alone becomes the first of a cluster");
+    }
+    Ok(Identity::create(fs.clone(), dir, address, (named.clone(), grown))?)
+}
+
+/// Whether a node that is alone, or was before it became a member, has its store there.
+fn holds_store(options: &MemberOptions) -> io::Result<bool> {
+    let exists = |dir: &PathBuf| braid_lsm::Db::exists(&*options.fs, dir);
+    options.changes.alone_dir.as_ref().map_or(Ok(false), exists)
+}
+
+/// Where its store is, if not in its own directory.
+fn store_dir(identity: &Identity, options: &MemberOptions) -> Result<Option<PathBuf>, MemberError> {
+    if !identity.has_grown() || identity.node() != NodeId(1) {
+        return Ok(None);
+    }
+    // Without it an empty one would be made in its place.
+    match (&options.changes.alone_dir, holds_store(options)?) {
+        (Some(dir), true) => Ok(Some(dir.clone())),
+        (dir, _) => Err(MemberError::StoreGone(dir.clone().unwrap_or(options.dir.clone()))),
+    }
 }
 
 /// Waits until the cluster is known.
@@ -496,13 +539,16 @@ fn follow_roster(
 /// Opens what a member keeps.
 fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, MemberError> {
     let (fs, dir) = (&options.fs, &options.dir);
-    if identity.was_opened() && !(fs.exists(&dir.join("store"))? && fs.exists(&dir.join("raft"))?) {
+    let store_dir = store_dir(identity, options)?;
+    let has_store = store_dir.is_some() || fs.exists(&dir.join("store"))?;
+    if identity.was_opened() && !(has_store && fs.exists(&dir.join("raft"))?) {
         return Err(MemberError::StoreGone(dir.clone()));
     }
     let env = NodeEnv {
         fs: fs.clone(),
         clock: options.clock.clone(),
         random: Random::from_entropy(),
+        store_dir,
         store: options.engine.clone(),
         log: RaftLogOptions { clock: options.clock.clone(), ..RaftLogOptions::default() },
         row_form: options.row_form,
@@ -519,8 +565,7 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
         dead_after_ticks: (options.changes.dead_after.as_nanos() / TICK.as_nanos()) as u64,
         ..NodeOptions::new(identity.node())
     };
-    let founders: Vec<(NodeId, SocketAddr)> = (1..).map(NodeId).zip(identity.founders()).collect();
-    let first = first_range(&founders);
+    let first = first_range(&identity.first_replicas());
     let replicas = Replicas::open(env, dir, own, &[first]).map_err(MemberError::Stored)?;
     if replicas.starts() >= MAX_STARTS {
         let why = "it was started too often: names of transactions would be used twice";

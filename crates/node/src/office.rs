@@ -100,8 +100,8 @@ impl Office {
             let changed = roster.stand(node, Standing::Leaving)?;
             Ok(changed.then_some(node))
         })?;
-        let has = self.router.ranges_on(node).map_err(failed)?;
-        if has > 0 {
+        let counts = self.router.replica_counts().map_err(failed)?;
+        if let Some(has) = counts.get(&node) {
             let text = format!("{node:?} has replicas of {has} ranges");
             return Ok(Reply::Done { finished: false, text });
         }
@@ -115,13 +115,16 @@ impl Office {
         let roster =
             self.change(|_| Ok(None)).map_or_else(|_| self.identity.roster(), |(_, roster)| roster);
         let (connected, own) = ((self.connected)(), self.identity.node());
+        let counts = self.router.replica_counts();
         let mut out = format!("replicas of each range: {}\n", roster.replicas);
         for (node, entry) in &roster.nodes {
             let state = state_of(entry, *node == own || connected.contains(node));
             let ranges = match entry.standing {
                 Standing::Gone => String::new(),
-                _ => match self.router.ranges_on(*node) {
-                    Ok(count) => format!(", {count} replicas"),
+                _ => match &counts {
+                    Ok(counts) => {
+                        format!(", {} replicas", counts.get(node).copied().unwrap_or(0))
+                    }
                     Err(_) => ", replicas not known".into(),
                 },
             };

@@ -129,11 +129,20 @@ impl Peers {
         true
     }
 
-    /// To whom this node is connected.
+    /// Whether a node is connected to this one, and has said something a moment ago: otherwise it
+    /// cannot answer, since it answers on the connection that it has dialed itself. One that stands
+    /// still can be sent to for long, as its system takes what comes.
+    pub(crate) fn hears(&self, node: NodeId) -> bool {
+        self.shared.readers.lock().values().any(|(of, _)| *of == Some(node))
+    }
+
+    /// To whom this node is connected, in both directions.
     pub(crate) fn connected(&self) -> Vec<NodeId> {
-        let links = self.shared.links.lock();
-        let links = links.iter();
-        links.filter(|(_, link)| link.queue.lock().connected).map(|(node, _)| *node).collect()
+        let links: Vec<(NodeId, Arc<Link>)> =
+            self.shared.links.lock().iter().map(|(node, link)| (*node, link.clone())).collect();
+        let is_connected =
+            |(node, link): &(NodeId, Arc<Link>)| link.queue.lock().connected && self.hears(*node);
+        links.into_iter().filter(is_connected).map(|(node, _)| node).collect()
     }
 
     /// Ends all connections and waits until nobody dials or listens any more.

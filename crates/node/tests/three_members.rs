@@ -1,6 +1,9 @@
 //! Three members over real sockets, in one process: transactions through all of them while one is
 //! away, and strangers who speak to them.
 
+#[path = "three_members/growing.rs"]
+mod growing;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

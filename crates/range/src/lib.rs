@@ -81,7 +81,7 @@ pub use local_keys::FIRST_DATA_KEY;
 pub use members::placement::{Members, Standing};
 pub use prepared::{Anchor, Decision};
 pub use raft_snapshot::thin_out;
-pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition};
+pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition, is_of_cluster};
 pub use request::{
     Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockSession, LockStop, Locked, PrepareAsk, Request,
     RequestNumber, Unfinished, WaitReport, When,

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::take;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -117,6 +117,8 @@ pub struct NodeEnv {
     pub clock: Arc<dyn Clock>,
     /// For election timeouts.
     pub random: Random,
+    /// Where the store is; `None`: in a folder of its own below the node's directory.
+    pub store_dir: Option<PathBuf>,
     /// Of the store.
     pub store: Options,
     /// Of the raft log.
@@ -221,25 +223,27 @@ const OLD_SEGMENTS: u64 = 8;
 
 impl Replicas {
     /// Opens a node's store and raft log, below a directory. A node that is new gets replicas of
-    /// `ranges` as far as these name it. Fails if anything is damaged, or if store and log do not
-    /// fit together. Blocks on the device.
+    /// `ranges` as far as these name it, over what its store holds already: rows of a node that was
+    /// alone. Fails if anything is damaged, or if store and log do not fit together. Blocks on the
+    /// device.
     pub fn open(
         mut env: NodeEnv,
         dir: &Path,
         options: NodeOptions,
         ranges: &[RangeDescriptor],
     ) -> Result<Replicas> {
-        let NodeEnv { row_form, split_points, .. } = env;
+        let NodeEnv { row_form, split_points, store_dir, .. } = env;
+        let store_dir = store_dir.unwrap_or_else(|| dir.join("store"));
         let forms = ValueForms { row_class: env.store.row_class, row_form, split_points };
         let staging = Staging::open(env.fs.clone(), dir, env.store.clone())?;
-        let db = Db::open(env.fs.clone(), &dir.join("store"), env.store)?;
+        let db = Db::open(env.fs.clone(), &store_dir, env.store)?;
         let (mut log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
         finish_installs(&staging, &db, &mut log, &mut logged)?;
         let retired = finish_retiring(&db, &mut log, &mut logged, options.node)?;
+        let starts = count_start(&db, options.node, ranges)?;
         let hlc = Arc::new(Hlc::new(env.clock.clone()));
         hlc.update(db.last_commit_ts().max(db.gc_threshold()).0);
         let clocks = Clocks { wall: env.clock, hlc };
-        let starts = count_start(&db, options.node, ranges)?;
         let mut replicas = BTreeMap::new();
         for state in stored_states(&db)? {
             let range = state.descriptor.id;
@@ -776,6 +780,15 @@ pub(crate) fn stored_states(db: &Db) -> Result<Vec<RangeState>> {
     Ok(states)
 }
 
+/// Whether a store is that of a node of a cluster, or was: what it holds counts together with the
+/// node's raft log only, and with what the node has promised.
+///
+/// # Errors
+/// The store's.
+pub fn is_of_cluster(db: &Db) -> Result<bool> {
+    Ok(db.get(local_keys::NODE, newest())?.is_some())
+}
+
 /// Counts a start of the node's store; at the first one, its replicas get their states. Durable
 /// when it returns.
 fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64> {
@@ -792,6 +805,7 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
         starts = count;
     }
     starts += 1;
+    let (newest, gc) = (db.last_commit_ts(), db.gc_threshold());
     let mut batch = Batch::at(stamp_for(db, local_keys::NODE)?);
     let mut record = Vec::new();
     put_number(&mut record, node.0);
@@ -799,7 +813,7 @@ fn count_start(db: &Db, node: NodeId, ranges: &[RangeDescriptor]) -> Result<u64>
     batch.put(local_keys::NODE, &record);
     if starts == 1 {
         for range in ranges.iter().filter(|range| range.replica_on(node).is_some()) {
-            let state = RangeState::new(range.clone());
+            let state = RangeState::over_rows(range.clone(), newest, gc);
             batch.put(&local_keys::state(range.id), &state.encode());
         }
     }

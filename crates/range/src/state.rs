@@ -51,6 +51,19 @@ impl RangeState {
         }
     }
 
+    /// A range that begins with the rows of a node that was alone: none is newer than `newest`, and
+    /// below `gc` versions may be missing. No lease has stamped them, so a reader may be in doubt
+    /// about any of them.
+    pub(crate) fn over_rows(
+        descriptor: RangeDescriptor,
+        newest: CommitTs,
+        gc: CommitTs,
+    ) -> RangeState {
+        // Nothing is written at the threshold or below.
+        let stamp = newest.max(CommitTs(gc.0 + 1));
+        RangeState { stamp, foreign: newest, gc, ..RangeState::new(descriptor) }
+    }
+
     /// Who belongs to the group.
     pub(crate) fn replicas(&self) -> ReplicaSet {
         let RangeDescriptor { replicas, learners, leaving, .. } = &self.descriptor;
@@ -110,6 +123,22 @@ mod tests {
         let mut bytes = Vec::new();
         state.descriptor.encode(&mut bytes);
         bytes.len()
+    }
+
+    #[test]
+    fn entries_come_above_the_rows_and_the_threshold_of_a_node_that_was_alone() {
+        let descriptor = || RangeDescriptor::new(RangeId(1), KeySpan::all(), Vec::new());
+        let begin = |newest, gc| {
+            let state = RangeState::over_rows(descriptor(), CommitTs(newest), CommitTs(gc));
+            (state.stamp.0, state.foreign.0, state.gc.0)
+        };
+        assert_eq!(begin(900, 300), (900, 900, 300));
+        // The threshold follows the clock, also when nobody writes.
+        assert_eq!(begin(900, 2_000), (2_001, 900, 2_000));
+        // Without rows it is any new range.
+        assert_eq!(RangeState::over_rows(descriptor(), CommitTs(0), CommitTs(0)), {
+            RangeState::new(descriptor())
+        });
     }
 
     #[test]

@@ -90,6 +90,7 @@ fn start(id: u64, node: &mut Node) {
         fs: Arc::new(node.fs.clone()),
         clock: node.clock.clone(),
         random: Random::seeded(id),
+        store_dir: None,
         store,
         log: RaftLogOptions { clock: node.clock.clone(), ..RaftLogOptions::default() },
         row_form: None,

@@ -19,6 +19,7 @@
 
 mod backends;
 mod config;
+mod growing;
 mod http;
 mod listener;
 mod metrics;

@@ -50,8 +50,10 @@ pub enum StartError {
     Store(KvError),
     /// The node cannot be a member of a cluster.
     Member(MemberError),
-    /// A cluster is not begun where a node alone has its store.
-    NotEmpty(PathBuf),
+    /// A node alone is not started where a node of a cluster has had its store.
+    OfCluster(PathBuf),
+    /// What a node alone has left cannot become the first of a cluster as it is.
+    NotReady(String),
     /// The system catalog cannot be read or written.
     Catalog(SqlError),
     /// A setting that sessions cannot begin with.
@@ -72,12 +74,17 @@ impl fmt::Display for StartError {
             StartError::Listen(address, e) => write!(f, "cannot listen on {address}: {e}"),
             StartError::Store(e) => write!(f, "cannot open the store: {e}"),
             StartError::Member(e) => write!(f, "cannot be a member of the cluster: {e}"),
-            StartError::NotEmpty(dir) => write!(
+            StartError::OfCluster(dir) => write!(
                 f,
-                "{} holds the store of a node that is alone, which cannot become a member of a \
-                 cluster yet: start with an empty directory, and take the rows over with pg_dump",
+                "{} holds the store of a node of a cluster, whose other files (the folder \
+                 \"cluster\" beside it) are not there: what it has promised to the other nodes is \
+                 lost, so it is started neither alone nor with --join. The other nodes have the \
+                 rows; let a node with an empty directory join them",
                 dir.display()
             ),
+            StartError::NotReady(why) => {
+                write!(f, "this node cannot become the first of a cluster yet: {why}")
+            }
             StartError::Catalog(e) => write!(f, "cannot open the catalog: {e}"),
             StartError::Setting(e) => write!(f, "{e}"),
             StartError::System(e) => write!(f, "{e}"),

@@ -1,12 +1,11 @@
 //! Where a node's keys are kept: in a store of its own, or by the members of a cluster.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use braid_catalog::After;
 use braid_env::clock::WallClock;
-use braid_env::fs::{DiskFs, FileSystem};
+use braid_env::fs::DiskFs;
 use braid_env::memory::{self, Pool};
 use braid_kv::{Coordinator, KvError, Store, StoreOptions};
 use braid_lsm::{CommitTs, Db};
@@ -15,6 +14,7 @@ use braid_sql::{Database, GeneralQueries};
 use braid_types::{SqlError, SqlState};
 
 use crate::config::{ClusterConfig, ServerConfig};
+use crate::growing;
 use crate::listener::StartError;
 
 /// The folder of a member, in the node's directory.
@@ -48,9 +48,12 @@ impl Place {
         options.row_form = Some(braid_sql::ROW_FORM);
         let memory_fixed = share_memory(config, &mut options);
         let place = match cluster_of(config)? {
-            None => Place::Alone(Store::open(options).map_err(StartError::Store)?),
+            None => Place::Alone(open_alone(options)?),
             Some(cluster) => {
                 let dir = config.data_dir.join(CLUSTER);
+                if !Member::lives_in(&*options.fs, &dir).map_err(StartError::System)? {
+                    growing::prepare(&options, &cluster)?;
+                }
                 let member = MemberOptions {
                     address: cluster.listen,
                     members: cluster.members,
@@ -60,6 +63,7 @@ impl Place {
                     changes: MemberChanges {
                         dead_after: cluster.dead_after,
                         roster_key: braid_keys::system::cluster_nodes().into(),
+                        alone_dir: Some(config.data_dir.clone()),
                     },
                     gc_window: Some(config.gc_window),
                     engine: options.engine,
@@ -180,18 +184,19 @@ fn is_temporary(e: &SqlError) -> bool {
 fn cluster_of(config: &ServerConfig) -> Result<Option<ClusterConfig>, StartError> {
     let (fs, dir) = (DiskFs, &config.data_dir);
     let is_member = Member::lives_in(&fs, &dir.join(CLUSTER)).map_err(StartError::System)?;
-    if !is_member && config.cluster.listen.is_none() {
-        return Ok(None);
-    }
-    if !is_member && holds_store(&fs, dir)? {
-        return Err(StartError::NotEmpty(dir.clone()));
-    }
-    Ok(Some(config.cluster.clone()))
+    let takes_part = is_member || config.cluster.listen.is_some();
+    Ok(takes_part.then(|| config.cluster.clone()))
 }
 
-/// Whether a node that is alone has its store there.
-fn holds_store(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StartError> {
-    fs.exists(&dir.join("CURRENT")).map_err(StartError::System)
+/// Opens the store of a node that is alone. One that a cluster has had is not: what it holds is a
+/// part of what there is, and what it would write the others never hear of.
+pub(crate) fn open_alone(options: StoreOptions) -> Result<Arc<Store>, StartError> {
+    let dir = options.dir.clone();
+    let store = Store::open(options).map_err(StartError::Store)?;
+    match Member::has_marked(store.engine()).map_err(StartError::Member)? {
+        true => Err(StartError::OfCluster(dir)),
+        false => Ok(store),
+    }
 }
 
 /// Divides the node's memory: cache and memtables get theirs, a part is kept for what nobody

@@ -5,6 +5,7 @@
 //!   01 n 'l' 'c' value  a child for each of its values, inside of its family
 //!   01 n 't'            the erasures of the list, in order
 //!   01 n 'r'            a register
+//!   01 n 'o'            a row of a node that was alone: nobody writes it any more
 //! ```
 //! Ranges are split in front of an n: what has the same number stays together.
 //!
@@ -26,6 +27,20 @@ fn key_of(key: Key) -> Vec<u8> {
     out.extend_from_slice(&number.to_be_bytes());
     out.push(kind);
     out
+}
+
+/// A row of a node that was alone.
+pub(crate) fn old_row(number: u64) -> (Vec<u8>, Vec<u8>) {
+    // Between and behind what clients write.
+    let mut key = vec![1];
+    key.extend_from_slice(&(number as u32).to_be_bytes());
+    key.push(b'o');
+    (key, bytes(&[number; 12]))
+}
+
+/// Whether a key is that of a row of a node that was alone.
+pub(crate) fn is_old_row(key: &[u8]) -> bool {
+    key.len() == 6 && key[5] == b'o'
 }
 
 /// A number's things stay together, as a family does.

@@ -115,6 +115,7 @@ impl LiveCluster {
                 fs: Arc::new(MemFs::new()),
                 clock: clock.clone(),
                 random: Random::seeded(id),
+                store_dir: None,
                 store,
                 log: RaftLogOptions { clock: clock.clone(), ..RaftLogOptions::default() },
                 row_form: options.row_form,

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use braid_range::{Members, NodeId, RangeDescriptor, RangeId, Replicas, Standing};
 
+use crate::data::{is_old_row, old_row};
 use crate::node::Node;
 use crate::world::{Event, World};
 
@@ -150,8 +151,13 @@ impl World {
     /// Whether a disk may be lost: nothing is only on it, and on others that are gone.
     fn may_lose(&self) -> bool {
         let over: Vec<u64> = self.register.over.iter().copied().collect();
+        // A cluster that grows from one node has replicas there alone at first.
+        let wanted = self.plan.nodes as usize;
+        let is_grown = |range: &RangeDescriptor| range.replicas.len() >= wanted;
         // Also if there are none: all must run.
-        self.is_empty(0) && over.into_iter().all(|node| self.is_empty(node))
+        self.is_empty(0)
+            && self.newest_ranges().values().all(is_grown)
+            && over.into_iter().all(|node| self.is_empty(node))
     }
 
     /// Whether all replicas are where they should be, and all of a range have the same.
@@ -180,6 +186,22 @@ impl World {
                 && voters.iter().all(|(_, node)| stays(node))
         };
         replicas == newest.len() as u64 * self.plan.nodes && newest.values().all(is_well)
+    }
+
+    /// What the first node had when it was alone must be there, and nothing else of that time.
+    pub(crate) fn look_for_old_rows(&mut self) {
+        let Some(count) = self.plan.disk.grown_from else { return };
+        let mut found = Vec::new();
+        for range in self.newest_ranges().into_values() {
+            let Some((_, node)) = range.replicas.first() else { continue };
+            let rows = crate::world::rows_of(&self.nodes[node.0 as usize - 1], &range.span);
+            found.extend(rows.into_iter().filter(|(key, ..)| is_old_row(key)));
+        }
+        found.sort();
+        let found: Vec<_> = found.into_iter().map(|(key, value, _)| (key, value)).collect();
+        if found != (0..count).map(old_row).collect::<Vec<_>>() {
+            self.wrong(format!("{} of {count} rows of the first node are there", found.len()));
+        }
     }
 
     /// All replicas of a range must have the same rows.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use braid_consensus::{GroupOptions, RaftLogOptions, Result};
+use braid_env::clock::Hlc;
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
-use braid_lsm::{Codec, Options};
+use braid_lsm::{Batch, Codec, CommitTs, Db, Durability, Options};
 use braid_range::{NodeEnv, NodeId, NodeOptions, RangeDescriptor, Replicas};
 
 use crate::clock::NodeClock;
+use crate::data::old_row;
 use crate::plan::Plan;
 
 /// See the [module's page](self).
@@ -42,6 +44,25 @@ impl Node {
         }
     }
 
+    /// The node is alone, long before anything else, and gets some rows; others were there and are
+    /// erased. Each as old as its number says.
+    pub(crate) fn live_alone(&mut self, rows: u64, micros: u64) {
+        let options = Options { ballast_size: 0, clock: self.clock.clone(), ..Options::default() };
+        let fs = Arc::new(self.fs.clone());
+        let alone = Db::open(fs, Path::new("/node/store"), options).expect("the disk works");
+        for number in 0..rows {
+            let (key, value) = old_row(number);
+            let mut batch = Batch::at(CommitTs(Hlc::from_micros(micros + 2 * number)));
+            batch.put(&key, &value);
+            batch.put(&old_row(number + rows).0, &value);
+            alone.write(batch, Durability::Sync).expect("the disk works");
+        }
+        let mut batch = Batch::at(CommitTs(Hlc::from_micros(micros + 2 * rows)));
+        batch.delete_span(&old_row(rows).0, &old_row(2 * rows).0);
+        alone.write(batch, Durability::Sync).expect("the disk works");
+        alone.close().expect("the disk works");
+    }
+
     /// Starts the process on what is on the disk.
     pub(crate) fn start(&mut self, plan: &Plan, range: &RangeDescriptor) -> Result<()> {
         self.life += 1;
@@ -69,6 +90,7 @@ impl Node {
             fs: Arc::new(self.fs.clone()),
             clock: self.clock.clone(),
             random: Random::seeded(self.random.next_u64()),
+            store_dir: None,
             store,
             log,
             row_form: None,

@@ -145,6 +145,8 @@ pub struct DiskPlan {
     pub memtable_size: usize,
     /// Bytes at which ranges are split.
     pub max_range_bytes: u64,
+    /// The first node was alone before, and has so many rows; the others begin without replicas.
+    pub grown_from: Option<u64>,
 }
 
 impl Plan {
@@ -172,7 +174,13 @@ impl Plan {
                 rest_micros: *random.pick(&[1, 20_000, 500_000]),
             },
             network: NetworkPlan { lost, doubled, slow, delay_micros },
-            disk: DiskPlan { sync_micros, survives, memtable_size, max_range_bytes },
+            disk: DiskPlan {
+                sync_micros,
+                survives,
+                memtable_size,
+                max_range_bytes,
+                grown_from: None,
+            },
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
             trouble,
             offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
@@ -210,6 +218,13 @@ impl Plan {
         // Some are taken for dead though they are about to come back.
         self.spares = Some((1 + self.seed % 4, [20, 60, 200][(self.seed / 4) as usize % 3]));
         self.trouble_every = self.trouble_every.min(1_000_000);
+        self
+    }
+
+    /// The same with a first node that was alone before, and had rows.
+    pub fn grown(mut self) -> Plan {
+        self = self.moving();
+        self.disk.grown_from = Some([1, 40, 400][self.seed as usize % 3]);
         self
     }
 

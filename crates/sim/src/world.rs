@@ -213,11 +213,15 @@ impl World {
         let now = Arc::new(AtomicU64::new(BEGIN_MICROS));
         let mut fork = || Random::seeded(random.next_u64());
         let network = Network::new(&plan.network, fork());
-        let replicas = (1..=plan.nodes).map(|id| (ReplicaId(id), NodeId(id))).collect();
+        let first = if plan.disk.grown_from.is_some() { 1 } else { plan.nodes };
+        let replicas = (1..=first).map(|id| (ReplicaId(id), NodeId(id))).collect();
         let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
         let range = RangeDescriptor::new(RangeId(1), span, replicas);
-        let nodes: Vec<Node> =
+        let mut nodes: Vec<Node> =
             (1..=plan.all_nodes()).map(|id| Node::new(NodeId(id), now.clone(), fork())).collect();
+        if let Some(rows) = plan.disk.grown_from {
+            nodes[0].live_alone(rows, BEGIN_MICROS / 2);
+        }
         let register = Register::of_founders(plan.nodes);
         let plain = |n, random| {
             Worker::Plain(Box::new(Client::new(FIRST_CLIENT + n, &plan, range.clone(), random)))
@@ -766,6 +770,7 @@ impl World {
         self.judge_orphans();
         self.check_ranges();
         self.compare_rows();
+        self.look_for_old_rows();
     }
 
     /// What has become of transactions whose clients died; and nothing of them is left.

@@ -83,6 +83,23 @@ fn replicas_move_and_nothing_is_lost_whatever_breaks() {
     }
 }
 
+/// A node that was alone, and has rows, becomes the first of a cluster: its rows are there at the
+/// end, on all nodes, whatever breaks meanwhile.
+#[test]
+fn a_node_that_was_alone_becomes_the_first_and_nothing_is_lost_whatever_breaks() {
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let all = seeds(8);
+    for seed in all.clone() {
+        for plan in [Plan::of_seed(seed).grown(), Plan::of_seed(seed).over_kv().grown()] {
+            let verdict = run(&plan);
+            assert!(verdict.is_good(), "seed {seed}: {}", show(&plan, &verdict));
+            verdict.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
+        }
+    }
+    println!("seeds {all:?}: {counts:?}");
+    assert_ne!(counts["states installed"], 0);
+}
+
 /// A range is split in front of a family of which only a later row is there so far: the border is
 /// in
 /// front of all that it may have. Clients that look at a number whole cannot do so over a border.

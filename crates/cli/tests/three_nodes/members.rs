@@ -82,7 +82,7 @@ fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
 }
 
 /// Waits until a query's only row is this one, its values as text.
-fn until_shown(client: &mut Client, sql: &str, expected: &str) {
+pub fn until_shown(client: &mut Client, sql: &str, expected: &str) {
     let wall = WallClock;
     let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
     loop {
@@ -94,6 +94,55 @@ fn until_shown(client: &mut Client, sql: &str, expected: &str) {
         assert!(wall.monotonic_nanos() < until, "{sql}: {shown:?}, not {expected}");
         wall.sleep(Duration::from_millis(200));
     }
+}
+
+/// A node whose process stands still takes what it is sent, and does not answer. After a few seconds
+/// nobody asks it any more: lookups that go through all nodes do not wait for it.
+#[test]
+fn a_node_that_stands_still_is_soon_not_waited_for() {
+    const MOST: Duration = Duration::from_millis(1_500);
+    let cluster = Cluster::start(2 * PATIENCE, &[]);
+    let mut client = cluster.client(0);
+    create_tables(&mut client);
+    run(&mut client, "ALTER TABLE account SPLIT AT VALUES (4), (8)");
+    until_shown(&mut client, "SELECT DISTINCT replicas FROM braid_ranges", "1,2,3");
+    let wall = WallClock;
+    let pid = cluster.nodes[2].lock().as_ref().expect("it runs").pid().to_string();
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.expect("kill is there").success());
+    };
+    signal("-STOP");
+    // Its leases end, and so does its connection.
+    wall.sleep(Duration::from_secs(8));
+    run(&mut client, "UPDATE account SET balance = balance");
+    let timed = |what: &str, work: &mut dyn FnMut()| {
+        let from = wall.monotonic_nanos();
+        work();
+        let took = Duration::from_nanos(wall.monotonic_nanos() - from);
+        println!("{what}: {took:?}");
+        took
+    };
+    let status = timed("braid node status", &mut || {
+        let said = braid_node(&cluster.members[0], &["status"]).expect("it answers");
+        assert!(said.contains("not connected, "), "{said}");
+        assert!(!said.contains("not known"), "{said}");
+    });
+    let shown = timed("SHOW RANGES", &mut || drop(ranges(&mut client, "SHOW RANGES")));
+    let nodes = timed("braid_nodes", &mut || {
+        until_shown(
+            &mut client,
+            "SELECT state FROM braid_nodes WHERE node_id = 3",
+            "not connected",
+        );
+    });
+    let write = timed("UPDATE", &mut || run(&mut client, "UPDATE account SET balance = balance"));
+    signal("-CONT");
+    for (what, took) in [("status", status), ("ranges", shown), ("nodes", nodes), ("w", write)] {
+        assert!(took < MOST, "{what}: {took:?}");
+    }
+    until_shown(&mut client, "SELECT state FROM braid_nodes WHERE node_id = 3", "member");
+    check(&mut cluster.client(2), &BTreeSet::new());
 }
 
 /// Nobody asks for it: whoever is silent for long is replaced as soon as another node is there.

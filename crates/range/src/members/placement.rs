@@ -175,15 +175,17 @@ impl Placement {
     fn see(&self, own: NodeId, (now, dead_after): (u64, u64)) -> BTreeMap<NodeId, Seen> {
         let nodes = self.members.iter().flat_map(|members| &members.nodes);
         let look = |(node, standing): (&NodeId, &Standing)| {
-            let silent = match *node == own {
-                true => 0,
-                false => now - self.heard.get(node).copied().unwrap_or(0).min(now),
+            let heard = match *node == own {
+                true => Some(now),
+                false => self.heard.get(node).copied(),
             };
+            let silent = now - heard.unwrap_or(0).min(now);
             let health = match standing {
                 Standing::Gone => Health::Dead,
                 _ if silent >= dead_after => Health::Dead,
                 Standing::Leaving => Health::Leaving,
-                Standing::Member if silent >= AWAY_TICKS => Health::Away,
+                // Who was never heard of may not have been started yet: nothing is given to it.
+                Standing::Member if silent >= AWAY_TICKS || heard.is_none() => Health::Away,
                 Standing::Member => Health::Fit,
             };
             let replicas = self.counts.get(node).copied().unwrap_or(0);

@@ -59,6 +59,13 @@ impl Database {
         }
         Ok(count)
     }
+
+    /// Jobs that are not at their end, running or paused, for people: number and kind.
+    pub fn unfinished_jobs(&self) -> SqlResult<Vec<String>> {
+        let txn = self.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
+        let all = Record::all(&txn)?.into_iter().filter(|record| !record.state.is_final());
+        Ok(all.map(|record| format!("{} ({})", record.id, record.kind)).collect())
+    }
 }
 
 /// Runs a job in a thread and a session of its own.
