@@ -27,6 +27,7 @@ mod insert;
 mod lexical;
 mod maintenance;
 mod materialized;
+mod position;
 mod rewrites;
 mod script;
 mod sequence;
@@ -39,6 +40,7 @@ mod transaction;
 
 use std::sync::Arc;
 
+use braid_types::SqlError;
 use sqlparser::ast;
 
 pub use access::{
@@ -112,6 +114,49 @@ pub struct Statement {
     pub as_of: Option<Arc<ast::Expr>>,
     /// What was read and left out, for the client.
     pub notices: Arc<[String]>,
+    /// Where its text begins in the script.
+    pub start: Start,
+}
+
+/// Where a text begins in a script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// From 1.
+    pub line: u64,
+    /// In characters, from 1.
+    pub column: u64,
+    /// Characters of the script before it.
+    pub chars: usize,
+}
+
+impl Start {
+    /// Where a script begins.
+    pub(crate) const FIRST: Start = Start { line: 1, column: 1, chars: 0 };
+
+    /// The place behind a text that begins here.
+    pub(crate) fn behind(self, text: &str) -> Start {
+        let mut place = self;
+        for c in text.chars() {
+            place.chars += 1;
+            match c {
+                '\n' => (place.line, place.column) = (place.line + 1, 1),
+                _ => place.column += 1,
+            }
+        }
+        place
+    }
+}
+
+impl Statement {
+    /// An error with its position in the script, if it knows its line and column in there, and what
+    /// stands there is what it is about: parts of other texts are bound, too, such as views.
+    pub fn locate(&self, error: SqlError) -> SqlError {
+        let Some((line, column)) = error.place() else { return error };
+        match position::of(&self.text, self.start, (line, column), error.message()) {
+            Some(position) => error.with_position(position),
+            None => error,
+        }
+    }
 }
 
 /// A dotted name, folded.

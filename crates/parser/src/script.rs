@@ -1,5 +1,7 @@
 //! Splitting a script into statements and routing each to its reader.
 
+use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -12,8 +14,8 @@ use crate::cursor::{Cursor, token_is};
 use crate::rewrites;
 use crate::table::create;
 use crate::{
-    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Statement, insert, lexical,
-    spellings, statement,
+    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Start, Statement, insert,
+    lexical, spellings, statement,
 };
 
 /// Lines in a packed position, see [`parser_error`].
@@ -35,19 +37,20 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
     let mut out = Vec::new();
     let mut chunk = Vec::new();
     let mut start = 0;
+    let mut here = Start::FIRST;
     for t in tokens {
         if t.token == Token::SemiColon {
             let end = place.byte(t.span.start);
-            let text = sql[start..end].trim();
-            out.push(parse_tokens(std::mem::take(&mut chunk), text).map_err(|e| place.fix(e))?);
+            let tokens = std::mem::take(&mut chunk);
+            out.push(place.statement(tokens, start..end, here)?);
+            here = here.behind(&sql[start..=end]);
             start = end + 1;
         } else {
             chunk.push(t);
         }
     }
     if !chunk.is_empty() {
-        let text = sql[start..].trim();
-        out.push(parse_tokens(chunk, text).map_err(|e| place.fix(e))?);
+        out.push(place.statement(chunk, start..sql.len(), here)?);
     } else if out.is_empty() {
         out.push(parse_tokens(chunk, "")?);
     }
@@ -219,7 +222,7 @@ fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Stateme
     let notices = spellings::rewrite(&mut tokens)?.into();
     let as_of = lift_as_of(&mut tokens)?;
     let (kind, as_of) = (Arc::new(parse_kind(tokens, text)?), as_of.map(Arc::new));
-    Ok(Statement { text: Arc::from(text), kind, as_of, notices })
+    Ok(Statement { text: Arc::from(text), kind, as_of, notices, start: Start::default() })
 }
 
 /// Parses the statement that starts here (after EXPLAIN, PREPARE .. AS).
@@ -369,6 +372,8 @@ struct Places<'a> {
     sql: &'a str,
     /// (byte, character) of each line's start.
     lines: Vec<(usize, usize)>,
+    /// What was found last, with its byte: the next is often on the same line.
+    last: Cell<(Location, usize)>,
 }
 
 impl Places<'_> {
@@ -379,13 +384,37 @@ impl Places<'_> {
                 lines.push((byte + 1, chars + 1));
             }
         }
-        Places { sql, lines }
+        Places { sql, lines, last: Cell::new((Location::new(1, 1), 0)) }
     }
 
     fn byte(&self, at: Location) -> usize {
-        let (start, _) = *self.lines.get((at.line as usize).saturating_sub(1)).unwrap_or(&(0, 0));
-        let column = (at.column as usize).saturating_sub(1);
-        self.sql[start..].char_indices().nth(column).map_or(self.sql.len(), |(i, _)| start + i)
+        let (last, known) = self.last.get();
+        let (start, first) = match last.line == at.line && last.column <= at.column {
+            true => (known, last.column),
+            false => {
+                let line = (at.line as usize).saturating_sub(1);
+                (self.lines.get(line).unwrap_or(&(0, 0)).0, 1)
+            }
+        };
+        let column = at.column.saturating_sub(first) as usize;
+        let found = self.sql[start..].char_indices().nth(column);
+        let byte = found.map_or(self.sql.len(), |(i, _)| start + i);
+        self.last.set((at, byte));
+        byte
+    }
+
+    /// The statement that these tokens are, of the script's bytes `within`, which begin `here`.
+    fn statement(
+        &self,
+        tokens: Vec<TokenWithSpan>,
+        within: Range<usize>,
+        here: Start,
+    ) -> SqlResult<Statement> {
+        let all = &self.sql[within];
+        let text = all.trim_start();
+        let start = here.behind(&all[..all.len() - text.len()]);
+        let statement = parse_tokens(tokens, text.trim_end()).map_err(|e| self.fix(e))?;
+        Ok(Statement { start, ..statement })
     }
 
     /// Turns a packed position into a character position.

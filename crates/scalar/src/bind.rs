@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Subscript, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Spanned, Subscript, UnaryOperator,
+    Value,
 };
 
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
@@ -102,6 +103,25 @@ fn column_parts(parts: &[Ident]) -> Vec<String> {
 /// # Errors
 /// As [`bind`].
 pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    bind_anywhere(expr, scope, ctx).map_err(|e| at_its_place(e, expr))
+}
+
+/// An error with the place of the expression that it is about, as far as that can be told: of
+/// operators it is not known where they stand.
+fn at_its_place(error: SqlError, expr: &Expr) -> SqlError {
+    let start = match expr {
+        Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::Function(_)
+        | Expr::Value(_)
+        | Expr::TypedString(_) => expr.span().start,
+        Expr::Cast { expr: inner, .. } if matches!(**inner, Expr::Value(_)) => inner.span().start,
+        _ => return error,
+    };
+    error.or_at(start.line, start.column)
+}
+
+fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
     if let Some(bound) = ctx.intercept(expr, scope)? {
         return Ok(bound);
     }

@@ -203,6 +203,8 @@ struct Fields {
     hint: Option<String>,
     /// 1-based character position in the statement text.
     position: Option<usize>,
+    /// The same as line and column of the script, both from 1, before somebody works it out.
+    place: Option<(u64, u64)>,
     schema: Option<String>,
     table: Option<String>,
     column: Option<String>,
@@ -223,6 +225,7 @@ impl SqlError {
             detail: None,
             hint: None,
             position: None,
+            place: None,
             schema: None,
             table: None,
             column: None,
@@ -306,6 +309,19 @@ impl SqlError {
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
+    /// Tells the line and the column of what is wrong, unless something inside of it was told.
+    pub fn or_at(mut self, line: u64, column: u64) -> SqlError {
+        if self.0.place.is_none() && self.0.position.is_none() && line > 0 {
+            self.0.place = Some((line, column));
+        }
+        self
+    }
+
+    /// Line and column, if they were told.
+    pub fn place(&self) -> Option<(u64, u64)> {
+        self.0.place
+    }
+
     /// The 1-based character position in the statement, if known.
     pub fn position(&self) -> Option<usize> {
         self.0.position

@@ -12,7 +12,7 @@ use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use sqlparser::ast;
+use sqlparser::ast::{self, Spanned};
 
 use super::function_table::FunctionRows;
 use super::lateral::{Lateral, Source as LateralSource, is_true};
@@ -123,7 +123,12 @@ impl Binder<'_> {
                         self.function_item(&name, &exprs, *with_ordinality, alias, left)
                     }
                     None => {
-                        let item = self.named_item(&object_name_parts(name), alias.as_ref())?;
+                        let item = self.named_item(&object_name_parts(name), alias.as_ref());
+                        let start = name.span().start;
+                        let item = item.map_err(|e| match e.state() {
+                            SqlState::UNDEFINED_TABLE => e.or_at(start.line, start.column),
+                            _ => e,
+                        })?;
                         match sample {
                             None => Ok((item, false)),
                             Some(sample) => Ok((self.sampled(item, sample)?, false)),

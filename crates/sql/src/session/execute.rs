@@ -39,10 +39,10 @@ impl Session {
     pub fn execute(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
         self.begins(&p.statement.text);
         let result = self.execute_inner(p, params);
-        if result.is_err() {
+        result.map_err(|e| {
             self.fail();
-        }
-        result
+            p.statement.locate(e)
+        })
     }
 
     /// Marks an open transaction as failed: something outside of `execute` went wrong.

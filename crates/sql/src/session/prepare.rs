@@ -35,11 +35,11 @@ impl Session {
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<Prepared>> {
         self.begins(&statement.text);
-        let result = self.prepare_inner(statement, declared);
-        if result.is_err() {
+        let result = self.prepare_inner(statement.clone(), declared);
+        result.map_err(|e| {
             self.fail();
-        }
-        result
+            statement.locate(e)
+        })
     }
 
     pub(super) fn prepare_inner(
