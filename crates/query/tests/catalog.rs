@@ -172,7 +172,7 @@ fn lists() {
         (
             "SELECT column_name, data_type, is_nullable, column_default, character_maximum_length
              FROM information_schema.columns WHERE table_name = 'singers' ORDER BY ordinal_position",
-            "id|character varying|NO||36; name|text|NO|'x'|",
+            "id|character varying|NO||36; name|text|NO|'x'::text|",
         ),
         (
             "SELECT constraint_name, column_name, ordinal_position FROM

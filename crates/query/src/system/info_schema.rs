@@ -5,6 +5,7 @@ use braid_catalog::{Deferral, IndexConstraint, InterleaveForm, RefAction, Refine
 use braid_sql::session::row_deletion_policy;
 use braid_types::{Datum, SqlResult, SqlType};
 
+use super::defaults::shown_default;
 use super::table::{Rows, SystemTable, View, text};
 use super::type_rows::composites;
 
@@ -307,7 +308,7 @@ fn columns(v: &View<'_>) -> Made {
             if let Some(Refined::Precision(digits)) = c.refinement {
                 row[13] = number(i32::from(digits));
             }
-            row[5] = c.default.as_ref().map_or(Datum::Null, |d| text(d.as_str()));
+            row[5] = shown_default(c).map_or(Datum::Null, text);
             row[6] = yes_no(c.nullable);
             if let Some(identity) = c.identity {
                 row[34] = text("YES");

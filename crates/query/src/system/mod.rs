@@ -5,6 +5,7 @@ mod absent;
 mod activity;
 mod code;
 mod comments;
+mod defaults;
 mod definition;
 mod dependencies;
 mod families;

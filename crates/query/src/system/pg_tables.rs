@@ -15,6 +15,7 @@ use braid_types::{Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
 use super::code;
+use super::defaults::shown_default;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::row_statistics::class_size;
 use super::table::{
@@ -599,12 +600,12 @@ fn pg_attrdef(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (_, t) in v.tables() {
         for c in t.visible_columns() {
-            if let Some(expr) = c.generated.as_ref().or(c.default.as_ref()) {
+            if let Some(expr) = c.generated.clone().or_else(|| shown_default(c)) {
                 rows.push(vec![
                     Datum::Oid(default_oid(t.id, c.id)),
                     object(t.id),
                     Datum::Int2(c.id as i16),
-                    text(expr.as_str()),
+                    text(expr),
                 ]);
             }
         }

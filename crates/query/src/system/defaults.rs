@@ -1,0 +1,105 @@
+//! Defaults of columns as PostgreSQL prints them: a literal has the type that it became.
+//!
+//! ```text
+//!   state varchar(10) DEFAULT 'new'     'new'::character varying
+//!   n int DEFAULT '7', m int DEFAULT -1           7, '-1'::integer
+//!   at timestamptz DEFAULT current_timestamp      CURRENT_TIMESTAMP
+//! ```
+//! Tools read these to know a default's value and its type.
+
+use braid_catalog::Column;
+use braid_types::{Datum, SqlType, Style};
+use sqlparser::ast::{Expr, FunctionArguments, UnaryOperator, Value};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+/// What has no brackets and is printed in capitals.
+const SPECIAL: [&str; 8] = [
+    "current_timestamp",
+    "current_date",
+    "current_time",
+    "localtimestamp",
+    "localtime",
+    "current_user",
+    "session_user",
+    "current_role",
+];
+
+/// A column's default as text; `None` if it has none, which NULL is, too.
+pub(super) fn shown_default(column: &Column) -> Option<String> {
+    let text = column.default.as_ref().filter(|text| !text.eq_ignore_ascii_case("null"))?;
+    Some(shown(text, &column.ty).unwrap_or_else(|| text.clone()))
+}
+
+/// `None`: as it is.
+fn shown(text: &str, ty: &SqlType) -> Option<String> {
+    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
+    match parser.and_then(|mut parser| parser.parse_expr()).ok()? {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(literal) => Some(typed(literal, ty)),
+            _ => None,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match *expr {
+            Expr::Value(value) => match value.value {
+                Value::Number(digits, _) => Some(negative(&digits.to_string())),
+                _ => None,
+            },
+            _ => None,
+        },
+        Expr::Cast { expr, data_type, .. } => match *expr {
+            Expr::Value(value) => match &value.value {
+                Value::SingleQuotedString(literal) => {
+                    let other = braid_scalar::sql_type_of(&data_type, None).ok()?;
+                    Some(typed(literal, &other))
+                }
+                _ => None,
+            },
+            _ => None,
+        },
+        Expr::Array(array) => Some(array.to_string().replacen("array[", "ARRAY[", 1)),
+        Expr::Function(call) if matches!(call.args, FunctionArguments::None) => {
+            let name = call.name.to_string();
+            SPECIAL.contains(&name.to_lowercase().as_str()).then(|| name.to_uppercase())
+        }
+        _ => None,
+    }
+}
+
+/// A literal of a type: its value as that type prints it.
+fn typed(literal: &str, ty: &SqlType) -> String {
+    let style = Style::utc();
+    match Datum::parse(literal, ty, style) {
+        Ok(Datum::Bool(value)) => value.to_string(),
+        Ok(value @ (Datum::Int4(_) | Datum::Numeric(_))) => {
+            let text = value.to_text(style).unwrap_or_default();
+            if text.starts_with('-') { quoted(&text, ty) } else { text }
+        }
+        Ok(value) => quoted(&value.to_text(style).unwrap_or_default(), ty),
+        Err(_) => quoted(literal, ty),
+    }
+}
+
+fn quoted(literal: &str, ty: &SqlType) -> String {
+    // Blanks at the end mean nothing there.
+    let literal = if matches!(ty, SqlType::Char(_)) { literal.trim_end() } else { literal };
+    format!("'{}'::{}", literal.replace('\'', "''"), cast_name(ty))
+}
+
+/// A number with a minus is one literal.
+fn negative(digits: &str) -> String {
+    let text = format!("-{digits}");
+    let ty = match (text.parse::<i32>(), text.parse::<i64>()) {
+        (Ok(_), _) => "integer",
+        (_, Ok(_)) => "bigint",
+        _ => "numeric",
+    };
+    format!("'{text}'::{ty}")
+}
+
+fn cast_name(ty: &SqlType) -> String {
+    match ty {
+        SqlType::Char(_) => "bpchar".to_string(),
+        SqlType::Bit(_) => "\"bit\"".to_string(),
+        other => other.base_name(),
+    }
+}
