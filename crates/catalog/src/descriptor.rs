@@ -195,6 +195,18 @@ pub struct Index {
     /// condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_partition: Option<OfPartition>,
+    /// It has no entries, and is never read: what it was declared as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<Unread>,
+}
+
+/// An index of a method that is not here: kept for those who declared it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// `gin`, `gist` or `spgist`.
+    pub method: String,
+    /// Operator classes of its columns, where they are named.
+    pub classes: Vec<Option<String>>,
 }
 
 impl Index {
@@ -613,9 +625,32 @@ pub struct View {
     pub definition: Definition,
     /// Names and types of the columns at creation.
     pub columns: Vec<(String, SqlType)>,
+    /// WITH CHECK OPTION.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check_option: Option<CheckOption>,
     /// `COMMENT ON VIEW`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+}
+
+/// Which conditions must hold for rows that are written through a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckOption {
+    /// LOCAL: its own.
+    Local,
+    /// CASCADED: its own, and those of all views behind it.
+    Cascaded,
+}
+
+impl CheckOption {
+    /// SQL text.
+    pub fn sql(self) -> &'static str {
+        match self {
+            CheckOption::Local => "LOCAL",
+            CheckOption::Cascaded => "CASCADED",
+        }
+    }
 }
 
 /// A sequence; its current value lives in a key of its own, outside transactions.

@@ -47,10 +47,10 @@ pub use access::{
 };
 pub use conflict::{After, Lost};
 pub use descriptor::{
-    Addition, Building, Check, Column, Database, Deferral, Definition, ForeignKey, Identity, Index,
-    IndexColumn, IndexConstraint, Interleave, InterleaveForm, Materialized, MissingValue,
-    NOTES_GENERATION, OnCommit, RefAction, Refined, Reversed, Schema, Sequence, Table, Ttl, Upkeep,
-    View,
+    Addition, Building, Check, CheckOption, Column, Database, Deferral, Definition, ForeignKey,
+    Identity, Index, IndexColumn, IndexConstraint, Interleave, InterleaveForm, Materialized,
+    MissingValue, NOTES_GENERATION, OnCommit, RefAction, Refined, Reversed, Schema, Sequence,
+    Table, Ttl, Unread, Upkeep, View,
 };
 pub use error::{kv_error, memory_error};
 pub use functions::{Function, Mode, Parameter, Remarks, Stability, same_types};

@@ -27,6 +27,7 @@ fn index(id: u32, name: &str, columns: &[u32]) -> Index {
         predicate: None,
         constraint: Some(IndexConstraint::Primary),
         of_partition: None,
+        unread: None,
     }
 }
 

@@ -362,6 +362,36 @@ pub(crate) fn holds_locks(tokens: &[TokenWithSpan]) -> bool {
     (0..tokens.len()).any(|at| locking_length(tokens, at).is_some())
 }
 
+/// Takes FOR UPDATE away from a query without FROM, where it locks nothing and the parser takes FOR
+/// for an alias.
+pub(crate) fn drop_idle_locks(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        match locking_length(tokens, at) {
+            Some(length) if !is(tokens, at + 2, "of") && is_without_from(&tokens[..at]) => {
+                tokens.drain(at..at + length);
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Whether the innermost query that these tokens are in has said SELECT and no FROM.
+fn is_without_from(tokens: &[TokenWithSpan]) -> bool {
+    let mut depth = 0usize;
+    for (at, t) in tokens.iter().enumerate().rev() {
+        match &t.token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return false,
+            Token::LParen => depth -= 1,
+            Token::Word(_) if depth == 0 && is(tokens, at, "from") => return false,
+            Token::Word(_) if depth == 0 && is(tokens, at, "select") => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
 /// `FOR UPDATE OF a, b NOWAIT` as one clause for each name: sqlparser takes one name.
 pub(crate) fn split_locks(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;

@@ -12,13 +12,12 @@
 //! Limits: [`MAX_SCRIPT_BYTES`] of text, [`MAX_DEPTH`] levels of nesting, [`MAX_OPERATORS`] and
 //! [`MAX_CONNECTIVES`] in a row, else SQLSTATE 54001.
 
+mod absent;
 mod access;
-mod attributes;
 mod comment;
 mod commit_times;
 mod copy;
 mod cursor;
-mod domain;
 mod explain;
 mod fingerprint;
 mod function;
@@ -37,19 +36,19 @@ mod sql_cursor;
 mod statement;
 mod table;
 mod transaction;
+mod user_types;
 
 use std::sync::Arc;
 
 use braid_types::SqlError;
 use sqlparser::ast;
 
+pub use absent::DropAbsent;
 pub use access::{
     Access, GrantKind, GrantObjects, GrantPrivileges, OwnedKind, OwnerChange, RoleChange, RoleName,
     RoleOption,
 };
-pub use attributes::AttributeChange;
 pub use comment::{Comment, Commented};
-pub use domain::{CreateDomain, DomainChange};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
 pub use function::{
@@ -60,6 +59,7 @@ pub use insert::{Inference, InsertClauses, Overriding};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use rewrites::locking::is_moved;
 pub use rewrites::merge::MERGE_NOTHING;
+pub use rewrites::subscripts::subscript;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
@@ -67,6 +67,9 @@ pub use table::like::{LikeClause, LikeOptions};
 pub use table::partition::{
     CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
 };
+pub use table::storage::StorageOptions;
+pub use user_types::attributes::AttributeChange;
+pub use user_types::domain::{CreateDomain, DomainChange};
 
 /// Longest accepted text, in bytes.
 pub(crate) const MAX_SCRIPT_BYTES: usize = 16 << 20;
@@ -204,6 +207,8 @@ pub enum Kind {
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.
     AlterTableOwn(Name, bool, AlterOwn),
+    /// ALTER TABLE and ALTER INDEX with options that change nothing.
+    StorageOptions(Box<StorageOptions>),
     /// ALTER TABLE .. SPLIT AT VALUES.
     SplitTable(SplitTable),
     /// ALTER INDEX .. ADD or DROP STORED COLUMN.
@@ -308,7 +313,9 @@ pub enum Kind {
     /// RESUME JOB.
     ResumeJob(u32),
     /// Known and refused, with what it is called.
-    Refused(String),
+    Refused(String, &'static str),
+    /// DROP of an object of a kind that is not here.
+    DropAbsent(DropAbsent),
 }
 
 /// ALTER TABLE .. SPLIT AT VALUES.
@@ -406,6 +413,11 @@ pub enum AlterOwn {
     SetSchema(String),
     /// ALTER COLUMN .. SET STATISTICS.
     SetStatistics(String, i64),
+    /// ALTER COLUMN .. RESTART, SET GENERATED and options of an identity column: whether it is
+    /// ALWAYS, if that is said.
+    Identity(String, Option<bool>, Box<SequenceChange>),
+    /// ALTER COLUMN .. DROP IDENTITY; the flag is IF EXISTS.
+    DropIdentity(String, bool),
     /// ALTER COLUMN .. SET OPTIONS (allow_commit_timestamp), or its TYPE: whether it is allowed.
     SetCommitTime(String, bool),
 }

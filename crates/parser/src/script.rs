@@ -70,6 +70,7 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::plain_stars(&mut out);
     lexical::plain_nulls(&mut out);
     lexical::plain_likes(&mut out);
+    lexical::drop_idle_locks(&mut out);
     lexical::move_locks(&mut out);
     lexical::split_locks(&mut out);
     Ok(out)
@@ -252,6 +253,8 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
         tokens.retain(|t| !token_is(&t.token, "concurrently"));
     }
     rewrites::merge::rewrite(&mut tokens)?;
+    rewrites::check_option::rewrite(&mut tokens)?;
+    rewrites::subscripts::rewrite(&mut tokens);
     let clauses = insert::lift(&mut tokens)?;
     let locks = lexical::holds_locks(&tokens);
     let statement = parse_all(tokens, |p| p.parse_statement())?;

@@ -173,12 +173,46 @@ fn column_option(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
         let name = c.name().is_ok_and(|name| name.iter().eq(["spanner", "commit_timestamp"]));
         return (name && c.done()).then_some(Ok(AlterOwn::SetCommitTime(column, true)));
     }
+    if let Some(change) = identity(c, &column) {
+        return Some(change);
+    }
     if c.take(&["set", "options"]) {
         let allow = commit_times::option(c);
         return Some(allow.map(|allow| AlterOwn::SetCommitTime(column, allow)));
     }
     c.take(&["set", "statistics"])
         .then(|| c.integer().map(|target| AlterOwn::SetStatistics(column, target)))
+}
+
+/// `SET GENERATED ALWAYS`, `RESTART WITH 7`, `SET INCREMENT BY 2`, `DROP IDENTITY` of a column;
+/// `None` if it is another change.
+fn identity(c: &mut Cursor, column: &str) -> Option<SqlResult<AlterOwn>> {
+    let column = column.to_string();
+    if c.take(&["drop", "identity"]) {
+        let if_exists = c.take(&["if", "exists"]);
+        return Some(Ok(AlterOwn::DropIdentity(column, if_exists)));
+    }
+    const SET: [&str; 7] =
+        ["generated", "increment", "minvalue", "maxvalue", "start", "cache", "cycle"];
+    let set = c.is_word(0, "set") && (c.is_word(1, "no") || SET.iter().any(|w| c.is_word(1, w)));
+    if !set && !c.is_word(0, "restart") {
+        return None;
+    }
+    let mut always = None;
+    let mut options = Vec::new();
+    while !c.done() {
+        c.take(&["set"]);
+        if c.take(&["generated", "always"]) {
+            always = Some(true);
+        } else if c.take(&["generated", "by", "default"]) {
+            always = Some(false);
+        } else {
+            options.extend(c.rest().into_iter().take(1));
+            c.next();
+        }
+    }
+    let options = sequence_options(&mut Cursor::new(options));
+    Some(options.map(|options| AlterOwn::Identity(column, always, Box::new(options))))
 }
 
 fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {

@@ -64,6 +64,10 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                     ));
                 }
                 "sql" => security(tokens, at),
+                "normalize" => normal_form(tokens, at),
+                "using" => sorting_operator(tokens, at),
+                "current_role" if at > 0 => called(tokens, at),
+                "include" => constraint_include(tokens, at, &mut notices),
                 _ => typed_literal(tokens, at),
             }
         }
@@ -213,12 +217,73 @@ fn typed_literal(tokens: &mut Tokens, at: usize) {
         rounded_interval(tokens, at);
         return;
     }
-    let is_type = w.keyword == Keyword::NoKeyword && SqlType::from_name(&name).is_some();
+    let is_type =
+        w.keyword == Keyword::NoKeyword && SqlType::from_name(&name).is_some() || name == "name";
     let before = at > 0 && is_token(tokens, at - 1, &Token::Period);
     let text = tokens.get(at + 1).map(|t| &t.token);
     if is_type && !before && matches!(text, Some(Token::SingleQuotedString(_))) {
         tokens.swap(at, at + 1);
         tokens.insert(at + 1, wrap(Token::DoubleColon));
+    }
+}
+
+/// `normalize(x, NFC)`, whose form is a word: a text here.
+fn normal_form(tokens: &mut Tokens, at: usize) {
+    if !is_token(tokens, at + 1, &Token::LParen) {
+        return;
+    }
+    let Some(close) = closing(tokens, at + 1) else { return };
+    let form = ["nfc", "nfd", "nfkc", "nfkd"].into_iter().find(|w| is(tokens, close - 1, w));
+    if let Some(form) = form.filter(|_| is_token(tokens, close - 2, &Token::Comma)) {
+        tokens[close - 1] = wrap(Token::SingleQuotedString(form.to_uppercase()));
+    }
+}
+
+/// `current_role` in a query, which is called without parentheses.
+fn called(tokens: &mut Tokens, at: usize) {
+    let query = ["select", "with", "insert", "update", "delete", "values"];
+    if query.iter().any(|w| is(tokens, 0, w)) && !is_token(tokens, at + 1, &Token::LParen) {
+        tokens.splice(at + 1..at + 1, [wrap(Token::LParen), wrap(Token::RParen)]);
+    }
+}
+
+/// ORDER BY x USING <: ASC, and USING >: DESC.
+fn sorting_operator(tokens: &mut Tokens, at: usize) {
+    let direction = match tokens.get(at + 1).map(|t| &t.token) {
+        Some(Token::Lt) => "asc",
+        Some(Token::Gt) => "desc",
+        _ => return,
+    };
+    tokens.splice(at..at + 2, [word(direction)]);
+}
+
+/// INCLUDE of a constraint: a primary key's index is the table, which has all columns.
+fn constraint_include(tokens: &mut Tokens, at: usize, notices: &mut Vec<String>) {
+    let between = at > 0 && is_token(tokens, at - 1, &Token::RParen);
+    if !between || !is_token(tokens, at + 1, &Token::LParen) {
+        return;
+    }
+    let Some(close) = closing(tokens, at + 1) else { return };
+    let mut open = at - 1;
+    let mut depth = 0usize;
+    while open > 0 {
+        match tokens[open].token {
+            Token::RParen => depth += 1,
+            Token::LParen => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+        open -= 1;
+    }
+    let primary = open > 1 && is(tokens, open - 1, "key") && is(tokens, open - 2, "primary");
+    let unique = open > 0 && is(tokens, open - 1, "unique");
+    if primary || unique {
+        tokens.drain(at..=close);
+    }
+    if unique {
+        notices.push("INCLUDE of a UNIQUE constraint is left out: its index has the key".into());
     }
 }
 

@@ -5,12 +5,11 @@ use braid_types::SqlResult;
 use sqlparser::tokenizer::Token;
 
 use crate::Kind;
+use crate::absent;
 use crate::access::access;
-use crate::attributes::attributes;
 use crate::comment::comment;
 use crate::copy::{copy, export, import, import_dump};
 use crate::cursor::Cursor;
-use crate::domain::domain;
 use crate::explain::explain;
 use crate::function::function;
 use crate::maintenance::maintenance;
@@ -18,10 +17,15 @@ use crate::materialized::materialized;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::sql_cursor::sql_cursor;
-use crate::table::partition;
+use crate::table::{partition, storage};
 use crate::transaction::{
     alter_system, chain, job, modes, set, show, take_transaction_word, variable,
 };
+use crate::user_types::attributes::attributes;
+use crate::user_types::domain::domain;
+
+/// What to do without two-phase commit.
+const TWO_PHASES: &str = "A transaction over a cluster is one commit.";
 
 /// Reads a statement of ours; `None` if it is not one.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
@@ -30,7 +34,7 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::Begin(modes(c)?)
     } else if c.take(&["commit"]) || c.take(&["end"]) {
         if c.take(&["prepared"]) {
-            return Ok(Some(Kind::Refused("COMMIT PREPARED".into())));
+            return Ok(Some(Kind::Refused("COMMIT PREPARED".into(), TWO_PHASES)));
         }
         take_transaction_word(c);
         Kind::Commit(chain(c)?)
@@ -66,7 +70,7 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     } else if c.take(&["export", "into"]) {
         Kind::Export(Box::new(export(c)?))
     } else if c.looking_at(&["prepare", "transaction"]) {
-        return Ok(Some(Kind::Refused("PREPARE TRANSACTION".into())));
+        return Ok(Some(Kind::Refused("PREPARE TRANSACTION".into(), TWO_PHASES)));
     } else if c.take(&["prepare"]) {
         return prepare(c).map(Some);
     } else if c.take(&["execute"]) {
@@ -103,6 +107,8 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         function,
         attributes,
         partition::change,
+        storage::change,
+        absent::statement,
         sequence_or_alter,
         channel,
     ];
@@ -137,7 +143,8 @@ fn no_op(c: &Cursor) -> Option<Kind> {
             return Some(Kind::NoOp(tag, vec![]));
         }
     }
-    c.is_word(0, "do").then(|| Kind::Refused("DO".into()))
+    let hint = "There is no language for it: write its statements out.";
+    c.is_word(0, "do").then(|| Kind::Refused("DO".into(), hint))
 }
 
 fn prepare(c: &mut Cursor) -> SqlResult<Kind> {

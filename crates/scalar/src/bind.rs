@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, Spanned, Subscript, UnaryOperator,
-    Value,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, NormalizationForm, Spanned,
+    Subscript, UnaryOperator, Value,
 };
 
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
@@ -24,7 +24,7 @@ use crate::{
 const GENERAL_MARK: &str = "needs general query: ";
 
 /// The error that [`needs_general_query`] recognises.
-pub(crate) fn general_query_needed(what: &str) -> SqlError {
+pub fn general_query_needed(what: &str) -> SqlError {
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("{GENERAL_MARK}{what}"))
 }
 
@@ -151,6 +151,9 @@ fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlRe
         Expr::IsNotTrue(e) => bind_truth(e, Some(true), true, "IS NOT TRUE", scope, ctx),
         Expr::IsFalse(e) => bind_truth(e, Some(false), false, "IS FALSE", scope, ctx),
         Expr::IsNotFalse(e) => bind_truth(e, Some(false), true, "IS NOT FALSE", scope, ctx),
+        Expr::IsNormalized { expr, form, negated } => {
+            bind_normalized(expr, *form, *negated, scope, ctx)
+        }
         Expr::IsUnknown(e) => bind_truth(e, None, false, "IS UNKNOWN", scope, ctx),
         Expr::IsNotUnknown(e) => bind_truth(e, None, true, "IS NOT UNKNOWN", scope, ctx),
         Expr::IsDistinctFrom(a, b) => match rotated(a, b, false) {
@@ -707,6 +710,9 @@ fn bind_binary(
         }
         _ => {}
     }
+    if let (BinaryOperator::Overlaps, Expr::Tuple(first), Expr::Tuple(second)) = (op, left, right) {
+        return bind_overlaps(first, second, scope, ctx);
+    }
     if let Some(op) = comparison(op) {
         let (l, r) = (bind_side(left, scope, ctx)?, bind_side(right, scope, ctx)?);
         return compare_bound(op, l, r, ctx);
@@ -722,6 +728,38 @@ fn bind_binary(
             Err(crate::resolve::no_match(&op.to_string(), &[l.ty().clone(), r.ty().clone()], true))
         }
     }
+}
+
+/// `(a, b) OVERLAPS (c, d)`.
+fn bind_overlaps(
+    first: &[Expr],
+    second: &[Expr],
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    for (side, ends) in [("left", first), ("right", second)] {
+        if ends.len() != 2 {
+            let text = format!("wrong number of parameters on {side} side of OVERLAPS expression");
+            return Err(SqlError::syntax(text));
+        }
+    }
+    let ends = first.iter().chain(second).map(|e| bind_unsettled(e, scope, ctx));
+    let ends = ends.collect::<SqlResult<Vec<_>>>()?;
+    bind_named("overlaps", ends, false, ctx)
+}
+
+/// `x IS [NOT] NFC NORMALIZED`.
+fn bind_normalized(
+    expr: &Expr,
+    form: Option<NormalizationForm>,
+    not: bool,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let form = form.unwrap_or(NormalizationForm::NFC).to_string();
+    let form = Bound::constant(Datum::text(form), SqlType::Text);
+    let found = bind_named("is_normalized", vec![bind(expr, scope, ctx)?, form], false, ctx)?;
+    Ok(if not { found.negated() } else { found })
 }
 
 fn bind_is_null(

@@ -239,6 +239,10 @@ pub trait SessionFunctions: Send + Sync {
     fn listening(&self) -> Vec<Arc<str>> {
         Vec::new()
     }
+    /// Prepared statements with names, by name.
+    fn prepared_statements(&self) -> Vec<PreparedStatement> {
+        Vec::new()
+    }
     /// `pg_sleep`: so many microseconds.
     fn sleep(&self, micros: i64) -> SqlResult<()> {
         let _ = micros;
@@ -309,6 +313,21 @@ pub trait SessionFunctions: Send + Sync {
         let _ = (name, args);
         Ok(None)
     }
+}
+
+/// A prepared statement, as `pg_prepared_statements` shows it.
+#[derive(Clone, Debug)]
+pub struct PreparedStatement {
+    /// Its name.
+    pub name: String,
+    /// What the client sent.
+    pub text: Arc<str>,
+    /// When, in microseconds since 2000-01-01 UTC.
+    pub micros: i64,
+    /// Types of its parameters.
+    pub params: Vec<SqlType>,
+    /// By PREPARE, not by the protocol.
+    pub from_sql: bool,
 }
 
 /// A session that has nothing: for constants and tests.

@@ -45,7 +45,8 @@ mod windows;
 
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
 pub use bind::{
-    NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, needs_general_query,
+    NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, general_query_needed,
+    needs_general_query,
 };
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;
@@ -56,11 +57,11 @@ pub use bound::{
 pub use array_operators::array_of_values;
 pub use context::{
     Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, LargeValues, NoSession,
-    ParamTypes, SessionFunctions, TypeNames,
+    ParamTypes, PreparedStatement, SessionFunctions, TypeNames,
 };
 pub use conversion::{common_type, convert as convert_datum, system_oid};
 pub use functions::populate::{no_row_type, populate};
-pub use functions::{partition_hash, plain_text, to_json};
+pub use functions::{NULL_BOUND, partition_hash, plain_text, to_json};
 pub use operators::add_interval;
 pub use pattern::TextPattern;
 pub use refinement::{Domain, Refinement};

@@ -673,7 +673,10 @@ fn json_remove_keys(value: &serde_json::Value, keys: &[&str]) -> SqlResult<serde
 }
 
 /// `jsonb #- path`.
-fn json_remove_path(value: &serde_json::Value, path: &[Datum]) -> SqlResult<serde_json::Value> {
+pub(crate) fn json_remove_path(
+    value: &serde_json::Value,
+    path: &[Datum],
+) -> SqlResult<serde_json::Value> {
     let mut value = value.clone();
     let empty = value.as_array().is_some_and(Vec::is_empty)
         || value.as_object().is_some_and(serde_json::Map::is_empty);

@@ -66,11 +66,11 @@ fn a_node_gives_its_sessions_settings_to_begin_with() {
     });
     let mut talk = server.connect();
     for (sql, want) in [
-        ("show statement_timeout", "7000"),
+        ("show statement_timeout", "7s"),
         ("set statement_timeout = 1", ""),
-        ("show statement_timeout", "1"),
+        ("show statement_timeout", "1ms"),
         ("reset statement_timeout", ""),
-        ("show statement_timeout", "7000"),
+        ("show statement_timeout", "7s"),
     ] {
         talk.query(sql);
         let said = talk.answer();

@@ -57,6 +57,10 @@ pub trait RowStream: Send {
     }
 }
 
+/// How the names of columns begin that a subquery gives besides those that it was written with:
+/// keys of the rows behind it. They are hidden, and nobody can type them.
+pub const KEY_COLUMN: &str = "\0key ";
+
 /// Rows that an earlier part of the statement has made, under the name that WITH gives them.
 #[derive(Clone)]
 pub struct GivenRows {

@@ -15,6 +15,7 @@
 //! - [`ddl`]: schema changes. [`dml`]: INSERT, UPDATE, DELETE, constraints, the range delete.
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`partitions`]: which rows of a table are in which of its partitions.
+//! - [`views`]: which views can be written to.
 //! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
 //! - [`copy`]: COPY. `import`: IMPORT. `export`: EXPORT.
@@ -44,6 +45,7 @@ pub mod session;
 pub mod statement;
 pub mod statistics;
 pub mod storage;
+pub mod views;
 
 pub use braid_catalog::{kv_error, memory_error};
 pub use database::Database;

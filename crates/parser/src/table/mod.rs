@@ -4,7 +4,9 @@
 //! - [`create`]: the statements, INTERLEAVE, inline indexes, AS.
 //! - [`like`]: LIKE among the columns.
 //! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
+//! - [`storage`]: what is read and changes nothing.
 
 pub(crate) mod create;
 pub(crate) mod like;
 pub(crate) mod partition;
+pub(crate) mod storage;

@@ -139,9 +139,8 @@ impl Binder<'_> {
             ast::BinaryOperator::LtEq => CmpOp::Le,
             ast::BinaryOperator::Gt => CmpOp::Gt,
             ast::BinaryOperator::GtEq => CmpOp::Ge,
-            other => {
-                return Err(SqlError::unsupported(format!("operator {other} with a subquery")));
-            }
+            // Its rows as an array.
+            other => return self.quantified_array(left, other, query, all).map(Some),
         };
         let needle = self.expr(left)?;
         let bound = self.inner_query(query)?;
@@ -149,6 +148,32 @@ impl Binder<'_> {
         let (needle, converter) = self.converters(needle, ty, 0)?;
         let shape = Shape::Quantified(op, converter, all);
         self.subquery_slot(bound, shape, vec![needle], SqlType::Bool).map(Some)
+    }
+
+    /// `x ~~ ANY (SELECT ..)` as `x ~~ ANY (ARRAY(SELECT ..))`.
+    fn quantified_array(
+        &mut self,
+        left: &ast::Expr,
+        op: &ast::BinaryOperator,
+        query: &ast::Query,
+        all: bool,
+    ) -> SqlResult<Bound> {
+        let array = ast::Expr::Function(ast::Function {
+            name: ast::ObjectName::from(vec![ast::Ident::new("array")]),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::Subquery(Box::new(query.clone())),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        });
+        let (left, right) = (Box::new(left.clone()), Box::new(array));
+        let compare_op = op.clone();
+        self.expr(&match all {
+            true => ast::Expr::AllOp { left, compare_op, right },
+            false => ast::Expr::AnyOp { left, compare_op, right, is_some: false },
+        })
     }
 
     fn in_subquery(&mut self, expr: &ast::Expr, query: &ast::Query) -> SqlResult<Bound> {

@@ -7,6 +7,7 @@ use braid_scalar::{
     Bound, CmpOp, Node, Padding, ScopeColumn, coerce, common_type, compare_bound, ident_name,
     object_name_parts,
 };
+use braid_sql::general_query::KEY_COLUMN;
 use braid_sql::storage::TableLayout;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
@@ -791,10 +792,10 @@ fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
         relation.scope.push(ScopeColumn {
             table: table.clone(),
             schema: None,
+            hidden: column.name.starts_with(KEY_COLUMN),
             name: column.name,
             ty: column.ty,
             nullable: column.nullable,
-            hidden: false,
             scalar: false,
             padding: Padding::None,
         });

@@ -28,6 +28,7 @@ mod populate;
 mod sample;
 mod select;
 mod set_op;
+mod table_oid;
 mod ties;
 mod user_call;
 mod window;
@@ -649,6 +650,9 @@ impl<'a> Binder<'a> {
             && let Some(row) = self.whole_row(name)?
         {
             return Ok(row);
+        }
+        if let Some(oid) = self.table_oid(parts)? {
+            return Ok(oid);
         }
         Err(self.level().scope.not_found(parts))
     }

@@ -129,7 +129,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "pg_prepared_xacts",
         "transaction oid, gid text, prepared timestamptz, owner name, database name",
     ),
-    ("pg_prepared_statements", "name text, statement text, prepare_time timestamptz"),
     ("pg_cursors", "name text, statement text, is_holdable bool"),
     (
         "pg_available_extensions",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, ForeignKey, Function, Index, Table, id_of_oid, oid_of};
+use braid_catalog::{Catalog, ForeignKey, Function, Index, Relation, Table, id_of_oid, oid_of};
 use braid_scalar::SessionFunctions;
 use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
 use braid_types::quote_ident;
@@ -167,6 +167,18 @@ fn function_text(
     }
 }
 
+/// Which columns of a relation can be written to; `None` if none of its rows can.
+fn writable_columns(catalog: &Catalog, args: &[Datum]) -> Option<Vec<bool>> {
+    match catalog.relation_by_id(id_of_oid(oid_arg(args, 0)?)?)? {
+        Relation::View(view) => braid_sql::views::may_write(catalog, &view),
+        Relation::Table(t) if t.materialized().is_some() => None,
+        Relation::Table(t) | Relation::Partition(t) => {
+            Some(t.visible_columns().map(|_| true).collect())
+        }
+        _ => None,
+    }
+}
+
 /// Functions over the catalog; `None` leaves the answer to the function's default.
 ///
 /// # Errors
@@ -208,6 +220,18 @@ pub fn catalog_function(
                 .and_then(|id| qualified::view_query(session, &catalog, id))
                 .map(|query| format!(" {query};")),
         ),
+        "pg_relation_is_updatable" => {
+            let writable = writable_columns(&catalog, args).is_some();
+            Some(Datum::Int4(if writable { 4 | 8 | 16 } else { 0 }))
+        }
+        "pg_column_is_updatable" => {
+            let at = match args.get(1) {
+                Some(Datum::Int2(number)) => usize::try_from(number - 1).unwrap_or(usize::MAX),
+                _ => usize::MAX,
+            };
+            let columns = writable_columns(&catalog, args);
+            Some(Datum::Bool(columns.is_some_and(|all| all.get(at).copied().unwrap_or(false))))
+        }
         "pg_get_serial_sequence" => as_text(serial_sequence(session, &catalog, args)),
         "pg_get_userbyid" => oid_arg(args, 0).map(|oid| {
             let name = catalog.role_name(oid, &session.user);

@@ -1,8 +1,9 @@
 //! `information_schema`, with Spanner's columns in `tables` and `columns`, and its tables
 //! `indexes`, `index_columns` and `column_options`.
 
-use braid_catalog::{Deferral, IndexConstraint, InterleaveForm, RefAction, Refined};
+use braid_catalog::{CheckOption, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined};
 use braid_sql::session::row_deletion_policy;
+use braid_sql::views::may_write;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::defaults::shown_default;
@@ -187,7 +188,8 @@ fn tables(v: &View<'_>) -> Made {
     }
     for view in v.catalog.views() {
         if let Some(s) = v.schema(view.schema) {
-            rows.push(row(&s.name, &view.name, "VIEW", false));
+            let writable = may_write(&v.catalog, view).is_some();
+            rows.push(row(&s.name, &view.name, "VIEW", writable));
         }
     }
     Ok(rows)
@@ -330,9 +332,10 @@ fn columns(v: &View<'_>) -> Made {
     }
     for view in v.catalog.views() {
         let Some(s) = v.schema(view.schema) else { continue };
+        let writable = may_write(&v.catalog, view);
         for (at, (name, ty)) in view.columns.iter().enumerate() {
             let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
-            row[43] = text("NO");
+            row[43] = yes_no(writable.as_ref().is_some_and(|columns| columns[at]));
             rows.push(row);
         }
     }
@@ -555,9 +558,9 @@ fn views(v: &View<'_>) -> Made {
                 text(s.name.as_str()),
                 text(view.name.as_str()),
                 text(view.definition.query.as_str()),
-                text("NONE"),
-                text("NO"),
-                text("NO"),
+                text(view.check_option.map_or("NONE", CheckOption::sql)),
+                yes_no(may_write(&v.catalog, view).is_some()),
+                yes_no(may_write(&v.catalog, view).is_some()),
                 text("NO"),
                 text("NO"),
                 text("NO"),

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Column, Deferral, IndexColumn, IndexConstraint, Partition, RefAction, Refined, Schema,
-    Table, id_of_oid, oid_of,
+    Catalog, Column, Deferral, Index, IndexColumn, IndexConstraint, Partition, RefAction, Refined,
+    Schema, Table, id_of_oid, oid_of,
 };
 use braid_sql::partitions::bound_text;
-use braid_sql::session::{SessionState, checked_columns};
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_sql::session::{SessionState, checked_columns, duration_ms};
+use braid_types::{ArrayValue, Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
 use super::code;
@@ -220,10 +220,20 @@ fn server(name: &str) -> Option<SystemTable> {
              daticulocale text, datcollversion text, datacl text[]",
             pg_database,
         ),
+        "pg_prepared_statements" => made(
+            "name text, statement text, prepare_time timestamptz, parameter_types regtype[], \
+             from_sql bool, generic_plans int8, custom_plans int8",
+            pg_prepared_statements,
+        ),
         "pg_am" => made("oid oid, amname name, amhandler oid, amtype char", |_| {
             Ok(vec![
                 vec![Datum::Oid(2), text("heap"), Datum::Oid(3), text("t")],
                 vec![Datum::Oid(403), text("btree"), Datum::Oid(330), text("i")],
+                vec![Datum::Oid(405), text("hash"), Datum::Oid(331), text("i")],
+                vec![Datum::Oid(783), text("gist"), Datum::Oid(332), text("i")],
+                vec![Datum::Oid(2742), text("gin"), Datum::Oid(333), text("i")],
+                vec![Datum::Oid(4000), text("spgist"), Datum::Oid(334), text("i")],
+                vec![Datum::Oid(3580), text("brin"), Datum::Oid(335), text("i")],
             ])
         }),
         "pg_proc" => made(
@@ -355,15 +365,27 @@ const TUPLES: usize = 10;
 const TRIGGERS: usize = 20;
 /// Position of `relispopulated`.
 const POPULATED: usize = 24;
-/// Positions of `relnamespace`, `relowner`, `relpersistence` and `relacl`.
+/// Positions of `relnamespace`, `relowner`, `relpersistence`, `relam`, `relacl` and `reloptions`.
 const NAMESPACE: usize = 2;
 const OWNER: usize = 5;
+const METHOD: usize = 6;
 const ACL: usize = 30;
+const OPTIONS: usize = 31;
 /// Positions of `relhassubclass`, `relispartition` and `relpartbound`.
 const SUBCLASS: usize = 21;
 const PARTITION: usize = 26;
 const BOUND: usize = 32;
 const PERSISTENCE: usize = 15;
+
+/// The access method of an index in `pg_am`.
+fn method_oid(i: &Index) -> u32 {
+    match i.unread.as_ref().map(|unread| unread.method.as_str()) {
+        Some("gin") => 2742,
+        Some("gist") => 783,
+        Some("spgist") => 4000,
+        _ => 403,
+    }
+}
 
 /// A table or a partition with its indexes.
 fn table_rows(v: &View<'_>, t: &Arc<Table>, rows: &mut Vec<Vec<Datum>>) -> SqlResult<()> {
@@ -397,6 +419,7 @@ fn table_rows(v: &View<'_>, t: &Arc<Table>, rows: &mut Vec<Vec<Datum>>) -> SqlRe
         let natts = i.columns.len() + i.include.len();
         let kind = if divided { "I" } else { "i" };
         let mut row = class_row(oid_of(i.id), &i.name, t.schema, kind, natts, 0, false);
+        row[METHOD] = Datum::Oid(method_oid(i));
         let of_table = |p: &Partition| p.indexes.iter().any(|own| own.id == i.id);
         row[PARTITION] = flag(t.window().is_some_and(of_table));
         // An entry for each row; PostgreSQL has 0 as long as it does not know.
@@ -448,6 +471,10 @@ fn pg_class(v: &View<'_>) -> Made {
         let table = of_partition.or_else(of_table);
         row[OWNER] = roles::owner(v, table.unwrap_or(id));
         row.resize(BOUND + 1, Datum::Null);
+        if let Some(option) = v.catalog.view(id).and_then(|view| view.check_option) {
+            let option = format!("check_option={}", option.sql().to_lowercase());
+            row[OPTIONS] = Datum::Array(ArrayValue::list(SqlType::Text, vec![text(option)]).into());
+        }
         row[ACL] = if table.is_none() { roles::acl(v, id) } else { Datum::Null };
     }
     Ok(rows)
@@ -843,6 +870,22 @@ fn pg_sequences(v: &View<'_>) -> Made {
         .collect()
 }
 
+fn pg_prepared_statements(v: &View<'_>) -> Made {
+    let row = |p: braid_scalar::PreparedStatement| {
+        let types = p.params.iter().map(|ty| Datum::Oid(ty.oid())).collect();
+        vec![
+            text(p.name),
+            text(p.text),
+            Datum::TimestampTz(p.micros),
+            Datum::Array(ArrayValue::list(SqlType::Regtype, types).into()),
+            flag(p.from_sql),
+            Datum::Int8(0),
+            Datum::Int8(0),
+        ]
+    };
+    Ok(v.eval.session.prepared_statements().into_iter().map(row).collect())
+}
+
 fn pg_settings(v: &View<'_>) -> Made {
     let names = [
         "application_name",
@@ -872,10 +915,13 @@ fn pg_settings(v: &View<'_>) -> Made {
         .into_iter()
         .filter_map(|name| Some((name, v.eval.session.setting(name)?)))
         .map(|(name, setting)| {
+            // Times are whole numbers of their unit here; SHOW says them otherwise.
+            let time = duration_ms(&setting).filter(|_| name.ends_with("_timeout"));
+            let setting = time.map_or(setting, |ms| ms.to_string());
             vec![
                 text(name),
                 text(setting.as_str()),
-                Datum::Null,
+                time.map_or(Datum::Null, |_| text("ms")),
                 text("Settings"),
                 text(""),
                 Datum::Null,

@@ -2,8 +2,8 @@
 
 use braid_types::{
     CastContext, Datum, Interval, MICROS_PER_DAY, MICROS_PER_SECOND, OrderedKind, SqlError,
-    SqlResult, SqlState, SqlType, TimeZone, UNIX_EPOCH_MICROS, cast, check_date, check_timestamp,
-    civil_from_days, days_from_civil, numeric,
+    SqlResult, SqlState, SqlType, Style, TimeZone, UNIX_EPOCH_MICROS, cast, check_date,
+    check_timestamp, civil_from_days, days_from_civil, numeric,
 };
 
 use braid_types::ordered::timetz;
@@ -473,12 +473,12 @@ pub(super) fn zone_by_interval(value: &Datum) -> SqlResult<TimeZone> {
 
 /// The zone of a name.
 pub(super) fn zone_of(name: &str) -> SqlResult<TimeZone> {
-    TimeZone::parse(name).ok_or_else(|| {
-        SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("time zone \"{name}\" not recognized"),
-        )
-    })
+    TimeZone::parse(name).ok_or_else(|| unknown_zone(name))
+}
+
+fn unknown_zone(name: &str) -> SqlError {
+    let text = format!("time zone \"{name}\" not recognized");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
 }
 
 fn zones(t: &mut Table) {
@@ -657,6 +657,22 @@ fn constructors(t: &mut Table) {
             Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
         },
     )
+    .stable();
+    t.add("make_timestamptz(int4, int4, int4, int4, int4, float8, text) timestamptz", |a, _| {
+        let (name, local) = (text_of(&a[6]), timestamp(a)?);
+        // A number is how far east, as in literals, and not how far west.
+        let utc = match name.starts_with(['+', '-']) {
+            false => zone_of(name)?.to_utc(local),
+            true => {
+                let text = format!("2000-01-01 00:00:00{name}");
+                match Datum::parse(&text, &SqlType::TimestampTz, Style::utc()) {
+                    Ok(Datum::TimestampTz(east)) => local + east,
+                    _ => return Err(unknown_zone(name)),
+                }
+            }
+        };
+        Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
+    })
     .stable();
     t.add(
         "make_interval(int4, int4, int4, int4, int4, int4, float8) interval \

@@ -6,7 +6,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 use super::json_text::{iso_text, json_key, text_pairs};
 use super::{bool_of, json_of, text_of};
 use crate::EvalContext;
-use crate::operators::{json_step, json_text};
+use crate::operators::{json_remove_path, json_step, json_text};
 use crate::registry::{Eval, Table};
 
 /// Any SQL value as a jsonb document.
@@ -183,6 +183,41 @@ fn changed(a: &[Datum], change: Change) -> SqlResult<Datum> {
     Ok(jsonb::datum(jsonb::normalize(value)?))
 }
 
+/// `jsonb_set_lax`: what is done where the new value is NULL is the last argument.
+fn set_lax(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+    if a[0].is_null() || a[1].is_null() || a.get(3).is_some_and(Datum::is_null) {
+        return Ok(Datum::Null);
+    }
+    let change = Change::Set { create: a.get(3).is_none_or(bool_of) };
+    let words = a.get(4).map_or("use_json_null", text_of);
+    let treatment = if a.get(4).is_some_and(Datum::is_null) { "" } else { words };
+    if !["delete_key", "return_target", "use_json_null", "raise_exception"].contains(&treatment) {
+        let text = "null_value_treatment must be \"delete_key\", \"return_target\", \
+                    \"use_json_null\", or \"raise_exception\"";
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
+    }
+    if !a[2].is_null() {
+        return changed(&a[..3], change);
+    }
+    match treatment {
+        "return_target" => Ok(a[0].clone()),
+        "delete_key" => Ok(jsonb::datum(json_remove_path(json_of(&a[0]), path_of(&a[1]))?)),
+        "raise_exception" => {
+            let reason = "Exception was raised because null_value_treatment is \
+                          \"raise_exception\".";
+            let way = "To avoid, either change the null_value_treatment argument or ensure that an \
+                       SQL NULL is not passed.";
+            Err(SqlError::new(SqlState("22004"), "JSON value must not be null")
+                .with_detail(reason)
+                .with_hint(way))
+        }
+        _ => {
+            let null = jsonb::datum(Value::Null);
+            changed(&[a[0].clone(), a[1].clone(), null], change)
+        }
+    }
+}
+
 fn strip_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(
@@ -262,6 +297,13 @@ pub(super) fn fill(t: &mut Table) {
     let insert: Eval = |a, _| changed(a, Change::Insert { after: a.get(3).is_some_and(bool_of) });
     t.add("jsonb_insert(jsonb, text[], jsonb) jsonb -- with a new value at a path", insert);
     t.add("jsonb_insert(jsonb, text[], jsonb, bool) jsonb", insert);
+    t.add(
+        "jsonb_set_lax(jsonb, text[], jsonb) jsonb -- as jsonb_set, with a say in what NULL means",
+        set_lax,
+    )
+    .lax();
+    t.add("jsonb_set_lax(jsonb, text[], jsonb, bool) jsonb", set_lax).lax();
+    t.add("jsonb_set_lax(jsonb, text[], jsonb, bool, text) jsonb", set_lax).lax();
     let from_pairs: Eval = |a, c| {
         let mut map = Map::new();
         for (key, value) in text_pairs(a)? {

@@ -5,6 +5,7 @@
 mod advisory;
 mod arguments;
 mod array;
+mod assigned;
 pub(crate) mod bit_strings;
 mod bytes;
 mod calendar;
@@ -12,16 +13,19 @@ mod channels;
 mod date_format;
 mod date_parse;
 mod datetime;
+mod degrees;
 mod encoding;
 mod json;
 mod json_text;
 mod jsonpath;
 mod math;
 pub(crate) mod money;
+mod names;
 mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
 mod partition_hash;
+mod periods;
 pub(crate) mod pieces;
 pub(crate) mod populate;
 mod ranges;
@@ -29,6 +33,7 @@ mod regex_places;
 mod slices;
 mod system;
 mod text;
+mod unicode;
 mod zoned_time;
 
 use super::registry::Table;
@@ -36,6 +41,7 @@ use super::registry::Table;
 pub(crate) use arguments::{
     bool_of, bytes_of, f64_of, i64_of, interval_of, json_of, text_of, words,
 };
+pub use assigned::NULL_BOUND;
 pub use json::to_json;
 pub(crate) use json::{path_of, path_step};
 pub(crate) use json_text::json_key;
@@ -47,11 +53,15 @@ pub use partition_hash::partition_hash;
 /// What adds the functions of each subject to the registry.
 pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     math::fill,
+    degrees::fill,
     text::fill,
+    unicode::fill,
+    names::fill,
     regex_places::fill,
     bytes::fill,
     datetime::fill,
     zoned_time::fill,
+    periods::fill,
     networks::fill,
     bit_strings::fill,
     money::fill,
@@ -61,6 +71,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     json_text::fill,
     populate::fill,
     array::fill,
+    assigned::fill,
     crate::enums::fill,
     system::fill,
     advisory::fill,

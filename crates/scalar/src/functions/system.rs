@@ -190,6 +190,10 @@ fn catalog(t: &mut Table) {
             "definition of a constraint";
         "pg_get_viewdef", ["oid", "oid, bool"], "text", Datum::Null,
             "text of a view";
+        "pg_relation_is_updatable", ["oid, bool"], "int4", Datum::Int4(0),
+            "what can be done through a relation: 4 UPDATE, 8 INSERT, 16 DELETE";
+        "pg_column_is_updatable", ["oid, int2, bool"], "bool", Datum::Bool(false),
+            "whether a column can be written to";
         "pg_get_triggerdef", ["oid", "oid, bool"], "text", Datum::Null,
             "NULL: there are no triggers";
         "pg_get_ruledef", ["oid", "oid, bool"], "text", Datum::Null,

@@ -39,6 +39,11 @@ pub(super) fn field(unit: &str, value: &Datum) -> SqlResult<(i128, i64)> {
     }
 }
 
+/// A time so much later, within its day.
+pub(super) fn later(value: &Datum, by: i64) -> SqlResult<Datum> {
+    shifted(value, by)
+}
+
 fn shifted(value: &Datum, by: i64) -> SqlResult<Datum> {
     let (micros, east) = parts_of(value);
     made(micros.wrapping_add(by).rem_euclid(MICROS_PER_DAY), east)

@@ -11,9 +11,9 @@ use sqlparser::ast::{self, AlterTableOperation as Op};
 use super::view::uses;
 use super::{
     Change, alter_column, backfill, bad_table, commit_timestamp, constraint, drop, exists, index,
-    interleave, moves, moves::Place, partitions, parts, schema, ttl, view::materialized,
+    interleave, moves, moves::Place, partitions, parts, schema, sequence, ttl, view::materialized,
 };
-use braid_parser::{AlterOwn, Name};
+use braid_parser::{AlterOwn, Name, StorageOptions};
 use braid_scalar::ident_name;
 
 pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
@@ -83,8 +83,58 @@ pub(crate) fn place(
         AlterOwn::SetStatistics(column, target) => {
             alter_column::set_statistics(c, &table, column, *target)?;
         }
+        AlterOwn::Identity(column, always, options) => {
+            sequence::alter_identity(c, &table, column, *always, options)?;
+        }
+        AlterOwn::DropIdentity(column, if_exists) => {
+            sequence::drop_identity(c, &table, column, *if_exists)?;
+        }
     }
     Ok("ALTER TABLE".into())
+}
+
+/// Options that change nothing: what they name must be there.
+pub(crate) fn storage(c: &mut Change, options: &StorageOptions) -> SqlResult<String> {
+    let tag = if options.index { "ALTER INDEX" } else { "ALTER TABLE" }.to_string();
+    let name = &options.name;
+    let Some(found) = c.ctx.find_relation(name)? else {
+        if options.if_exists {
+            c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+            return Ok(tag);
+        }
+        return Err(crate::session::no_relation(name));
+    };
+    let table = match found {
+        Relation::Index(..) => return Ok(tag),
+        Relation::Table(t) | Relation::Partition(t) if !options.index => t,
+        _ => {
+            let what = if options.index { "an index" } else { "a table" };
+            let text = format!("\"{}\" is not {what}", name.join("."));
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+        }
+    };
+    if let Some(column) = options.columns.iter().find(|name| table.column_named(name).is_none()) {
+        let text = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, text));
+    }
+    let known = |name: &&String| table.all_indexes().any(|i| i.name == **name);
+    if let Some(index) = options.indexes.iter().find(|name| !known(name)) {
+        let text = format!("index \"{index}\" for table \"{}\" does not exist", table.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
+    }
+    for (column, target) in &options.statistics {
+        let table = c.catalog.table(table.id).cloned().unwrap_or_else(|| table.clone());
+        alter_column::set_statistics(c, &table, column, *target)?;
+    }
+    match &options.triggers {
+        Some(Some(name)) => {
+            let text = format!("trigger \"{name}\" for table \"{}\" does not exist", table.name);
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
+        }
+        Some(None) => c.ctx.notice("there are no triggers: constraints stay as they are"),
+        None => {}
+    }
+    Ok(tag)
 }
 
 /// Whether rows get other keys, by what says where they lie.
@@ -113,6 +163,12 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
         }
         Op::AddConstraint { constraint: k, .. } => match k {
             ast::TableConstraint::PrimaryKey(p) => add_primary_key(c, t, p),
+            ast::TableConstraint::UniqueUsingIndex(u) => index::promoted::unique(c, t, u),
+            ast::TableConstraint::PrimaryKeyUsingIndex(u) => {
+                let key = index::promoted::primary_key(c, t, u)?;
+                let t = c.catalog.table(t.id).expect("still there").clone();
+                add_primary_key(c, &t, &key)
+            }
             k => constraint::add(c, &mut (**t).clone(), k, None),
         },
         Op::DropConstraint { if_exists, name, drop_behavior } => {

@@ -57,7 +57,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         None if commit_time => SqlType::TimestampTz,
         None => c.ctx.type_of(&def.data_type)?,
     };
-    if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte) {
+    if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown) {
         return Err(bad_table(format!("column \"{name}\" has pseudo-type {}", ty.name())));
     }
     composite::refuse_row_type(c, &name, &ty)?;

@@ -204,6 +204,7 @@ pub(super) fn primary_of_partition(
         predicate: None,
         constraint: Some(IndexConstraint::Primary),
         of_partition: None,
+        unread: None,
     })
 }
 
@@ -242,6 +243,7 @@ fn unique(
         predicate: None,
         constraint: Some(IndexConstraint::Unique),
         of_partition: None,
+        unread: None,
     };
     if t.window().is_none() {
         partitions::check_index(t, &index)?;

@@ -14,7 +14,7 @@ use sqlparser::ast::{self, ObjectType};
 use super::access::roles::wrong_kind;
 use super::view::uses;
 use super::{Change, backfill, functions, partitions, parts, truncate, user_type};
-use braid_parser::Name;
+use braid_parser::{DropAbsent, Name};
 
 pub(crate) fn run(
     c: &mut Change,
@@ -592,4 +592,30 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
     c.catalog.remove(db.id);
     c.sync();
     Ok(())
+}
+
+/// DROP of an object of a kind that is not here.
+pub(crate) fn absent(c: &mut Change, d: &DropAbsent) -> SqlResult<String> {
+    let DropAbsent { tag, noun, name, of, if_exists } = d;
+    let tag = tag.clone();
+    if let Some(of) = of
+        && c.ctx.find_relation(of)?.is_none()
+    {
+        if !if_exists {
+            return Err(crate::session::no_relation(of));
+        }
+        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", of.join(".")));
+        return Ok(tag);
+    }
+    let bare = of.as_ref().and_then(|of| of.last());
+    let kind = if *if_exists || *noun == "rule" { "relation" } else { "table" };
+    let text = match bare {
+        Some(of) => format!("{noun} \"{name}\" for {kind} \"{of}\" does not exist"),
+        None => format!("{noun} \"{name}\" does not exist"),
+    };
+    if !if_exists {
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
+    }
+    c.ctx.notice(format!("{text}, skipping"));
+    Ok(tag)
 }

@@ -115,7 +115,8 @@ impl<'a> Wish<'a> {
                     return Ok(None);
                 }
                 let (index, expressions) = index::declare(c, t, create)?;
-                Some(Addition::Index { index, noting: true, expressions })
+                let built = index.unread.is_none();
+                built.then_some(Addition::Index { index, noting: true, expressions })
             }
             Wish::Constraint(k) => match constraint::declare(c, t, k, None)? {
                 // Its entries tell nobody that two rows have the same key.

@@ -1,6 +1,6 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
 
-use braid_catalog::{Relation, Reversed, Sequence};
+use braid_catalog::{Identity, Relation, Reversed, Sequence, Table};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
@@ -231,4 +231,67 @@ pub(crate) fn alter(
     c.catalog.put_sequence(new);
     c.sync();
     Ok(tag)
+}
+
+/// The place of an identity column, and its sequence; none if it is another column.
+fn identity_of(t: &Table, column: &str) -> SqlResult<Option<(usize, u32)>> {
+    let at = t.columns.iter().position(|x| !x.hidden && x.name == column).ok_or_else(|| {
+        let text = format!("column \"{column}\" of relation \"{}\" does not exist", t.name);
+        SqlError::new(SqlState::UNDEFINED_COLUMN, text)
+    })?;
+    Ok(t.columns[at].sequence.filter(|_| t.columns[at].identity.is_some()).map(|s| (at, s)))
+}
+
+fn not_identity(t: &Table, column: &str) -> String {
+    format!("column \"{column}\" of relation \"{}\" is not an identity column", t.name)
+}
+
+/// ALTER COLUMN .. RESTART, SET GENERATED, and options of its sequence.
+pub(super) fn alter_identity(
+    c: &mut Change,
+    t: &Table,
+    column: &str,
+    always: Option<bool>,
+    options: &SequenceChange,
+) -> SqlResult<()> {
+    let Some((at, id)) = identity_of(t, column)? else {
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        return Err(SqlError::new(state, not_identity(t, column)));
+    };
+    if let Some(always) = always {
+        let mut new = t.clone();
+        let identity = if always { Identity::Always } else { Identity::ByDefault };
+        new.columns[at].identity = Some(identity);
+        c.put(new);
+        c.sync();
+    }
+    let (schema, name) = c
+        .catalog
+        .qualified_name(id)
+        .ok_or_else(|| SqlError::internal("an identity column has no sequence"))?;
+    alter(c, &vec![schema, name], false, options).map(|_| ())
+}
+
+/// ALTER COLUMN .. DROP IDENTITY: the column stays as it is, its sequence goes.
+pub(super) fn drop_identity(
+    c: &mut Change,
+    t: &Table,
+    column: &str,
+    if_exists: bool,
+) -> SqlResult<()> {
+    let Some((at, id)) = identity_of(t, column)? else {
+        if if_exists {
+            c.ctx.notice(format!("{}, skipping", not_identity(t, column)));
+            return Ok(());
+        }
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        return Err(SqlError::new(state, not_identity(t, column)));
+    };
+    let mut new = t.clone();
+    new.columns[at].identity = None;
+    new.columns[at].sequence = None;
+    c.put(new);
+    c.catalog.remove(id);
+    c.sync();
+    Ok(())
 }

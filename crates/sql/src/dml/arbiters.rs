@@ -14,7 +14,7 @@ use braid_scalar::{Bound, ParamTypes, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::target::{Target, column_ordinal};
+use super::target::Target;
 use super::writer::TableInfo;
 use crate::plan::implied::implies;
 use crate::storage::IndexLayout;
@@ -62,15 +62,15 @@ fn inferred(
     for element in &inference.elements {
         match plain(element) {
             ast::Expr::Identifier(name) => {
-                columns.push(table.columns[column_ordinal(table, &ident_name(name))?].id);
+                columns.push(table.columns[target.ordinal(&ident_name(name))?].id);
             }
-            e => expressions.push(braid_scalar::bind(e, &scope, params)?),
+            e => expressions.push(target.settle(braid_scalar::bind(e, &scope, params)?)?),
         }
     }
     columns.sort_unstable();
     columns.dedup();
     let predicate = match &inference.predicate {
-        Some(e) => braid_scalar::bind_bool(e, "WHERE", &scope, params)?.conjuncts(),
+        Some(e) => target.settle(braid_scalar::bind_bool(e, "WHERE", &scope, params)?)?.conjuncts(),
         None => Vec::new(),
     };
     let mut found = Vec::new();

@@ -14,8 +14,8 @@ use super::family::span_delete::{self, Deleted};
 use super::in_parts::{stand_alone_deleted, write_in_parts};
 use super::joined_returning::{JoinedReturning, bind_joined};
 use super::source::Source;
-use super::target::{Returning, Target, bind_returning, returned, with_extras};
-use super::update::{key_items, key_query};
+use super::target::{Returning, Target, Verb, bind_returning, returned, with_extras};
+use super::update::key_query;
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
 use crate::general_query::{ColumnInfo, Row};
@@ -59,7 +59,7 @@ impl DeletePlan {
         if !one.joins.is_empty() {
             return Err(SqlError::unsupported("DELETE with JOIN").with_hint("Use DELETE .. USING."));
         }
-        let target = Target::factor(ctx, &one.relation)?;
+        let target = Target::factor(ctx, &one.relation, Verb::Delete)?;
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
         let items = delete.returning.as_deref();
         let JoinedReturning { list, extras } = match &delete.using {
@@ -263,11 +263,7 @@ fn own_filter(
         return Ok(None);
     }
     let mut tried = params.clone();
-    let filter = match target.within(delete.selection.as_ref())? {
-        Some(e) => braid_scalar::bind_bool(&e, "WHERE", &target.scope(), &mut tried).map(Some),
-        None => Ok(None),
-    };
-    match filter {
+    match target.filter(delete.selection.as_ref(), &mut tried) {
         Ok(filter) => {
             *params = tried;
             Ok(Some(filter))
@@ -310,7 +306,7 @@ fn named_rows(
     if let Some(limit) = &delete.limit {
         tail.push_str(&format!(" LIMIT {limit}"));
     }
-    let mut items = key_items(target);
+    let mut items = target.key_items();
     items.extend_from_slice(extras);
     key_query(ctx, &items, &from, delete.selection.as_ref(), &tail, params)
 }

@@ -19,7 +19,7 @@ use super::assigned::untyped;
 use super::query_load::{Taken, take_rows};
 use super::source::Source;
 use super::target::{
-    Returning, Target, bind_inserted, check_assignable, column_ordinal, is_default, refuse_given,
+    Returning, Target, Verb, ViewChecks, bind_inserted, check_assignable, is_default, refuse_given,
     returned,
 };
 use super::writer::{TableInfo, Writer};
@@ -40,6 +40,7 @@ pub struct InsertPlan {
     source: Rows,
     conflict: Option<Conflict>,
     returning: Option<Returning>,
+    checks: Option<ViewChecks>,
 }
 
 enum Rows {
@@ -78,15 +79,16 @@ impl InsertPlan {
             return Err(SqlError::unsupported("REPLACE INTO")
                 .with_hint("Use INSERT .. ON CONFLICT .. DO UPDATE."));
         }
-        let target = Target::named(ctx, name, insert.table_alias.as_ref().map(|a| &a.alias))?;
+        let alias = insert.table_alias.as_ref().map(|a| &a.alias);
+        let target = Target::named(ctx, name, alias, Verb::Insert)?;
         let table = &target.table;
-        if let Some(whole) = whole_columns(table, insert)? {
+        if let Some(whole) = whole_columns(&target, insert)? {
             return InsertPlan::new(ctx, &whole, clauses, params);
         }
         let mut targets: Vec<usize> = Vec::new();
         for c in &insert.columns {
             let name = object_name_parts(c).pop().unwrap_or_default();
-            let at = column_ordinal(table, &name)?;
+            let at = target.ordinal(&name)?;
             if targets.contains(&at) {
                 return Err(SqlError::new(
                     SqlState::DUPLICATE_COLUMN,
@@ -98,7 +100,7 @@ impl InsertPlan {
         let overriding = clauses.overriding;
         let named = !targets.is_empty();
         if !named {
-            targets = (0..table.columns.len()).filter(|i| !table.columns[*i].hidden).collect();
+            targets = target.in_order().0;
         }
         let source = rows(ctx, insert, &target, &mut targets, named, params)?;
         let mut ignored = vec![false; targets.len()];
@@ -127,13 +129,14 @@ impl InsertPlan {
                 Some(conflict(&info, &target, (c, clauses.inference.as_ref()), params)?)
             }
             (Some(or), None) => {
-                let by_key = by_key(table, or, &targets)?;
+                let by_key = by_key(&target, or, &targets)?;
                 by_key.map(|c| conflict(&info, &target, (&c, None), params)).transpose()?
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
         let returning = bind_inserted(insert.returning.as_deref(), &target, params)?;
-        Ok(InsertPlan { info, targets, ignored, source, conflict, returning })
+        let checks = target.view_checks()?;
+        Ok(InsertPlan { info, targets, ignored, source, conflict, returning, checks })
     }
 
     /// RETURNING columns.
@@ -172,6 +175,9 @@ impl InsertPlan {
                     if let Some((mut row, was_there)) =
                         self.write(ctx, &mut w, row, &mut touched)?
                     {
+                        if let Some(checks) = &self.checks {
+                            checks.check(ctx, self.info.table(), &row)?;
+                        }
                         count += 1;
                         if self.returning.is_some() {
                             if tells {
@@ -211,7 +217,8 @@ impl InsertPlan {
                 };
                 // All rows first: parts of the query that start late must not see what the
                 // statement itself writes. A load may be in the store before the commit.
-                let at_once = self.conflict.is_some() || self.returning.is_some();
+                let at_once =
+                    self.conflict.is_some() || self.returning.is_some() || self.checks.is_some();
                 let rows = if at_once || !pending.is_empty() {
                     source.rows(ctx)?
                 } else {
@@ -440,7 +447,7 @@ fn rows(
     if let ast::SetExpr::Values(v) = &*query.body
         && plain
     {
-        match values(v, table, targets, named, params) {
+        match values(v, target, targets, named, params) {
             Err(e) if braid_scalar::needs_general_query(&e) => {}
             other => return other,
         }
@@ -450,7 +457,7 @@ fn rows(
     let typed = untyped::typed(query, table, targets);
     let source = Source::plan(ctx, typed.as_ref().unwrap_or(query), params)?;
     let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
-    check_count(source.columns().len(), targets, named)?;
+    check_count(target, source.columns().len(), targets, named)?;
     for n in &pending {
         commit_time::pending(table, targets[*n])?;
     }
@@ -462,8 +469,16 @@ fn rows(
     Ok(Rows::Query(source, pending))
 }
 
-fn check_count(given: usize, targets: &mut Vec<usize>, named: bool) -> SqlResult<()> {
+fn check_count(
+    target: &Target,
+    given: usize,
+    targets: &mut Vec<usize>,
+    named: bool,
+) -> SqlResult<()> {
     if given > targets.len() {
+        if let (false, Some(e)) = (named, target.in_order().1) {
+            return Err(e);
+        }
         return Err(SqlError::syntax("INSERT has more expressions than target columns"));
     }
     if given < targets.len() {
@@ -477,13 +492,14 @@ fn check_count(given: usize, targets: &mut Vec<usize>, named: bool) -> SqlResult
 
 fn values(
     v: &ast::Values,
-    table: &braid_catalog::Table,
+    target: &Target,
     targets: &mut Vec<usize>,
     named: bool,
     params: &mut ParamTypes,
 ) -> SqlResult<Rows> {
     let width = v.rows.first().map_or(0, |r| r.content.len());
-    check_count(width, targets, named)?;
+    let table = &target.table;
+    check_count(target, width, targets, named)?;
     let mut out = Vec::with_capacity(v.rows.len());
     for row in &v.rows {
         if row.content.len() != width {
@@ -527,7 +543,7 @@ pub(super) fn bind_column(
 /// Spanner's INSERT OR UPDATE and INSERT OR IGNORE, CockroachDB's UPSERT: a row with the same
 /// primary key gets the values that are given, or stays.
 fn by_key(
-    table: &braid_catalog::Table,
+    target: &Target,
     or: &ast::SqliteOnConflict,
     targets: &[usize],
 ) -> SqlResult<Option<ast::OnConflict>> {
@@ -537,8 +553,13 @@ fn by_key(
         ast::SqliteOnConflict::Replace => true,
         other => return Err(SqlError::unsupported(format!("INSERT {other}"))),
     };
+    let table = &target.table;
     if table.has_row_id() {
         return Ok(None);
+    }
+    if target.is_view() {
+        return Err(SqlError::unsupported("INSERT OR UPDATE of a view")
+            .with_hint("Use INSERT .. ON CONFLICT .. DO UPDATE."));
     }
     let quoted = |name: &str| ast::Ident::with_quote('"', name);
     let key = table.key_columns();
@@ -569,24 +590,20 @@ fn conflict(
     (c, inference): (&ast::OnConflict, Option<&Inference>),
     params: &mut ParamTypes,
 ) -> SqlResult<Conflict> {
-    let table = &target.table;
     let arbiters = arbiters::of(info, target, (c, inference), params)?;
     let update = match &c.action {
         ast::OnConflictAction::DoNothing => None,
         ast::OnConflictAction::DoUpdate(u) => {
-            let mut scope = target.scope();
-            let first = scope.push_table(
-                "excluded",
-                None,
-                table.columns.iter().map(|c| (c.name.clone(), c.ty.clone(), c.nullable)),
-            );
-            // `excluded` is only ever meant when named.
-            for c in &mut scope.columns_mut()[first..] {
-                c.hidden = true;
+            let scope = target.scope_with_excluded();
+            let mut sets = bind_sets(target, &u.assignments, &scope, params)?;
+            for (_, e) in &mut sets {
+                *e = e.take().map(|e| target.settle_excluded(e)).transpose()?;
             }
-            let sets = bind_sets(target, &u.assignments, &scope, params)?;
             let filter = match &u.selection {
-                Some(e) => Some(braid_scalar::bind_bool(e, "WHERE", &scope, params)?),
+                Some(e) => {
+                    let bound = braid_scalar::bind_bool(e, "WHERE", &scope, params)?;
+                    Some(target.settle_excluded(bound)?)
+                }
                 None => None,
             };
             Some(ConflictUpdate { sets, filter })
@@ -595,7 +612,7 @@ fn conflict(
     Ok(Conflict { arbiters, update })
 }
 
-/// Binds SET clauses; `None` is DEFAULT.
+/// Binds SET clauses over a scope; `None` is DEFAULT.
 pub(super) fn bind_sets(
     target: &Target,
     assignments: &[ast::Assignment],
@@ -604,7 +621,7 @@ pub(super) fn bind_sets(
 ) -> SqlResult<Vec<(usize, Option<Bound>)>> {
     let mut out = Vec::new();
     let table = &target.table;
-    for (at, e) in set_list(table, &target.alias, assignments)? {
+    for (at, e) in set_list(target, assignments)? {
         let e = &*e;
         let bound = if is_default(e) {
             None

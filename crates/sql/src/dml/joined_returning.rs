@@ -52,7 +52,8 @@ pub(super) fn bind_joined(
     }
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
-    match returning(&out, &scope, &origin, params) {
+    let list = returning(&out, &scope, &origin, params);
+    match list.and_then(|list| list.settled(target)) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }
@@ -120,9 +121,9 @@ impl List<'_> {
     /// The visible columns of the target.
     fn target_star(&mut self) {
         let target = self.target;
-        for c in target.table.columns.iter().filter(|c| !c.hidden) {
-            let expr = Expr::CompoundIdentifier(vec![quoted(&target.alias), quoted(&c.name)]);
-            self.push(expr, &c.name);
+        for name in target.shown_names() {
+            let expr = Expr::CompoundIdentifier(vec![quoted(&target.alias), quoted(&name)]);
+            self.push(expr, &name);
         }
     }
 

@@ -21,7 +21,7 @@ use sqlparser::ast::{self, MergeAction, MergeClauseKind};
 
 use super::as_one::AsOne;
 use super::source::Source;
-use super::target::{Target, is_default};
+use super::target::{Target, Verb, is_default};
 use super::with::{Part, With, calls_volatile, part};
 use super::{Written, writer::WriteWork};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
@@ -56,8 +56,8 @@ impl MergePlan {
         let ast::TableFactor::Table { name, .. } = &merge.table else {
             return Err(SqlError::syntax("a table name is expected here"));
         };
-        refuse_materialized(ctx, name)?;
-        let target = Target::factor(ctx, &merge.table)?;
+        refuse_views(ctx, name)?;
+        let target = Target::factor(ctx, &merge.table, Verb::Update)?;
         let texts = Texts {
             table: merge.table.to_string(),
             target: target.in_from(ctx, merge.table.to_string()),
@@ -269,19 +269,21 @@ fn refuse(merge: &ast::Merge) -> SqlResult<()> {
     Ok(())
 }
 
-/// PostgreSQL's words for a source that is called as the target.
-/// 0A000: the rows of a materialized view are nobody's to write.
-fn refuse_materialized(ctx: &Context, name: &ast::ObjectName) -> SqlResult<()> {
-    match ctx.find_relation(&object_name_parts(name))? {
-        Some(Relation::Table(t)) if t.materialized().is_some() => Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            format!("cannot execute MERGE on relation \"{}\"", t.name),
-        )
-        .with_detail("This operation is not supported for materialized views.")),
-        _ => Ok(()),
-    }
+/// 0A000: MERGE does not go through views, and the rows of a materialized one are nobody's.
+fn refuse_views(ctx: &Context, name: &ast::ObjectName) -> SqlResult<()> {
+    let (name, what) = match ctx.find_relation(&object_name_parts(name))? {
+        Some(Relation::Table(t)) if t.materialized().is_some() => {
+            (t.name.clone(), "materialized views")
+        }
+        Some(Relation::View(v)) => (v.name.clone(), "views"),
+        _ => return Ok(()),
+    };
+    let text = format!("cannot execute MERGE on relation \"{name}\"");
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+        .with_detail(format!("This operation is not supported for {what}.")))
 }
 
+/// PostgreSQL's words for a source that is called as the target.
 fn twice_named(e: SqlError, target: &Target) -> SqlError {
     if e.state() != SqlState::DUPLICATE_ALIAS || !e.message().contains(&target.alias) {
         return e;

@@ -21,7 +21,8 @@ use super::insert::bind_sets;
 use super::joined_returning::{JoinedReturning, bind_joined};
 use super::source::Source;
 use super::target::{
-    Returning, Target, bind_returning, check_assignable, is_default, returned, with_extras,
+    Returning, Target, Verb, ViewChecks, bind_returning, check_assignable, is_default, returned,
+    with_extras,
 };
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, writing};
@@ -32,7 +33,6 @@ use crate::plan::rows::collect_rows;
 use crate::session::Context;
 use crate::storage::scan::get_row;
 use braid_scalar::{Bound, ParamTypes};
-use braid_types::quote_ident;
 
 /// A planned UPDATE.
 pub struct UpdatePlan {
@@ -41,6 +41,7 @@ pub struct UpdatePlan {
     returning: Option<Returning>,
     /// How many values behind the new ones are for RETURNING.
     extras: usize,
+    checks: Option<ViewChecks>,
 }
 
 /// Columns and what they are set to; `None`: their default.
@@ -79,7 +80,7 @@ impl UpdatePlan {
             return Err(SqlError::unsupported("UPDATE with JOIN, ORDER BY or LIMIT")
                 .with_hint("Use UPDATE .. FROM."));
         }
-        let target = Target::factor(ctx, &update.table.relation)?;
+        let target = Target::factor(ctx, &update.table.relation, Verb::Update)?;
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
         let own = if update.from.is_none() {
             let mut tried = params.clone();
@@ -109,7 +110,8 @@ impl UpdatePlan {
             Some(how) => how,
             None => bind_general(ctx, &target, update, &extras, params)?,
         };
-        Ok(UpdatePlan { info, how, returning: list, extras: extras.len() })
+        let checks = target.view_checks()?;
+        Ok(UpdatePlan { info, how, returning: list, extras: extras.len(), checks })
     }
 
     /// RETURNING columns.
@@ -125,8 +127,11 @@ impl UpdatePlan {
             && ctx.as_one().is_none()
             && stand_alone_updated(&self.info, sets.iter().map(|(at, _)| *at))
         {
-            let write =
-                |w: &mut Writer, rows| w.update(&self.info, self.own_changes(ctx, rows, sets)?);
+            let write = |w: &mut Writer, rows| {
+                let rows = w.update(&self.info, self.own_changes(ctx, rows, sets)?)?;
+                self.check(ctx, &rows)?;
+                Ok(rows)
+            };
             let returning = self.returning.as_ref();
             return write_in_parts(ctx, (&self.info, access), w, returning, write);
         }
@@ -141,10 +146,17 @@ impl UpdatePlan {
             false => changes.iter().map(|(key, ..)| key.clone()).collect(),
         };
         let mut rows = w.update(&self.info, changes)?;
+        self.check(ctx, &rows)?;
         with_extras(&mut rows, &keys, &extras)?;
         w.finish()?;
         let returning = returned(ctx, self.returning.as_ref(), &rows)?;
         Ok(Written { count, returning, work: w.work })
+    }
+
+    /// What views say of new rows.
+    fn check(&self, ctx: &Context, rows: &[Row]) -> SqlResult<()> {
+        let Some(checks) = &self.checks else { return Ok(()) };
+        rows.iter().try_for_each(|row| checks.check(ctx, self.info.table(), row))
     }
 
     /// Rows with what they become.
@@ -261,11 +273,11 @@ fn bind_own(
     params: &mut ParamTypes,
 ) -> SqlResult<How> {
     let scope = target.scope();
-    let sets = bind_sets(target, &update.assignments, &scope, params)?;
-    let filter = match target.within(update.selection.as_ref())? {
-        Some(e) => Some(braid_scalar::bind_bool(&e, "WHERE", &scope, params)?),
-        None => None,
-    };
+    let mut sets = bind_sets(target, &update.assignments, &scope, params)?;
+    for (_, e) in &mut sets {
+        *e = e.take().map(|e| target.settle(e)).transpose()?;
+    }
+    let filter = target.filter(update.selection.as_ref(), params)?;
     let access = choice::for_writing(ctx, &info.layout, filter.as_ref());
     Ok(How::Own { access, sets })
 }
@@ -279,9 +291,9 @@ fn bind_general(
     params: &mut ParamTypes,
 ) -> SqlResult<How> {
     let table = &target.table;
-    let mut items = key_items(target);
+    let mut items = target.key_items();
     let mut sets = Vec::new();
-    for (at, e) in set_list(table, &target.alias, &update.assignments)? {
+    for (at, e) in set_list(target, &update.assignments)? {
         let e = &*e;
         if is_default(e) {
             sets.push((at, Given::Default));
@@ -320,18 +332,6 @@ fn bind_general(
         }
     }
     Ok(How::General { source, sets })
-}
-
-/// The key columns of the written table as select items.
-pub(super) fn key_items(target: &Target) -> Vec<String> {
-    target
-        .table
-        .primary
-        .columns
-        .iter()
-        .filter_map(|k| target.table.column(k.column))
-        .map(|c| format!("{}.{}", quote_ident(&target.alias), quote_ident(&c.name)))
-        .collect()
 }
 
 /// Plans `SELECT items FROM from WHERE selection`, and what comes behind that.

@@ -90,7 +90,7 @@ impl Reclaim {
 
     /// Rows of a table were erased; entries of some of its indexes may be left.
     fn mark(&self, table: &Table, leaves: impl Fn(&Index) -> bool, now_us: u64) {
-        if table.indexes.iter().any(leaves) {
+        if table.indexes.iter().filter(|i| i.unread.is_none()).any(leaves) {
             self.marks.lock().insert(table.id, now_us);
         }
     }
@@ -149,7 +149,8 @@ pub(crate) fn erased(
     let mut left = Vec::new();
     for t in tables {
         let building = t.building_index().map(|(index, _)| index);
-        if t.indexes.iter().chain(building).any(&leaves) {
+        let kept = t.indexes.iter().filter(|i| i.unread.is_none());
+        if kept.chain(building).any(&leaves) {
             left.push(t.id);
             ctx.db.reclaim_state().mark(t, &leaves, now);
         }

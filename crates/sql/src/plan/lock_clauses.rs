@@ -78,10 +78,10 @@ pub(super) fn check_lockable(table: &Table) -> SqlResult<()> {
 /// The SELECT of a query whose rows can be locked.
 ///
 /// # Errors
-/// 0A000 where a row of the result is no row of a table, as in PostgreSQL.
-pub(super) fn lockable_select(q: &ast::Query) -> SqlResult<&ast::Select> {
+/// 0A000 where a row of the result is no row of a table, as in PostgreSQL; `clause` locks them.
+pub(super) fn lockable_select<'a>(q: &'a ast::Query, clause: &str) -> SqlResult<&'a ast::Select> {
     let refuse = |what: &str| {
-        let text = format!("{} is not allowed with {what}", clause(&q.locks));
+        let text = format!("{clause} is not allowed with {what}");
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text))
     };
     let select = match &*q.body {
@@ -89,7 +89,7 @@ pub(super) fn lockable_select(q: &ast::Query) -> SqlResult<&ast::Select> {
         SetExpr::Values(_) => return refuse("VALUES"),
         SetExpr::SetOperation { .. } => return refuse("UNION/INTERSECT/EXCEPT"),
         _ => {
-            return Err(SqlError::unsupported(format!("{} in this query", clause(&q.locks)))
+            return Err(SqlError::unsupported(format!("{clause} in this query"))
                 .with_hint("Write it inside of the parentheses."));
         }
     };
@@ -102,10 +102,19 @@ pub(super) fn lockable_select(q: &ast::Query) -> SqlResult<&ast::Select> {
     } else if select.having.is_some() {
         return refuse("HAVING clause");
     }
-    match select.projection.visit(&mut Calls(0)) {
-        ControlFlow::Break(what) => refuse(what),
-        ControlFlow::Continue(()) => Ok(select),
+    match calls_that_gather(&select.projection) {
+        Some("set-returning functions") => refuse("set-returning functions in the target list"),
+        Some(what) => refuse(what),
+        None => Ok(select),
     }
+}
+
+/// What a select list calls that makes its rows other ones than those of FROM.
+pub(crate) fn calls_that_gather(list: &[ast::SelectItem]) -> Option<&'static str> {
+    list.iter().find_map(|item| match item.visit(&mut Calls(0)) {
+        ControlFlow::Break(what) => Some(what),
+        ControlFlow::Continue(()) => None,
+    })
 }
 
 /// Looks for calls of aggregates and window functions; subqueries have their own. How deep it is in
@@ -136,7 +145,7 @@ impl Visitor for Calls {
         } else if is_aggregate(&name) {
             ControlFlow::Break("aggregate functions")
         } else if braid_scalar::is_set_returning(&name) {
-            ControlFlow::Break("set-returning functions in the target list")
+            ControlFlow::Break("set-returning functions")
         } else {
             ControlFlow::Continue(())
         }

@@ -23,6 +23,7 @@ use sqlparser::ast::{self, Visit, Visitor};
 
 use super::build::limits;
 use super::lock_clauses::{What, check_lockable, clause, lockable_select, locked_in};
+use super::lock_within::{append, open};
 use super::select::{Locking, count};
 use crate::explain::{Explained, PlanLine};
 use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream, RunContext};
@@ -59,22 +60,26 @@ impl LockedPlan {
         q: &ast::Query,
         params: &mut ParamTypes,
     ) -> SqlResult<LockedPlan> {
-        let select = lockable_select(q)?;
+        lockable_select(q, &clause(&q.locks))?;
+        let mut opened = q.clone();
         let mut tables = Vec::new();
         let mut keys = Vec::new();
+        for inner in open(ctx, &mut opened)? {
+            let first = keys.len();
+            keys.extend(inner.key);
+            let layout = Arc::new(TableLayout::new(&ctx.catalog, &inner.table)?);
+            tables.push(LockedTable { layout, locking: inner.locking, key: first..keys.len() });
+        }
+        let q = &opened;
+        let select = lockable_select(q, &clause(&q.locks))?;
         for (named, locking) in locked_in(select, &q.locks)? {
             let own = q.locks.iter().any(|lock| lock.of.is_some());
             let table = match named.what {
                 What::Table(name) => table_of(ctx, q, name, own)?,
                 What::Function if own => return Err(refused(q, "a function")),
                 What::Function => None,
-                What::Subquery => {
-                    return Err(SqlError::unsupported(format!(
-                        "{} over a subquery in FROM",
-                        clause(&q.locks)
-                    ))
-                    .with_hint("Write it into the subquery, or name tables with OF."));
-                }
+                // Its tables are among those that are locked already.
+                What::Subquery => None,
             };
             let Some(table) = table else { continue };
             let alias = quote_ident(&named.alias);
@@ -233,11 +238,6 @@ fn table_of(
             check_lockable(&t)?;
             Ok(Some(t))
         }
-        Relation::View(v) => {
-            let text = format!("{} over the view \"{}\"", clause(&q.locks), v.name);
-            let hint = "Lock rows of the tables behind the view, or name others with OF.";
-            Err(SqlError::unsupported(text).with_hint(hint))
-        }
         other => {
             let text = format!("cannot lock rows in {} \"{}\"", other.kind(), parts.join("."));
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text))
@@ -291,11 +291,8 @@ fn with_keys(q: &ast::Query, keys: &[String]) -> SqlResult<ast::Query> {
     if keys.is_empty() {
         return Ok(query);
     }
-    let items = braid_parser::parse_query(&format!("SELECT {}", keys.join(", ")))?;
-    if let (ast::SetExpr::Select(select), ast::SetExpr::Select(items)) =
-        (&mut *query.body, *items.body)
-    {
-        select.projection.extend(items.projection);
+    if let ast::SetExpr::Select(select) = &mut *query.body {
+        append(select, keys)?;
     }
     Ok(query)
 }

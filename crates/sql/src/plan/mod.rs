@@ -27,6 +27,7 @@ mod groups;
 pub(crate) mod implied;
 mod joined;
 mod lock_clauses;
+mod lock_within;
 pub(crate) mod locked;
 mod order;
 mod passes;
@@ -40,4 +41,5 @@ mod subqueries;
 mod value;
 
 pub(crate) use build::plan_query;
+pub(crate) use lock_clauses::calls_that_gather;
 pub use select::SelectPlan;

@@ -56,6 +56,7 @@ pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
+pub use settings::duration_ms;
 pub use show::create::{
     checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
     row_deletion_policy, waiting,

@@ -9,7 +9,7 @@ use super::client::Session;
 use super::outcome::Outcome;
 use super::prepared::Prepared;
 use braid_parser::Statement;
-use braid_scalar::Scope;
+use braid_scalar::{PreparedStatement, Scope, SessionFunctions};
 
 impl Session {
     pub(crate) fn named(&self, name: &str) -> SqlResult<Arc<Prepared>> {
@@ -72,8 +72,9 @@ impl Session {
         declared: &[Option<SqlType>],
     ) -> SqlResult<()> {
         self.check_unnamed(name)?;
+        let text = statement.text.clone();
         let prepared = self.prepare(statement, declared)?;
-        self.named.insert(name.to_string(), prepared);
+        self.keep_prepared(name, prepared, text, false);
         Ok(())
     }
 
@@ -88,21 +89,37 @@ impl Session {
     /// Forgets the prepared statement of this name, if there is one.
     pub fn close_prepared(&mut self, name: &str) {
         self.named.remove(name);
+        self.state.prepared.lock().remove(name);
     }
 
-    /// PREPARE name (types) AS statement.
+    /// Forgets all.
+    pub(super) fn forget_prepared(&mut self) {
+        self.named.clear();
+        self.state.prepared.lock().clear();
+    }
+
+    fn keep_prepared(&mut self, name: &str, kept: Arc<Prepared>, text: Arc<str>, from_sql: bool) {
+        let micros = self.state.clock_micros();
+        let (name, params) = (name.to_string(), kept.params.clone());
+        let shown = PreparedStatement { name: name.clone(), text, micros, params, from_sql };
+        self.state.prepared.lock().insert(name.clone(), shown);
+        self.named.insert(name, kept);
+    }
+
+    /// PREPARE name (types) AS statement; `text` is all of it.
     pub(crate) fn prepare_as(
         &mut self,
         name: &str,
         types: &[DataType],
         inner: &Statement,
+        text: &Arc<str>,
     ) -> SqlResult<()> {
         let ctx = self.planning_context(None)?;
         let types =
             types.iter().map(|t| ctx.type_of(t).map(Some)).collect::<SqlResult<Vec<_>>>()?;
         self.check_unnamed(name)?;
         let p = self.prepare_inner(inner.clone(), &types)?;
-        self.named.insert(name.to_string(), p);
+        self.keep_prepared(name, p, text.clone(), true);
         Ok(())
     }
 
@@ -116,10 +133,10 @@ impl Session {
     /// DEALLOCATE; `None`: all.
     pub(crate) fn deallocate(&mut self, name: Option<&str>) -> SqlResult<()> {
         match name {
-            None => self.named.clear(),
+            None => self.forget_prepared(),
             Some(name) => {
                 self.named(name)?;
-                self.named.remove(name);
+                self.close_prepared(name);
             }
         }
         Ok(())

@@ -301,7 +301,7 @@ pub(super) fn switch(name: &str, value: &str) -> SqlResult<&'static str> {
 }
 
 /// Milliseconds of `100`, `100ms`, `5s`, `2min`, `1h`.
-pub(crate) fn duration_ms(value: &str) -> Option<u64> {
+pub fn duration_ms(value: &str) -> Option<u64> {
     let v = value.trim();
     let digits = v.find(|c: char| !c.is_ascii_digit()).unwrap_or(v.len());
     let n: u64 = v[..digits].parse().ok()?;
@@ -314,6 +314,14 @@ pub(crate) fn duration_ms(value: &str) -> Option<u64> {
         _ => return None,
     };
     n.checked_mul(factor)
+}
+
+/// Milliseconds in the largest unit that leaves no rest, as SHOW has them: `5s`; 0 has none.
+fn duration_text(ms: u64) -> String {
+    const UNITS: [(u64, &str); 5] =
+        [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")];
+    let whole = UNITS.iter().find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));
+    whole.map_or_else(|| ms.to_string(), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
 /// Bytes of `64MB`, `1GB`, `100kB`, `512B`; a bare number counts kilobytes, as in PostgreSQL.
@@ -422,7 +430,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         | "idle_in_transaction_session_timeout"
         | "idle_session_timeout"
         | "log_min_duration_statement" => {
-            duration_ms(value).map(|v| v.to_string()).ok_or_else(|| invalid(name, value))
+            duration_ms(value).map(duration_text).ok_or_else(|| invalid(name, value))
         }
         "log_statement" => one_of(name, value, &["none", "ddl", "mod", "all"]),
         "compute_query_id" => one_of(name, value, &["auto", "regress", "on", "off"]),
@@ -495,11 +503,11 @@ mod tests {
         s.set("my.thing", "1", false).unwrap();
         assert_eq!(s.get("MY.thing").as_deref(), Some("1"));
         s.set("lock_timeout", "5s", true).unwrap();
-        assert_eq!(s.get("lock_timeout").as_deref(), Some("5000"));
+        assert_eq!(s.get("lock_timeout").as_deref(), Some("5s"));
         s.end_transaction();
         assert_eq!(s.get("lock_timeout").as_deref(), Some("0"));
         s.set("statement_timeout", "2min", false).unwrap();
-        assert_eq!(s.get("statement_timeout").as_deref(), Some("120000"));
+        assert_eq!(s.get("statement_timeout").as_deref(), Some("2min"));
         assert!(s.set("transaction_timeout", "soon", false).is_err());
         assert!(s.set("timezone", "Nowhere/City", false).is_err());
         for name in ["UTF8", "utf-8", "'utf-8'", "Unicode"] {

@@ -3,7 +3,7 @@
 //! Shared by reference with running plans, so everything changeable is behind one lock. The lock
 //! is never held while other locks of the database are taken.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::general_query::SideBySide;
 use crate::runtime::advisory::Want;
 use crate::runtime::channels::{Asked, AskedList};
 use crate::runtime::log::Logged;
-use braid_scalar::{Advisory, AdvisoryCall, EvalContext, SessionFunctions};
+use braid_scalar::{Advisory, AdvisoryCall, EvalContext, PreparedStatement, SessionFunctions};
 use braid_types::quote_ident;
 
 /// See the [module documentation](self).
@@ -48,6 +48,8 @@ pub struct SessionState {
     pub(super) asked: Mutex<AskedList>,
     /// Whether there ever were some.
     pub(super) listens: AtomicBool,
+    /// Prepared statements, as catalogs show them.
+    pub(super) prepared: Mutex<BTreeMap<String, PreparedStatement>>,
     shared: Mutex<Shared>,
 }
 
@@ -229,6 +231,7 @@ impl SessionState {
             notices,
             asked: Mutex::default(),
             listens: AtomicBool::new(false),
+            prepared: Mutex::default(),
             shared: Mutex::new(shared),
         }
     }
@@ -524,6 +527,10 @@ impl SessionFunctions for SessionState {
 
     fn listening(&self) -> Vec<Arc<str>> {
         self.channels()
+    }
+
+    fn prepared_statements(&self) -> Vec<PreparedStatement> {
+        self.prepared.lock().values().cloned().collect()
     }
 
     fn advisory_unlock_all(&self) {

@@ -93,7 +93,7 @@ impl Session {
                 ));
             }
             self.reset(None)?;
-            self.named.clear();
+            self.forget_prepared();
             self.close_cursor(None)?;
             SessionFunctions::advisory_unlock_all(&*self.state);
             self.unlisten(None)?;

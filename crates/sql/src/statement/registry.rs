@@ -21,7 +21,7 @@ pub(crate) fn entry_of(statement: &Statement) -> SqlResult<&'static Entry> {
 
 fn unsupported(kind: &Kind) -> SqlError {
     let error = match kind {
-        Kind::Refused(what) => SqlError::unsupported(what),
+        Kind::Refused(what, hint) => return SqlError::unsupported(what).with_hint(*hint),
         Kind::Sql(sql) => {
             let text = sql.to_string();
             let words: Vec<_> = text.split_whitespace().take(2).collect();
@@ -66,6 +66,12 @@ mod tests {
         for (sql, what) in [
             ("create extension postgis", "CREATE EXTENSION"),
             ("create policy p on t", "CREATE POLICY"),
+            ("create rule r as on insert to t do nothing", "CREATE RULE"),
+            ("create statistics s on a, b from t", "CREATE STATISTICS"),
+            ("create aggregate a (int) (sfunc = int4pl, stype = int)", "CREATE AGGREGATE"),
+            ("create operator === (leftarg = int)", "CREATE OPERATOR"),
+            ("create cast (int as text) with inout", "CREATE CAST"),
+            ("create trigger t before insert on t execute function f()", "CREATE TRIGGER"),
         ] {
             let e = entry_of(&parse(sql)).err().expect(sql);
             assert_eq!(e.state().0, "0A000", "{sql}");

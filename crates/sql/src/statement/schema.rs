@@ -64,6 +64,13 @@ pub(super) static ENTRIES: &[Entry] = &[
     )
     .in_steps(moves::may_go_in_steps),
     Entry::change(
+        "ALTER TABLE",
+        "alter table t set (fillfactor = 70)",
+        "accepted: SET (..), RESET (..), SET LOGGED, SET TABLESPACE, CLUSTER ON, ENABLE and DISABLE \
+         TRIGGER, ALTER COLUMN .. SET STORAGE and SET COMPRESSION; of indexes ALTER INDEX .. SET (..)",
+        work!(Kind::StorageOptions(options) => |c| alter::storage(c, options)),
+    ),
+    Entry::change(
         "ALTER INDEX",
         "alter index i rename to j",
         "the name of an index",
@@ -252,6 +259,13 @@ pub(super) static ENTRIES: &[Entry] = &[
         "comment on table t is 'rows'",
         "a text about an object; IS NULL takes it away",
         work!(Kind::Comment(statement) => |c| comment::comment(c, statement)),
+    ),
+    Entry::change(
+        "DROP TRIGGER",
+        "drop trigger if exists n on t",
+        "there is none; also RULE, POLICY, AGGREGATE, OPERATOR, CAST, COLLATION, STATISTICS, \
+         PUBLICATION, SERVER and others, with IF EXISTS",
+        work!(Kind::DropAbsent(d) => |c| drop::absent(c, d)),
     ),
     Entry::change(
         "CREATE EXTENSION",

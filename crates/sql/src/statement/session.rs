@@ -134,8 +134,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "PREPARE",
         "prepare q as select 1",
         "plans a statement and keeps it under a name",
-        work!(Kind::Prepare(name, types, inner) => |session| {
-            session.prepare_as(name, types, inner)?;
+        work!(statement, Kind::Prepare(name, types, inner) => |session| {
+            session.prepare_as(name, types, inner, &statement.text)?;
             done("PREPARE")
         }),
     ),

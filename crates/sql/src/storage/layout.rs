@@ -590,6 +590,7 @@ impl TableLayout {
         let indexes = table
             .indexes
             .iter()
+            .filter(|i| i.unread.is_none())
             .map(|i| index_layout(catalog, table, i))
             .collect::<SqlResult<_>>()?;
         let building = match table.building_index() {

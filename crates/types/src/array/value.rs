@@ -31,8 +31,8 @@ impl Dimension {
         self.lower.wrapping_add(self.length as i32).wrapping_sub(1)
     }
 
-    /// The place of a subscript.
-    fn place(&self, subscript: i32) -> Option<usize> {
+    /// The place of a subscript; `None` outside.
+    pub fn place(&self, subscript: i32) -> Option<usize> {
         let place = usize::try_from(i64::from(subscript) - i64::from(self.lower)).ok()?;
         (place < self.length).then_some(place)
     }

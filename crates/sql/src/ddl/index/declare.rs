@@ -6,6 +6,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::expressions::{self as declared, Keys};
+use super::methods;
 use crate::ddl::{Change, backfill, bad_table, exists, partitions, parts};
 use crate::storage::computed::{Computed, Predicate};
 use braid_parser::CreateIndex;
@@ -114,37 +115,10 @@ pub(crate) fn add(c: &mut Change, t: &mut Table, create: &CreateIndex) -> SqlRes
     t.adopt(&expressions);
     t.indexes.push(index);
     c.put(t.clone());
-    backfill::build_index(c, t.id, id)
-}
-
-/// What `USING` asks for. A hash or BRIN index answers what an ordinary one answers, too; the
-/// others index what is inside of values.
-///
-/// # Errors
-/// 0A000 for other methods, and for what PostgreSQL's hash indexes do not have.
-fn check_method(c: &Change, create: &CreateIndex) -> SqlResult<()> {
-    let base = &create.base;
-    let Some(using) = &base.using else { return Ok(()) };
-    let method = using.to_string().to_lowercase();
-    let lacks = |what: &str| {
-        let text = format!("access method \"{method}\" does not support {what}");
-        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text))
-    };
-    match method.as_str() {
-        "btree" => return Ok(()),
-        "hash" if base.columns.len() > 1 => return lacks("multicolumn indexes"),
-        "hash" | "brin" if base.unique => return lacks("unique indexes"),
-        "hash" | "brin" if !base.include.is_empty() => return lacks("included columns"),
-        "hash" | "brin" => {}
-        _ => {
-            return Err(SqlError::unsupported(format!("the index method {using}")).with_hint(
-                "An index on an expression, such as (doc ->> 'key'), finds single values of a \
-                 document.",
-            ));
-        }
+    if t.index(id).is_some_and(|i| i.unread.is_some()) {
+        return Ok(());
     }
-    c.ctx.notice(format!("the index is an ordinary one: the method {method} is not here"));
-    Ok(())
+    backfill::build_index(c, t.id, id)
 }
 
 /// The index that a statement declares, with columns that stand for its expressions.
@@ -154,12 +128,16 @@ pub(crate) fn declare(
     create: &CreateIndex,
 ) -> SqlResult<(Index, Vec<Column>)> {
     let base = &create.base;
-    check_method(c, create)?;
+    let unread = methods::method(create)?;
     let Keys { columns, expressions, names } = declared::keys(c, t, &base.columns)?;
     check_width(columns.len())?;
     let mut with = t.clone();
     with.adopt(&expressions);
-    check_key_types(&with, &columns)?;
+    match &unread {
+        Some(unread) => methods::check_classes(&with, &columns, unread)?,
+        None => check_key_types(&with, &columns)?,
+    }
+    methods::tell(c, create, unread.as_ref());
     let predicate = base.predicate.as_ref();
     let mut predicate = predicate.map(|e| declared::predicate(c, t, e)).transpose()?;
     if create.null_filtered {
@@ -192,6 +170,7 @@ pub(crate) fn declare(
         predicate,
         constraint: None,
         of_partition: None,
+        unread,
     };
     if t.window().is_none() {
         partitions::check_index(t, &index)?;

@@ -2,12 +2,16 @@
 //!
 //! - [`mod@declare`]: CREATE INDEX and its checks.
 //! - [`expressions`]: what expressions and predicates may be.
+//! - [`methods`]: what USING asks for.
+//! - [`promoted`]: ADD CONSTRAINT .. USING INDEX.
 //! - [`stored`]: columns that entries hold besides their key come and go.
 //! - [`entries`]: the entries for all rows of a table, made on several threads.
 
 mod declare;
 pub(super) mod entries;
 mod expressions;
+mod methods;
+pub(super) mod promoted;
 mod stored;
 
 pub(crate) use declare::{add, check_key_types, declare, key_columns, rename, uses_column};

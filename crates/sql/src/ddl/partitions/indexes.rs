@@ -56,6 +56,7 @@ fn is_same(t: &Table, a: &Index, u: &Table, b: &Index) -> bool {
     signature(t, a) == signature(u, b)
         && primary(t, a) == primary(u, b)
         && a.deferral == b.deferral
+        && a.unread == b.unread
         && own(a) == own(b)
 }
 
@@ -196,7 +197,11 @@ pub(super) fn add(c: &mut Change, window: &Table, index: Index) -> SqlResult<()>
     let id = index.id;
     new.indexes.push(Index { of_partition, ..index });
     renew_predicates(&mut new)?;
+    let unread = new.index(id).is_some_and(|i| i.unread.is_some());
     c.put(new);
+    if unread {
+        return Ok(());
+    }
     backfill::build_index(c, table.id, id)
 }
 

@@ -190,6 +190,7 @@ pub(in crate::ddl) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<
         predicate: None,
         constraint: None,
         of_partition: None,
+        unread: None,
     };
     Ok(Table {
         id,

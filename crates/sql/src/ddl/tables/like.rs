@@ -197,8 +197,10 @@ fn index(
         None => {
             let unique = if i.is_unique() { "UNIQUE " } else { "" };
             let predicate = i.predicate.as_ref().map(|p| format!(" WHERE ({p})"));
+            let method = i.unread.as_ref().map(|unread| format!("USING {} ", unread.method));
+            let method = method.unwrap_or_default();
             indexes.push(format!(
-                "CREATE {unique}INDEX ON {on} ({key}){include}{nulls}{}",
+                "CREATE {unique}INDEX ON {on} {method}({key}){include}{nulls}{}",
                 predicate.unwrap_or_default()
             ));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use braid_catalog::{Definition, Relation, View};
+use braid_catalog::{CheckOption, Definition, Relation, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
@@ -67,8 +67,15 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         name,
         definition: definition(c, &v.query)?,
         columns,
+        check_option: check_option(&v.options)?,
         comment: None,
     };
+    if view.check_option.is_some()
+        && let Err(reason) = crate::views::simple(&c.catalog, &view)?
+    {
+        let text = "WITH CHECK OPTION is supported only on automatically updatable views";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_hint(reason));
+    }
     if view.definition.depends_on.contains(&view.id) {
         return Err(bad_view("infinite recursion detected in a view"));
     }
@@ -79,6 +86,35 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     c.catalog.put_view(view);
     c.sync();
     Ok(tag)
+}
+
+/// WITH CHECK OPTION; the other options say who may look behind a view, which nobody is kept from.
+fn check_option(options: &ast::CreateTableOptions) -> SqlResult<Option<CheckOption>> {
+    let ast::CreateTableOptions::With(options) = options else { return Ok(None) };
+    let mut out = None;
+    for option in options {
+        let (key, value) = match option {
+            ast::SqlOption::KeyValue { key, value } => (ident_name(key), Some(value)),
+            ast::SqlOption::Ident(key) => (ident_name(key), None),
+            other => return Err(SqlError::unsupported(format!("the option {other} of a view"))),
+        };
+        let value = value.map(ToString::to_string).unwrap_or_default();
+        match (key.as_str(), value.trim_matches('\'').to_lowercase().as_str()) {
+            ("check_option", "local") => out = Some(CheckOption::Local),
+            ("check_option", "cascaded") => out = Some(CheckOption::Cascaded),
+            ("check_option", given) => {
+                let text = format!("invalid value for enum option \"check_option\": {given}");
+                return Err(SqlError::new(SqlState("22023"), text)
+                    .with_detail("Valid values are \"local\" and \"cascaded\"."));
+            }
+            ("security_barrier" | "security_invoker", _) => {}
+            (key, _) => {
+                let text = format!("unrecognized parameter \"{key}\"");
+                return Err(SqlError::new(SqlState("22023"), text));
+            }
+        }
+    }
+    Ok(out)
 }
 
 /// The schema and the name of the new view: what shows temporary tables is temporary.

@@ -13,7 +13,9 @@ use braid_scalar::object_name_parts;
 use braid_types::{CompositeType, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, AccessExpr, Expr, Ident};
 
-use crate::dml::target::{column_ordinal, is_default};
+use super::subscripts::{Subscripts, not_subscripted};
+use crate::dml::target::{Target, is_default};
+use braid_parser::subscript;
 
 /// A field of a column, or with no names the whole column.
 pub(super) struct Place {
@@ -22,14 +24,14 @@ pub(super) struct Place {
 }
 
 /// What a name on the left side means: `column`, `column.field`, or `table.column`.
-pub(super) fn place(table: &Table, name: &ast::ObjectName) -> SqlResult<Place> {
+pub(super) fn place(target: &Target, name: &ast::ObjectName) -> SqlResult<Place> {
     let mut parts = object_name_parts(name);
     if let [first, _, ..] = parts.as_slice()
-        && let Ok(column) = column_ordinal(table, first)
+        && let Ok(column) = target.ordinal(first)
     {
         return Ok(Place { column, path: parts.split_off(1) });
     }
-    let column = column_ordinal(table, &parts.pop().unwrap_or_default())?;
+    let column = target.ordinal(&parts.pop().unwrap_or_default())?;
     Ok(Place { column, path: Vec::new() })
 }
 
@@ -55,6 +57,9 @@ pub(super) fn with_fields(
 
 fn rebuilt(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) -> SqlResult<Expr> {
     let first = |path: &[String]| path.first().cloned().unwrap_or_default();
+    if sets.iter().any(|(path, _)| path.first().is_some_and(|step| subscript(step).is_some())) {
+        return subscripted(column, ty, base, sets);
+    }
     let SqlType::Composite(row) = ty else {
         let field = sets.first().map(|(path, _)| first(path)).unwrap_or_default();
         let text = format!(
@@ -89,6 +94,26 @@ fn rebuilt(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) -> S
         });
     }
     Ok(row_of(row, fields))
+}
+
+/// A value with others at subscripts, one after the other.
+fn subscripted(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) -> SqlResult<Expr> {
+    let mut whole = base.unwrap_or_else(|| Expr::value(ast::Value::Null));
+    for (path, e) in sets {
+        let [step, rest @ ..] = path else { return Err(twice(column)) };
+        let at = subscript(step).ok_or_else(|| twice(column))?;
+        let at = Subscripts::read(at)?;
+        let value = match rest {
+            [] => e.clone(),
+            rest => {
+                let element = ty.element().ok_or_else(|| not_subscripted(ty))?;
+                let inner = at.of(whole.clone());
+                rebuilt(column, element, Some(inner), &[(rest, e.clone())])?
+            }
+        };
+        whole = at.assigned(ty, whole, value)?;
+    }
+    Ok(whole)
 }
 
 /// 42601 for a target that is named more than once.
@@ -138,13 +163,14 @@ fn row_of(ty: &CompositeType, fields: Vec<Expr>) -> Expr {
 
 /// An INSERT whose columns are whole ones; `None` if they all are.
 pub(in crate::dml) fn whole_columns(
-    table: &Table,
+    target: &Target,
     insert: &ast::Insert,
 ) -> SqlResult<Option<ast::Insert>> {
     if insert.columns.iter().all(|name| name.0.len() < 2) {
         return Ok(None);
     }
-    let places = insert.columns.iter().map(|name| place(table, name));
+    let table = &target.table;
+    let places = insert.columns.iter().map(|name| place(target, name));
     let places = places.collect::<SqlResult<Vec<_>>>()?;
     if places.iter().all(|place| place.path.is_empty()) {
         return Ok(None);
@@ -171,7 +197,7 @@ pub(in crate::dml) fn whole_columns(
         columns.iter().map(one).collect()
     };
     let mut out = insert.clone();
-    let name = |column: &usize| ast::ObjectName::from(vec![quoted(&table.columns[*column].name)]);
+    let name = |column: &usize| ast::ObjectName::from(vec![quoted(target.name_of(*column))]);
     out.columns = columns.iter().map(name).collect();
     if let Some(query) = &mut out.source {
         **query = source(query, places.len(), &whole)?;

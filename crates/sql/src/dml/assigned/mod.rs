@@ -1,10 +1,12 @@
 //! What columns are assigned, before it is a value.
 //!
 //! - [`set_list`]: which columns UPDATE assigns what. [`fields`]: fields of columns.
+//!   [`subscripts`]: places in arrays and documents.
 //! - [`untyped`]: literals that have no type.
 //! - [`commit_time`]: `PENDING_COMMIT_TIMESTAMP()`, and what must not read it.
 
 pub(crate) mod commit_time;
 pub(super) mod fields;
 pub(super) mod set_list;
+mod subscripts;
 pub(super) mod untyped;

@@ -9,29 +9,29 @@
 
 use std::borrow::Cow;
 
-use braid_catalog::Table;
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem};
 
 use super::fields::{Place, place, twice, with_fields};
+use crate::dml::target::Target;
 use crate::dml::with::calls_volatile;
 
-/// The assigned columns with their expressions; `alias` is what the statement calls the table.
+/// The assigned columns with their expressions.
 pub(in crate::dml) fn set_list<'a>(
-    table: &Table,
-    alias: &str,
+    target: &Target,
     assignments: &'a [ast::Assignment],
 ) -> SqlResult<Vec<(usize, Cow<'a, Expr>)>> {
+    let table = &target.table;
     let mut all: Vec<(Place, Cow<'a, Expr>)> = Vec::new();
     for a in assignments {
         match &a.target {
             AssignmentTarget::ColumnName(name) => {
-                all.push((place(table, name)?, Cow::Borrowed(&a.value)));
+                all.push((place(target, name)?, Cow::Borrowed(&a.value)));
             }
             AssignmentTarget::Tuple(names) => {
                 for (name, e) in names.iter().zip(values(&a.value, names.len())?) {
-                    all.push((place(table, name)?, e));
+                    all.push((place(target, name)?, e));
                 }
             }
         }
@@ -60,7 +60,8 @@ pub(in crate::dml) fn set_list<'a>(
         }
     }
     for (column, places, exprs) in fields {
-        let own = [alias, &table.columns[column].name].map(|name| Ident::with_quote('"', name));
+        let own = [target.alias.as_str(), target.name_of(column)]
+            .map(|name| Ident::with_quote('"', name));
         let base = Expr::CompoundIdentifier(own.to_vec());
         let paths = places.iter().map(|place| place.path.as_slice());
         let sets: Vec<_> = paths.zip(exprs).collect();

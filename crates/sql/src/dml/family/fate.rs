@@ -137,7 +137,11 @@ impl Fate {
     /// EXPLAIN line: which indexes keep entries of rows that went in spans.
     pub(crate) fn explain_left(&self) -> Option<String> {
         let left: Vec<&str> = (self.dying.iter())
-            .flat_map(|t| t.indexes.iter().filter(|i| self.leaves_entries(i.interleave_in)))
+            .flat_map(|t| {
+                t.indexes
+                    .iter()
+                    .filter(|i| i.unread.is_none() && self.leaves_entries(i.interleave_in))
+            })
             .map(|i| i.name.as_str())
             .collect();
         let names = left.join(", ");

@@ -41,7 +41,7 @@ const GROWTH: usize = 4;
 pub(super) fn few(ctx: &Context, fate: &Fate, table: &TableLayout, spans: usize) -> usize {
     let few = FEW_ROWS.max(spans.saturating_mul(WORTH_SPANS));
     let table = &table.table;
-    if !table.indexes.iter().any(|i| fate.leaves_entries(i.interleave_in)) {
+    if !table.indexes.iter().any(|i| i.unread.is_none() && fate.leaves_entries(i.interleave_in)) {
         return few;
     }
     let known = ctx.db.statistics(table).map_or(0.0, |known| known.rows);

@@ -22,10 +22,13 @@ pub(crate) fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String>
             None => create_table(&ctx.catalog, t),
         },
         Relation::View(v) => format!(
-            "CREATE VIEW {} ({}) AS {}",
+            "CREATE VIEW {} ({}) AS {}{}",
             qualified(&ctx.catalog, v.id),
             v.columns.iter().map(|c| quote_ident(&c.0)).collect::<Vec<_>>().join(", "),
-            v.definition.query
+            v.definition.query,
+            v.check_option
+                .map(|option| format!(" WITH {} CHECK OPTION", option.sql()))
+                .unwrap_or_default()
         ),
         Relation::Sequence(s) => create_sequence(&ctx.catalog, s),
         Relation::Partition(window) => create_partition(&ctx.catalog, window)?,
@@ -127,10 +130,15 @@ pub(crate) fn shown_expression(text: &str) -> String {
 }
 
 fn key_list(t: &Table, i: &Index) -> String {
+    let class = |at: usize| i.unread.as_ref().and_then(|unread| unread.classes.get(at)?.as_ref());
     i.columns
         .iter()
-        .map(|c| {
+        .enumerate()
+        .map(|(at, c)| {
             let mut out = key_column(t, c.column);
+            if let Some(class) = class(at) {
+                out.push_str(&format!(" {class}"));
+            }
             if c.desc {
                 out.push_str(" DESC");
             }
@@ -157,12 +165,15 @@ pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
 /// As [`create_index`]; `method` stands before the key columns.
 pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> String {
     let divided = t.partitioning().is_some_and(|d| d.key_of(t.shown_id()).is_some());
+    // As PostgreSQL says it, so that each index of a dump comes with its table or partition.
+    let only = if divided && !method.is_empty() { "ONLY " } else { "" };
+    let own = i.unread.as_ref().map(|unread| format!("USING {} ", unread.method));
+    let method = own.as_deref().unwrap_or(method);
     let mut out = format!(
         "CREATE {}INDEX {} ON {}{} {method}({})",
         if i.is_unique() || i.id == t.primary.id { "UNIQUE " } else { "" },
         quote_ident(&i.name),
-        // As PostgreSQL says it, so that each index of a dump comes with its table or partition.
-        if divided && !method.is_empty() { "ONLY " } else { "" },
+        only,
         qualified(c, t.id),
         key_list(t, i)
     );

@@ -12,6 +12,7 @@ use sqlparser::ast::{
     self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
 };
 
+use super::through::{Through, Verb, ViewChecks, key_name};
 use crate::general_query::{ColumnInfo, Row};
 use crate::partitions;
 use crate::session::Context;
@@ -19,19 +20,23 @@ use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, object_name_parts
 
 /// A table with the name it goes by in the statement.
 #[derive(Clone)]
-pub(super) struct Target {
-    pub(super) table: Arc<Table>,
-    pub(super) alias: String,
-    pub(super) schema: Option<String>,
+pub(in crate::dml) struct Target {
+    pub(in crate::dml) table: Arc<Table>,
+    pub(in crate::dml) alias: String,
+    pub(in crate::dml) schema: Option<String>,
+    /// The view that the statement names in its place.
+    through: Option<Arc<Through>>,
 }
 
 impl Target {
-    pub(super) fn named(
+    pub(in crate::dml) fn named(
         ctx: &Context,
         name: &ast::ObjectName,
         alias: Option<&ast::Ident>,
+        verb: Verb,
     ) -> SqlResult<Target> {
         let name = object_name_parts(name);
+        let mut through = None;
         let table = match ctx.relation(&name)? {
             Relation::Table(t) if t.materialized().is_some() => {
                 return Err(SqlError::new(
@@ -41,11 +46,8 @@ impl Target {
             }
             Relation::Table(t) | Relation::Partition(t) => t,
             Relation::View(v) => {
-                return Err(SqlError::new(
-                    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("cannot write to view \"{}\"", v.name),
-                )
-                .with_hint("Write to the tables behind the view."));
+                let way = Through::open(ctx, v, verb)?;
+                through.insert(Arc::new(way)).table().clone()
             }
             other => {
                 return Err(SqlError::new(
@@ -54,29 +56,40 @@ impl Target {
                 ));
             }
         };
+        let (schema, own) = match &through {
+            Some(way) => (way.view().schema, way.view().name.clone()),
+            None => (table.schema, table.name.clone()),
+        };
         Ok(match alias {
-            Some(a) => Target { table, alias: ident_name(a), schema: None },
+            Some(a) => Target { table, alias: ident_name(a), schema: None, through },
             None => {
-                let schema = Some(ctx.schema_name(table.schema));
-                Target { alias: table.name.clone(), schema, table }
+                let schema = Some(ctx.schema_name(schema));
+                Target { alias: own, schema, table, through }
             }
         })
     }
 
-    pub(super) fn factor(ctx: &Context, factor: &TableFactor) -> SqlResult<Target> {
+    pub(in crate::dml) fn factor(
+        ctx: &Context,
+        factor: &TableFactor,
+        verb: Verb,
+    ) -> SqlResult<Target> {
         match factor {
             TableFactor::Table { sample: Some(_), .. } => {
                 Err(SqlError::syntax("syntax error at or near \"tablesample\""))
             }
             TableFactor::Table { name, alias, .. } => {
-                Target::named(ctx, name, alias.as_ref().map(|a| &a.name))
+                Target::named(ctx, name, alias.as_ref().map(|a| &a.name), verb)
             }
             _ => Err(SqlError::syntax("a table name is expected here")),
         }
     }
 
     /// The table in the FROM of a query; `text` is how the statement names it.
-    pub(super) fn in_from(&self, ctx: &Context, text: String) -> String {
+    pub(in crate::dml) fn in_from(&self, ctx: &Context, text: String) -> String {
+        if let Some(way) = &self.through {
+            return way.subquery(ctx, &self.alias);
+        }
         if !ctx.with.as_ref().is_some_and(|with| with.names(&self.table.name)) {
             return text;
         }
@@ -86,8 +99,126 @@ impl Target {
         format!("{}.{} AS {}", quoted[0], quoted[1], quoted[2])
     }
 
+    /// Which rows are written, over the table's row: by a condition, by the partition that is
+    /// named, and by views.
+    ///
+    /// # Errors
+    /// Those of binding; [`braid_scalar::needs_general_query`].
+    pub(in crate::dml) fn filter(
+        &self,
+        selection: Option<&ast::Expr>,
+        params: &mut ParamTypes,
+    ) -> SqlResult<Option<Bound>> {
+        let Some(way) = &self.through else {
+            let all = self.within(selection)?;
+            let bound = all.map(|e| braid_scalar::bind_bool(&e, "WHERE", &self.scope(), params));
+            return bound.transpose();
+        };
+        let mut parts = Vec::new();
+        if let Some(own) = partitions::condition(&self.table)? {
+            let scope = scope_of(&self.table, &self.alias, None);
+            parts.push(braid_scalar::bind_bool(&own, "WHERE", &scope, params)?);
+        }
+        parts.extend(way.condition()?);
+        if let Some(e) = selection {
+            let bound = braid_scalar::bind_bool(e, "WHERE", &self.scope(), params)?;
+            parts.push(way.settle(&bound)?);
+        }
+        Ok((!parts.is_empty()).then(|| Bound::and(parts)))
+    }
+
+    /// An expression over [`Target::scope`], and over values behind it, as one over the table's row
+    /// and those values.
+    ///
+    /// # Errors
+    /// [`braid_scalar::needs_general_query`] for a column that only a query can tell.
+    pub(in crate::dml) fn settle(&self, bound: Bound) -> SqlResult<Bound> {
+        self.through.as_ref().map_or(Ok(bound.clone()), |way| way.settle(&bound))
+    }
+
+    /// The scope with the row that was to be inserted, called `excluded`.
+    pub(in crate::dml) fn scope_with_excluded(&self) -> Scope {
+        let mut scope = self.scope();
+        let first = scope.len();
+        match &self.through {
+            Some(way) => {
+                let own = way.scope("excluded", None);
+                own.columns()[first - way.view().columns.len()..].iter().for_each(|c| {
+                    scope.push(c.clone());
+                });
+            }
+            None => {
+                let columns = self.table.columns.iter();
+                let columns = columns.map(|c| (c.name.clone(), c.ty.clone(), c.nullable));
+                scope.push_table("excluded", None, columns);
+            }
+        }
+        // `excluded` is only ever meant when named.
+        for c in &mut scope.columns_mut()[first..] {
+            c.hidden = true;
+        }
+        scope
+    }
+
+    /// As [`Target::settle`], over [`Target::scope_with_excluded`].
+    pub(in crate::dml) fn settle_excluded(&self, bound: Bound) -> SqlResult<Bound> {
+        self.through.as_ref().map_or(Ok(bound.clone()), |way| way.settle_excluded(&bound))
+    }
+
+    /// The column of the table that a name means.
+    ///
+    /// # Errors
+    /// 42703; 0A000 for a column that a view computes.
+    pub(in crate::dml) fn ordinal(&self, name: &str) -> SqlResult<usize> {
+        match &self.through {
+            Some(way) => way.ordinal(name),
+            None => column_ordinal(&self.table, name),
+        }
+    }
+
+    /// The columns that an INSERT without a list of them is about, and why there are no more.
+    pub(in crate::dml) fn in_order(&self) -> (Vec<usize>, Option<SqlError>) {
+        let columns = &self.table.columns;
+        let own = || (0..columns.len()).filter(|i| !columns[*i].hidden).collect();
+        self.through.as_ref().map_or_else(|| (own(), None), |way| way.in_order())
+    }
+
+    /// What the statement calls a column of the table.
+    pub(in crate::dml) fn name_of(&self, ordinal: usize) -> &str {
+        let shown = self.through.as_ref().and_then(|way| way.name_of(ordinal));
+        shown.unwrap_or(&self.table.columns[ordinal].name)
+    }
+
+    /// The names of the columns that `*` stands for.
+    pub(in crate::dml) fn shown_names(&self) -> Vec<String> {
+        let scope = self.scope();
+        scope.columns().iter().filter(|c| !c.hidden).map(|c| c.name.clone()).collect()
+    }
+
+    /// The columns of the table's key, where the statement's query has them.
+    pub(in crate::dml) fn key_items(&self) -> Vec<String> {
+        let alias = quote_ident(&self.alias);
+        let keys = self.table.primary.columns.iter();
+        let keys = keys.filter_map(|k| self.table.column(k.column)).enumerate();
+        keys.map(|(at, c)| match &self.through {
+            Some(_) => format!("{alias}.{}", key_name(at)),
+            None => format!("{alias}.{}", quote_ident(&c.name)),
+        })
+        .collect()
+    }
+
+    /// What views say of new rows.
+    pub(in crate::dml) fn view_checks(&self) -> SqlResult<Option<ViewChecks>> {
+        self.through.as_ref().map_or(Ok(None), |way| way.checks())
+    }
+
+    /// Whether the statement names a view.
+    pub(in crate::dml) fn is_view(&self) -> bool {
+        self.through.is_some()
+    }
+
     /// A condition on the rows that are written, and what limits them to those of a partition.
-    pub(super) fn within<'a>(
+    fn within<'a>(
         &self,
         selection: Option<&'a ast::Expr>,
     ) -> SqlResult<Option<Cow<'a, ast::Expr>>> {
@@ -104,7 +235,10 @@ impl Target {
         })))
     }
 
-    pub(super) fn scope(&self) -> Scope {
+    pub(in crate::dml) fn scope(&self) -> Scope {
+        if let Some(way) = &self.through {
+            return way.scope(&self.alias, self.schema.as_deref());
+        }
         scope_of(&self.table, &self.alias, self.schema.as_deref())
     }
 }
@@ -132,7 +266,7 @@ pub struct Returning {
 
 impl Returning {
     /// Whether it looks at values behind so many columns.
-    pub(super) fn looks_behind(&self, width: usize) -> bool {
+    pub(in crate::dml) fn looks_behind(&self, width: usize) -> bool {
         self.exprs.iter().any(|e| e.columns().into_iter().any(|at| at >= width))
     }
 
@@ -194,6 +328,12 @@ pub fn returning(
 }
 
 impl Returning {
+    /// The list over the table's row.
+    pub(in crate::dml) fn settled(self, target: &Target) -> SqlResult<Returning> {
+        let exprs = self.exprs.into_iter().map(|e| target.settle(e));
+        Ok(Returning { exprs: exprs.collect::<SqlResult<_>>()?, columns: self.columns })
+    }
+
     /// Adds a result column. Clients are shown names for `regclass` and `regtype`, as text.
     fn push(&mut self, name: &str, bound: Bound, origin: &dyn Fn(usize) -> Option<(u32, u32)>) {
         let mut info = column_info(name, &bound, origin);
@@ -223,7 +363,7 @@ fn column_info(
 }
 
 /// RETURNING of a statement that names one table.
-pub(super) fn bind_returning(
+pub(in crate::dml) fn bind_returning(
     items: Option<&[SelectItem]>,
     target: &Target,
     params: &mut ParamTypes,
@@ -237,7 +377,7 @@ const XMAX: &str = "xmax";
 /// RETURNING of INSERT, whose rows have one value more if it is looked at
 /// ([`Returning::looks_behind`]): 1 if the row was there before, and ON CONFLICT has updated it; 0
 /// if not. It is called `xmax`, since `xmax = 0` is how that is asked.
-pub(super) fn bind_inserted(
+pub(in crate::dml) fn bind_inserted(
     items: Option<&[SelectItem]>,
     target: &Target,
     params: &mut ParamTypes,
@@ -280,7 +420,8 @@ fn bind_over(
 ) -> SqlResult<Returning> {
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
-    match returning(items, scope, &origin, params) {
+    let settled = |list: Returning| list.settled(target);
+    match returning(items, scope, &origin, params).and_then(settled) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }
@@ -289,7 +430,7 @@ fn bind_over(
 }
 
 /// Puts what a query selected besides behind the rows with these keys.
-pub(super) fn with_extras(
+pub(in crate::dml) fn with_extras(
     rows: &mut [Row],
     keys: &[Bytes],
     extras: &HashMap<Bytes, Row>,
@@ -311,7 +452,7 @@ pub(super) fn with_extras(
 const RETURNED_AT_ONCE: usize = 256;
 
 /// The values of RETURNING for all rows, if asked for.
-pub(super) fn returned(
+pub(in crate::dml) fn returned(
     ctx: &Context,
     r: Option<&Returning>,
     rows: &[Row],
@@ -330,7 +471,7 @@ pub(super) fn returned(
 }
 
 /// 42703 for a column that a written table does not have.
-pub(super) fn column_ordinal(table: &Table, name: &str) -> SqlResult<usize> {
+pub(in crate::dml) fn column_ordinal(table: &Table, name: &str) -> SqlResult<usize> {
     table.column_named(name).and_then(|c| table.ordinal(c.id)).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_COLUMN,
@@ -340,13 +481,13 @@ pub(super) fn column_ordinal(table: &Table, name: &str) -> SqlResult<usize> {
 }
 
 /// Whether an expression is the word DEFAULT.
-pub(super) fn is_default(e: &ast::Expr) -> bool {
+pub(in crate::dml) fn is_default(e: &ast::Expr) -> bool {
     matches!(e, ast::Expr::Identifier(i)
         if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("default"))
 }
 
 /// 428C9: a column whose value is not the user's to give.
-pub(super) fn refuse_given(table: &Table, at: usize) -> SqlError {
+pub(in crate::dml) fn refuse_given(table: &Table, at: usize) -> SqlError {
     let c = &table.columns[at];
     let text = format!("cannot insert a non-DEFAULT value into column \"{}\"", c.name);
     let e = SqlError::new(SqlState("428C9"), text);
@@ -361,7 +502,7 @@ pub(super) fn refuse_given(table: &Table, at: usize) -> SqlError {
 }
 
 /// Cast of a query's column to the column it is written to.
-pub(super) fn check_assignable(
+pub(in crate::dml) fn check_assignable(
     table: &Table,
     at: usize,
     from: &braid_types::SqlType,

@@ -1,0 +1,167 @@
+//! Objects of PostgreSQL that are not here: refused by their name and with a way out, instead of as
+//! a syntax error; and DROP of one, which there is none of.
+//!
+//! ```text
+//!   CREATE RULE r AS ..                    0A000, CREATE RULE is not supported
+//!   DROP TRIGGER IF EXISTS t ON orders     a notice
+//! ```
+
+use braid_types::SqlResult;
+
+use crate::cursor::Cursor;
+use crate::{Kind, Name};
+
+/// A kind of object.
+struct Absent {
+    /// How statements say it.
+    words: &'static [&'static str],
+    /// How messages say it.
+    noun: &'static str,
+    /// Whether its name goes with ON and a relation.
+    of_relation: bool,
+    hint: &'static str,
+}
+
+const fn absent(
+    words: &'static [&'static str],
+    noun: &'static str,
+    of_relation: bool,
+    hint: &'static str,
+) -> Absent {
+    Absent { words, noun, of_relation, hint }
+}
+
+const ELSEWHERE: &str = "What other servers hold can be brought here: IMPORT, COPY.";
+const BUILT_IN: &str = "Types, operators and functions are those that are built in; functions in \
+                        SQL can be added: CREATE FUNCTION.";
+const WRITES: &str = "Generated columns, defaults, foreign keys with actions and MERGE do much of \
+                      what triggers and rules are for.";
+const SEARCH: &str = "Text search is not here; LIKE, regular expressions and jsonb are.";
+const SORTS: &str = "Text sorts by bytes, as COLLATE \"C\" does.";
+const COPIES: &str = "A cluster replicates by itself; EXPORT and COPY TO give rows to others.";
+
+const KINDS: &[Absent] = &[
+    absent(&["rule"], "rule", true, WRITES),
+    absent(&["trigger"], "trigger", true, WRITES),
+    absent(&["constraint", "trigger"], "trigger", true, WRITES),
+    absent(&["event", "trigger"], "event trigger", false, WRITES),
+    absent(&["policy"], "policy", true, "Views with WITH CHECK OPTION limit what is written."),
+    absent(&["aggregate"], "aggregate", false, BUILT_IN),
+    absent(&["operator", "class"], "operator class", false, BUILT_IN),
+    absent(&["operator", "family"], "operator family", false, BUILT_IN),
+    absent(&["operator"], "operator", false, BUILT_IN),
+    absent(&["cast"], "cast", false, BUILT_IN),
+    absent(&["transform"], "transform", false, BUILT_IN),
+    absent(&["conversion"], "conversion", false, "Text is UTF-8."),
+    absent(&["collation"], "collation", false, SORTS),
+    absent(&["text", "search", "configuration"], "text search configuration", false, SEARCH),
+    absent(&["text", "search", "dictionary"], "text search dictionary", false, SEARCH),
+    absent(&["text", "search", "parser"], "text search parser", false, SEARCH),
+    absent(&["text", "search", "template"], "text search template", false, SEARCH),
+    absent(&["publication"], "publication", false, COPIES),
+    absent(&["subscription"], "subscription", false, COPIES),
+    absent(&["server"], "server", false, ELSEWHERE),
+    absent(&["foreign", "data", "wrapper"], "foreign-data wrapper", false, ELSEWHERE),
+    absent(&["foreign", "table"], "foreign table", false, ELSEWHERE),
+    absent(&["user", "mapping"], "user mapping", false, ELSEWHERE),
+    absent(&["language"], "language", false, "Functions are in SQL: LANGUAGE sql."),
+    absent(&["access", "method"], "access method", false, BUILT_IN),
+    absent(&["tablespace"], "tablespace", false, "All is in the directory of the store."),
+    absent(
+        &["statistics"],
+        "statistics object",
+        false,
+        "ANALYZE keeps statistics of each column; plans know no others.",
+    ),
+];
+
+/// DROP of what is not here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropAbsent {
+    /// What the command is called.
+    pub tag: String,
+    /// What messages call it.
+    pub noun: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The relation that it would belong to.
+    pub of: Option<Name>,
+    /// IF EXISTS.
+    pub if_exists: bool,
+}
+
+/// Reads a statement about one; `None` if it is another statement.
+pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    let mut probe = c.clone();
+    let verb = ["create", "alter", "drop"].into_iter().find(|verb| probe.take(&[verb]));
+    let Some(verb) = verb else { return Ok(None) };
+    if verb == "create" {
+        let _ = probe.take(&["or", "replace"]);
+        let _ = probe.take(&["default"]) || probe.take(&["trusted"]);
+        probe.take(&["procedural"]);
+    } else if verb == "drop" {
+        probe.take(&["procedural"]);
+    }
+    let Some(kind) = KINDS.iter().find(|kind| probe.take(kind.words)) else { return Ok(None) };
+    let tag = format!("{verb} {}", kind.words.join(" ")).to_uppercase();
+    if verb != "drop" {
+        while c.next().is_some() {}
+        return Ok(Some(Kind::Refused(tag, kind.hint)));
+    }
+    let if_exists = probe.take(&["if", "exists"]);
+    let mut words = Vec::new();
+    let mut of = None;
+    while let Some(token) = probe.peek().cloned() {
+        if kind.of_relation && probe.take(&["on"]) {
+            of = Some(probe.name()?);
+            break;
+        }
+        if probe.is_word(0, "cascade") || probe.is_word(0, "restrict") {
+            break;
+        }
+        words.push(match &token {
+            sqlparser::tokenizer::Token::Word(w) => crate::cursor::fold(w),
+            other => other.to_string(),
+        });
+        probe.next();
+    }
+    if words.is_empty() {
+        return Err(probe.unexpected());
+    }
+    let _ = probe.take(&["cascade"]) || probe.take(&["restrict"]);
+    *c = probe;
+    let name = words.concat();
+    Ok(Some(Kind::DropAbsent(DropAbsent { tag, noun: kind.noun, name, of, if_exists })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Kind, parse_script};
+
+    fn shown(sql: &str) -> String {
+        match &*parse_script(sql).unwrap()[0].kind {
+            Kind::Refused(what, _) => what.clone(),
+            Kind::DropAbsent(d) => format!("{} {} {:?}", d.tag, d.name, d.of),
+            other => format!("{other:?}").chars().take(20).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_here_is_called_by_its_name() {
+        for (sql, what) in [
+            ("create or replace rule r as on insert to t do nothing", "CREATE RULE"),
+            ("create constraint trigger c after insert on t", "CREATE CONSTRAINT TRIGGER"),
+            ("create operator === (leftarg = int)", "CREATE OPERATOR"),
+            (
+                "create operator class o for type int using btree as storage int",
+                "CREATE OPERATOR CLASS",
+            ),
+            ("create trusted procedural language p", "CREATE LANGUAGE"),
+            ("alter text search configuration x add mapping", "ALTER TEXT SEARCH CONFIGURATION"),
+            ("drop trigger if exists t on s.o cascade", "DROP TRIGGER t Some([\"s\", \"o\"])"),
+            ("drop aggregate if exists a(int)", "DROP AGGREGATE a(int) None"),
+        ] {
+            assert_eq!(shown(sql), what, "{sql}");
+        }
+    }
+}
