@@ -151,9 +151,7 @@ fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlRe
         Expr::IsNotTrue(e) => bind_truth(e, Some(true), true, "IS NOT TRUE", scope, ctx),
         Expr::IsFalse(e) => bind_truth(e, Some(false), false, "IS FALSE", scope, ctx),
         Expr::IsNotFalse(e) => bind_truth(e, Some(false), true, "IS NOT FALSE", scope, ctx),
-        Expr::IsNormalized { expr, form, negated } => {
-            bind_normalized(expr, *form, *negated, scope, ctx)
-        }
+        Expr::IsNormalized { .. } => bind_normalized(expr, scope, ctx),
         Expr::IsUnknown(e) => bind_truth(e, None, false, "IS UNKNOWN", scope, ctx),
         Expr::IsNotUnknown(e) => bind_truth(e, None, true, "IS NOT UNKNOWN", scope, ctx),
         Expr::IsDistinctFrom(a, b) => match rotated(a, b, false) {
@@ -749,17 +747,14 @@ fn bind_overlaps(
 }
 
 /// `x IS [NOT] NFC NORMALIZED`.
-fn bind_normalized(
-    expr: &Expr,
-    form: Option<NormalizationForm>,
-    not: bool,
-    scope: &Scope,
-    ctx: &mut dyn BindContext,
-) -> SqlResult<Bound> {
+fn bind_normalized(e: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let Expr::IsNormalized { expr, form, negated } = e else {
+        return Err(SqlError::internal("no IS NORMALIZED"));
+    };
     let form = form.unwrap_or(NormalizationForm::NFC).to_string();
     let form = Bound::constant(Datum::text(form), SqlType::Text);
     let found = bind_named("is_normalized", vec![bind(expr, scope, ctx)?, form], false, ctx)?;
-    Ok(if not { found.negated() } else { found })
+    Ok(if *negated { found.negated() } else { found })
 }
 
 fn bind_is_null(

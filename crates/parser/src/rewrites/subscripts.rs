@@ -4,7 +4,7 @@
 //!   UPDATE t SET a[1] = x, (b[2:3], c) = (..)       UPDATE t SET a."\0[1]" = x, ..
 //!   INSERT INTO t (a[1], a[2]) VALUES ..            INSERT INTO t (a."\0[1]", a."\0[2]") ..
 //! ```
-//! So a subscript is a step of the way into a column, as a field is; [`subscript`] tells them apart.
+//! So a subscript is a step of the way into a column, as a field is; [`subscript`] tells which.
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -160,7 +160,8 @@ mod tests {
         );
         assert_eq!(
             shown(
-                "insert into t (a[1][2], b) values (x[1], 2) on conflict (b) do update set a[f(1)] = 3"
+                "insert into t (a[1][2], b) values (x[1], 2) on conflict (b) do update \
+                 set a[f(1)] = 3"
             ),
             "INSERT INTO t (a.\"~[ 1 ] [ 2 ]\", b) VALUES (x[1], 2) ON CONFLICT(b) DO UPDATE SET \
              a.\"~[ f ( 1 ) ]\" = 3"

@@ -179,6 +179,19 @@ fn writable_columns(catalog: &Catalog, args: &[Datum]) -> Option<Vec<bool>> {
     }
 }
 
+/// `pg_relation_is_updatable` and `pg_column_is_updatable`.
+fn updatable(name: &str, catalog: &Catalog, args: &[Datum]) -> Datum {
+    let columns = writable_columns(catalog, args);
+    if name == "pg_relation_is_updatable" {
+        return Datum::Int4(if columns.is_some() { 4 | 8 | 16 } else { 0 });
+    }
+    let at = match args.get(1) {
+        Some(Datum::Int2(number)) => usize::try_from(number - 1).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    Datum::Bool(columns.is_some_and(|all| all.get(at).copied().unwrap_or(false)))
+}
+
 /// Functions over the catalog; `None` leaves the answer to the function's default.
 ///
 /// # Errors
@@ -220,17 +233,8 @@ pub fn catalog_function(
                 .and_then(|id| qualified::view_query(session, &catalog, id))
                 .map(|query| format!(" {query};")),
         ),
-        "pg_relation_is_updatable" => {
-            let writable = writable_columns(&catalog, args).is_some();
-            Some(Datum::Int4(if writable { 4 | 8 | 16 } else { 0 }))
-        }
-        "pg_column_is_updatable" => {
-            let at = match args.get(1) {
-                Some(Datum::Int2(number)) => usize::try_from(number - 1).unwrap_or(usize::MAX),
-                _ => usize::MAX,
-            };
-            let columns = writable_columns(&catalog, args);
-            Some(Datum::Bool(columns.is_some_and(|all| all.get(at).copied().unwrap_or(false))))
+        "pg_relation_is_updatable" | "pg_column_is_updatable" => {
+            Some(updatable(name, &catalog, args))
         }
         "pg_get_serial_sequence" => as_text(serial_sequence(session, &catalog, args)),
         "pg_get_userbyid" => oid_arg(args, 0).map(|oid| {

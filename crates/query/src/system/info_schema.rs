@@ -188,7 +188,7 @@ fn tables(v: &View<'_>) -> Made {
     }
     for view in v.catalog.views() {
         if let Some(s) = v.schema(view.schema) {
-            let writable = may_write(&v.catalog, view).is_some();
+            let writable = may_write(v.catalog, view).is_some();
             rows.push(row(&s.name, &view.name, "VIEW", writable));
         }
     }
@@ -332,7 +332,7 @@ fn columns(v: &View<'_>) -> Made {
     }
     for view in v.catalog.views() {
         let Some(s) = v.schema(view.schema) else { continue };
-        let writable = may_write(&v.catalog, view);
+        let writable = may_write(v.catalog, view);
         for (at, (name, ty)) in view.columns.iter().enumerate() {
             let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
             row[43] = yes_no(writable.as_ref().is_some_and(|columns| columns[at]));
@@ -559,8 +559,8 @@ fn views(v: &View<'_>) -> Made {
                 text(view.name.as_str()),
                 text(view.definition.query.as_str()),
                 text(view.check_option.map_or("NONE", CheckOption::sql)),
-                yes_no(may_write(&v.catalog, view).is_some()),
-                yes_no(may_write(&v.catalog, view).is_some()),
+                yes_no(may_write(v.catalog, view).is_some()),
+                yes_no(may_write(v.catalog, view).is_some()),
                 text("NO"),
                 text("NO"),
                 text("NO"),

@@ -476,6 +476,19 @@ pub(super) fn zone_of(name: &str) -> SqlResult<TimeZone> {
     TimeZone::parse(name).ok_or_else(|| unknown_zone(name))
 }
 
+/// The moment of a local time in a zone that is named. A number is how far east, as in literals, and
+/// not how far west.
+fn in_zone(local: i64, name: &str) -> SqlResult<i64> {
+    if !name.starts_with(['+', '-']) {
+        return Ok(zone_of(name)?.to_utc(local));
+    }
+    let text = format!("2000-01-01 00:00:00{name}");
+    match Datum::parse(&text, &SqlType::TimestampTz, Style::utc()) {
+        Ok(Datum::TimestampTz(west)) => Ok(local + west),
+        _ => Err(unknown_zone(name)),
+    }
+}
+
 fn unknown_zone(name: &str) -> SqlError {
     let text = format!("time zone \"{name}\" not recognized");
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
@@ -659,18 +672,7 @@ fn constructors(t: &mut Table) {
     )
     .stable();
     t.add("make_timestamptz(int4, int4, int4, int4, int4, float8, text) timestamptz", |a, _| {
-        let (name, local) = (text_of(&a[6]), timestamp(a)?);
-        // A number is how far east, as in literals, and not how far west.
-        let utc = match name.starts_with(['+', '-']) {
-            false => zone_of(name)?.to_utc(local),
-            true => {
-                let text = format!("2000-01-01 00:00:00{name}");
-                match Datum::parse(&text, &SqlType::TimestampTz, Style::utc()) {
-                    Ok(Datum::TimestampTz(east)) => local + east,
-                    _ => return Err(unknown_zone(name)),
-                }
-            }
-        };
+        let utc = in_zone(timestamp(a)?, text_of(&a[6]))?;
         Ok(Datum::TimestampTz(check_timestamp(i128::from(utc))?))
     })
     .stable();

@@ -85,18 +85,7 @@ impl InsertPlan {
         if let Some(whole) = whole_columns(&target, insert)? {
             return InsertPlan::new(ctx, &whole, clauses, params);
         }
-        let mut targets: Vec<usize> = Vec::new();
-        for c in &insert.columns {
-            let name = object_name_parts(c).pop().unwrap_or_default();
-            let at = target.ordinal(&name)?;
-            if targets.contains(&at) {
-                return Err(SqlError::new(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!("column \"{name}\" specified more than once"),
-                ));
-            }
-            targets.push(at);
-        }
+        let mut targets = listed(&target, insert)?;
         let overriding = clauses.overriding;
         let named = !targets.is_empty();
         if !named {
@@ -431,6 +420,23 @@ impl InsertPlan {
         let run = analyze.then_some(|| self.run(ctx));
         writing(ctx, "Insert", &self.info.table().name, lines, run)
     }
+}
+
+/// The columns that an INSERT lists.
+fn listed(target: &Target, insert: &ast::Insert) -> SqlResult<Vec<usize>> {
+    let mut out: Vec<usize> = Vec::new();
+    for c in &insert.columns {
+        let name = object_name_parts(c).pop().unwrap_or_default();
+        let at = target.ordinal(&name)?;
+        if out.contains(&at) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        out.push(at);
+    }
+    Ok(out)
 }
 
 fn rows(

@@ -66,8 +66,9 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER TABLE",
         "alter table t set (fillfactor = 70)",
-        "accepted: SET (..), RESET (..), SET LOGGED, SET TABLESPACE, CLUSTER ON, ENABLE and DISABLE \
-         TRIGGER, ALTER COLUMN .. SET STORAGE and SET COMPRESSION; of indexes ALTER INDEX .. SET (..)",
+        "accepted: SET (..), RESET (..), SET LOGGED, SET TABLESPACE, CLUSTER ON, ENABLE and \
+         DISABLE TRIGGER, ALTER COLUMN .. SET STORAGE and SET COMPRESSION; of indexes ALTER INDEX \
+         .. SET (..)",
         work!(Kind::StorageOptions(options) => |c| alter::storage(c, options)),
     ),
     Entry::change(

@@ -70,12 +70,7 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         check_option: check_option(&v.options)?,
         comment: None,
     };
-    if view.check_option.is_some()
-        && let Err(reason) = crate::views::simple(&c.catalog, &view)?
-    {
-        let text = "WITH CHECK OPTION is supported only on automatically updatable views";
-        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_hint(reason));
-    }
+    check_checked(c, &view)?;
     if view.definition.depends_on.contains(&view.id) {
         return Err(bad_view("infinite recursion detected in a view"));
     }
@@ -86,6 +81,17 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     c.catalog.put_view(view);
     c.sync();
     Ok(tag)
+}
+
+/// 0A000 for a CHECK OPTION of a view that nobody can write to.
+fn check_checked(c: &Change, view: &View) -> SqlResult<()> {
+    if view.check_option.is_some()
+        && let Err(reason) = crate::views::simple(&c.catalog, view)?
+    {
+        let text = "WITH CHECK OPTION is supported only on automatically updatable views";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_hint(reason));
+    }
+    Ok(())
 }
 
 /// WITH CHECK OPTION; the other options say who may look behind a view, which nobody is kept from.
