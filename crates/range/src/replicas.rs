@@ -238,6 +238,10 @@ impl Replicas {
         let staging = Staging::open(env.fs.clone(), dir, env.store.clone())?;
         let db = Db::open(env.fs.clone(), &store_dir, env.store)?;
         let (mut log, mut logged) = RaftLog::open(env.fs, &dir.join("raft"), env.log)?;
+        if !logged.is_empty() && !is_of_cluster(&db)? {
+            let why = "this is not the store that the raft log was written with: it was exchanged";
+            return Err(Error::Inconsistent(why.into()));
+        }
         finish_installs(&staging, &db, &mut log, &mut logged)?;
         let retired = finish_retiring(&db, &mut log, &mut logged, options.node)?;
         let starts = count_start(&db, options.node, ranges)?;

@@ -1,7 +1,7 @@
 //! A node that was alone becomes the first of a cluster, whatever crashes meanwhile; and who cannot
 //! become it is told so.
 
-use braid_env::fs::{CrashPolicy, FileSystem};
+use braid_env::fs::{CrashPolicy, FileSystem, read_all as read_whole};
 use braid_kv::{KvResult, ShownRange, Store, StoreOptions, Txn};
 use braid_lsm::{CommitTs, Db, KeySpan, ScanOptions};
 use braid_node::MemberChanges;
@@ -246,7 +246,9 @@ fn a_store_of_a_node_alone_that_cannot_be_the_first_is_left_as_it_is() {
 
     // Where the first one was, its store is gone, or it is looked for elsewhere.
     cluster.disks[0] = copy_of(&alone);
-    Member::start(options(&cluster, 0)).expect("it starts").stop();
+    let first = Member::start(options(&cluster, 0)).expect("it starts");
+    assert_eq!(sum(first.coordinator()), ACCOUNTS * EACH);
+    drop(first);
     let gone = |cluster: &Cluster, change: &dyn Fn(&mut MemberOptions)| {
         let mut own = options(cluster, 0);
         change(&mut own);
@@ -256,6 +258,22 @@ fn a_store_of_a_node_alone_that_cannot_be_the_first_is_left_as_it_is() {
     assert!(
         gone(&cluster, &|own| own.changes.alone_dir = Some("/else".into())).contains("is gone")
     );
+    // An older copy of what the node had when it was alone, beside the files of the member.
+    let (served, older) = (cluster.disks[0].clone(), copy_of(&alone));
+    for folder in ["/node/cluster", "/node/cluster/raft"] {
+        older.create_dir_all(Path::new(folder)).expect("the disk works");
+        for name in served.list(Path::new(folder)).expect("it is there") {
+            let path = Path::new(folder).join(name);
+            if let Ok(bytes) = read_whole(&*served, &path) {
+                let file = older.create(&path).expect("the disk works");
+                file.write_at(&bytes, 0).expect("the disk works");
+            }
+        }
+    }
+    cluster.disks[0] = older;
+    let exchanged = gone(&cluster, &|_| {});
+    assert!(exchanged.contains("not the store that the raft log was written with"), "{exchanged}");
+    cluster.disks[0] = served;
     cluster.disks[0]
         .rename(Path::new("/node/CURRENT"), Path::new("/node/gone"))
         .expect("it is renamed");
