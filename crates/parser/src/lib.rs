@@ -21,7 +21,6 @@ mod cursor;
 mod explain;
 mod fingerprint;
 mod function;
-mod identity;
 mod insert;
 mod lexical;
 mod maintenance;

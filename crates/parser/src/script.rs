@@ -219,7 +219,7 @@ pub(crate) fn wrap(token: Token) -> TokenWithSpan {
 }
 
 fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Statement> {
-    crate::identity::order_options(&mut tokens);
+    crate::table::identity::order_options(&mut tokens);
     let notices = spellings::rewrite(&mut tokens)?.into();
     let as_of = lift_as_of(&mut tokens)?;
     let (kind, as_of) = (Arc::new(parse_kind(tokens, text)?), as_of.map(Arc::new));

@@ -61,7 +61,7 @@ fn what_takes_long_is_logged_with_what_it_did() {
     }
     db.run("set log_min_duration_statement = '1h'");
     assert!(logged(&mut db, &["select v from t"]).is_empty());
-    assert_eq!(db.run("show log_min_duration_statement"), ["3600000"]);
+    assert_eq!(db.run("show log_min_duration_statement"), ["1h"]);
     db.run("set log_min_duration_statement = -1");
     assert!(logged(&mut db, &["select v from t"]).is_empty());
     assert!(db.try_run("set log_min_duration_statement = 'soon'").is_err());

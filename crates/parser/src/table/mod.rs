@@ -2,11 +2,13 @@
 //! rest.
 //!
 //! - [`create`]: the statements, INTERLEAVE, inline indexes, AS.
+//! - [`identity`]: options of identity columns.
 //! - [`like`]: LIKE among the columns.
 //! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
 //! - [`storage`]: what is read and changes nothing.
 
 pub(crate) mod create;
+pub(crate) mod identity;
 pub(crate) mod like;
 pub(crate) mod partition;
 pub(crate) mod storage;

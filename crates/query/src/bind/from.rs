@@ -124,12 +124,7 @@ impl Binder<'_> {
                         self.function_item(&name, &exprs, *with_ordinality, alias, left)
                     }
                     None => {
-                        let item = self.named_item(&object_name_parts(name), alias.as_ref());
-                        let start = name.span().start;
-                        let item = item.map_err(|e| match e.state() {
-                            SqlState::UNDEFINED_TABLE => e.or_at(start.line, start.column),
-                            _ => e,
-                        })?;
+                        let item = self.relation_item(name, alias.as_ref())?;
                         match sample {
                             None => Ok((item, false)),
                             Some(sample) => Ok((self.sampled(item, sample)?, false)),
@@ -237,6 +232,19 @@ impl Binder<'_> {
             rename_columns(&mut relation, alias)?;
         }
         Ok(bare(relation))
+    }
+
+    /// A relation by its name, whose place an error tells.
+    fn relation_item(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+    ) -> SqlResult<Item> {
+        let start = name.span().start;
+        self.named_item(&object_name_parts(name), alias).map_err(|e| match e.state() {
+            SqlState::UNDEFINED_TABLE => e.or_at(start.line, start.column),
+            _ => e,
+        })
     }
 
     fn named_item(&mut self, parts: &[String], alias: Option<&ast::TableAlias>) -> SqlResult<Item> {

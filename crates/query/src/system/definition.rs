@@ -192,6 +192,22 @@ fn updatable(name: &str, catalog: &Catalog, args: &[Datum]) -> Datum {
     Datum::Bool(columns.is_some_and(|all| all.get(at).copied().unwrap_or(false)))
 }
 
+/// Functions over the catalog that other files have.
+fn function_elsewhere(
+    session: &SessionState,
+    catalog: &Catalog,
+    name: &str,
+    args: &[Datum],
+) -> SqlResult<Option<Datum>> {
+    if let Some(found) = partitions::function(catalog, name, oid_arg(args, 0))? {
+        return Ok(Some(found));
+    }
+    match sizes::function(session, catalog, name, args)? {
+        Some(found) => Ok(Some(found)),
+        None => super::privileges::function(session, name, args),
+    }
+}
+
 /// Functions over the catalog; `None` leaves the answer to the function's default.
 ///
 /// # Errors
@@ -258,12 +274,6 @@ pub fn catalog_function(
             };
             as_text(oid_arg(args, 0).and_then(|oid| comment(&catalog, database, oid, None, column)))
         }
-        _ => match partitions::function(&catalog, name, oid_arg(args, 0))? {
-            Some(found) => Some(found),
-            None => match sizes::function(session, &catalog, name, args)? {
-                Some(found) => Some(found),
-                None => return super::privileges::function(session, name, args),
-            },
-        },
+        _ => return function_elsewhere(session, &catalog, name, args),
     })
 }

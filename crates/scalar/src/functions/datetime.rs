@@ -476,8 +476,8 @@ pub(super) fn zone_of(name: &str) -> SqlResult<TimeZone> {
     TimeZone::parse(name).ok_or_else(|| unknown_zone(name))
 }
 
-/// The moment of a local time in a zone that is named. A number is how far east, as in literals, and
-/// not how far west.
+/// The moment of a local time in a zone that is named. A number is how far east, as in literals,
+/// and not how far west.
 fn in_zone(local: i64, name: &str) -> SqlResult<i64> {
     if !name.starts_with(['+', '-']) {
         return Ok(zone_of(name)?.to_utc(local));
@@ -703,6 +703,11 @@ fn constructors(t: &mut Table) {
             Ok(Datum::TimestampTz(check_timestamp((moved * 1e6).round_ties_even() as i128)?))
         },
     );
+    differences(t);
+}
+
+/// What is said of values that are there, and of two of them.
+fn differences(t: &mut Table) {
     t.add("isfinite(timestamp) bool -- whether the value is not infinite", |a, _| {
         Ok(Datum::Bool(!matches!(a[0], Datum::Timestamp(t) if infinite(t))))
     });

@@ -190,10 +190,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
     let known = passes.of(false);
     let all_wanted = (limit.is_none() || !sort.is_empty()) && locking.is_none() && !first_only;
-    // Plain columns of all rows in the spans are no row's work here, either.
-    let by_row = !sort.is_empty()
-        || !matches!(output, Output::Rows(_))
-        || steps.iter().any(|step| !step.access.rest.is_empty());
+    let by_row = is_work_by_row(&steps, &output, &sort);
     if looks_up_deeply(&steps, known.gather.as_ref())
         || all_wanted && choice::looks_up_too_much(ctx, &steps, &known.ends)
         || all_wanted && by_row && choice::finds_too_much(ctx, &steps)
@@ -232,6 +229,12 @@ fn add_subqueries(
         tables.push(inner);
     }
     subqueries::bind(ctx, values, tables, scope, params)
+}
+
+/// Whether rows are looked at one by one: plain columns of all rows in some spans are none's work.
+fn is_work_by_row(steps: &[Step], output: &Output, sort: &[SortKey]) -> bool {
+    let filters = steps.iter().any(|step| !step.access.rest.is_empty());
+    filters || !sort.is_empty() || !matches!(output, Output::Rows(_))
 }
 
 /// Whether values within values would be looked up row by row: those are many requests.
