@@ -45,8 +45,8 @@ pub struct Execution {
     values: Mutex<Vec<Option<Datum>>>,
     /// What each scan has asked the store, by the address of what it was planned as.
     scanned: Mutex<HashMap<usize, Tally>>,
-    /// Memory of keys that scans look up, until it ends.
-    keys: Mutex<Vec<Held>>,
+    /// Memory of the keys that each scan looks up, by the address of what it was planned as.
+    keys: Mutex<HashMap<usize, Held>>,
     /// Other threads that read for it.
     pub(crate) readers: Arc<Readers>,
 }
@@ -75,15 +75,13 @@ impl Execution {
         }
     }
 
-    /// Whether there is memory for so many keys that a scan will look up; it is held until the
-    /// execution ends.
-    pub(super) fn holds_keys(&self, keys: usize) -> bool {
-        let mut held = self.memory.hold("keys of a join");
-        let has_room = held.grow(keys * LOOKUP_BYTES).is_ok();
-        if has_room {
-            self.keys.lock().push(held);
-        }
-        has_room
+    /// Whether there is memory for so many keys that a scan will look up. It is held until the
+    /// execution ends, or the scan begins again: those of a recursion do so many times.
+    pub(super) fn holds_keys(&self, spec: &Spec, keys: usize) -> bool {
+        let mut all = self.keys.lock();
+        let held = all.entry(std::ptr::from_ref(spec) as usize);
+        let held = held.or_insert_with(|| self.memory.hold("keys of a join"));
+        held.resize(keys * LOOKUP_BYTES).is_ok()
     }
 
     /// A scan has read, and asked this.

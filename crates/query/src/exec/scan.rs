@@ -243,7 +243,7 @@ impl SqlScan {
             let planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
             // The cheapest way to look them up: before the spans are worked out.
             if facts.look_up_cost(listed) < planned_cost
-                && execution.holds_keys(listed)
+                && execution.holds_keys(&self.spec, listed)
                 && let Some(access) = with(&known)
             {
                 let spans = spans_of(&access, layout, execution);
