@@ -18,9 +18,6 @@ use crate::{
     lexical, spellings, statement,
 };
 
-/// Lines in a packed position, see [`parser_error`].
-const LINE_FACTOR: usize = 1 << 32;
-
 /// Parses all statements of a text.
 ///
 /// # Errors
@@ -59,8 +56,7 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
 
 fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let mut out = lexical::tokens(sql).map_err(|e| {
-        SqlError::syntax(unfinished(&e.message))
-            .with_position(e.location.line as usize * LINE_FACTOR + e.location.column as usize)
+        SqlError::syntax(unfinished(&e.message)).or_at(e.location.line, e.location.column)
     })?;
     check_nesting(&out)?;
     rewrite_words(&mut out);
@@ -339,7 +335,7 @@ pub fn parse_query(sql: &str) -> SqlResult<Box<ast::Query>> {
     parse_all(tokenize(sql)?, |p| p.parse_query())
 }
 
-/// The SQL error for sqlparser's; its position is packed as line and column until [`Places::fix`].
+/// The SQL error for sqlparser's; its position is a line and a column until [`Places::fix`].
 pub(crate) fn from_parser(e: &ParserError) -> SqlError {
     match e {
         ParserError::RecursionLimitExceeded => too_deep(),
@@ -362,10 +358,9 @@ pub(crate) fn parser_error(m: &str) -> SqlError {
         error = error.with_detail(format!("Expected: {}.", expected.0));
     }
     if let Some((line, column)) = place.and_then(|p| p.split_once(", Column: "))
-        && let (Ok(line), Ok(column)) = (line.parse::<usize>(), column.parse::<usize>())
-        && line > 0
+        && let (Ok(line), Ok(column)) = (line.parse(), column.parse())
     {
-        error = error.with_position(line * LINE_FACTOR + column);
+        error = error.or_at(line, column);
     }
     error
 }
@@ -420,16 +415,12 @@ impl Places<'_> {
         Ok(Statement { start, ..statement })
     }
 
-    /// Turns a packed position into a character position.
+    /// Turns a line and a column into a character position.
     fn fix(&self, e: SqlError) -> SqlError {
-        match e.position() {
-            Some(p) if p >= LINE_FACTOR => {
-                let (line, column) = (p / LINE_FACTOR, p % LINE_FACTOR);
-                let (_, chars) = *self.lines.get(line - 1).unwrap_or(&(0, 0));
-                e.with_position(chars + column)
-            }
-            _ => e,
-        }
+        let Some((line, column)) = e.place() else { return e };
+        let line = (line as usize).saturating_sub(1);
+        let (_, chars) = *self.lines.get(line).unwrap_or(&(0, 0));
+        e.with_position(chars + column as usize)
     }
 }
 

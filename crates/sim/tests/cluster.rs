@@ -3,6 +3,8 @@
 //! `BRAID_SEEDS` and `BRAID_FIRST_SEED` choose other seeds; `BRAID_TRACE=1` prints what happened
 //! last in a run that is not good.
 
+use std::collections::BTreeMap;
+
 use braid_sim::{Plan, Sabotage, Verdict, run};
 
 fn number(name: &str) -> Option<u64> {
@@ -26,7 +28,7 @@ fn show(plan: &Plan, verdict: &Verdict) -> String {
 #[test]
 fn histories_are_serializable_and_live_whatever_breaks() {
     let (mut seconds, mut events, mut committed) = (0, 0, 0);
-    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let mut counts = BTreeMap::<&str, u64>::new();
     let all = seeds(10);
     for seed in all.clone() {
         let plan = Plan::of_seed(seed);
@@ -47,7 +49,7 @@ fn histories_are_serializable_and_live_whatever_breaks() {
 #[test]
 fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
     let (mut seconds, mut events, mut outcomes) = (0, 0, [0; 3]);
-    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    let mut counts = BTreeMap::<&str, u64>::new();
     let all = seeds(10);
     for seed in all.clone() {
         let plan = Plan::of_seed(seed).over_kv();
@@ -65,19 +67,24 @@ fn transactions_of_kv_are_serializable_and_live_whatever_breaks() {
     assert_ne!(counts["leases given away"], 0);
 }
 
-/// Nodes join, leave and are lost for ever, under all other trouble.
-#[test]
-fn replicas_move_and_nothing_is_lost_whatever_breaks() {
-    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
-    let all = seeds(10);
+/// Runs a plan of each seed with clients of both kinds, and adds up what has happened.
+fn counted(all: std::ops::Range<u64>, plan: fn(Plan) -> Plan) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::<&str, u64>::new();
     for seed in all.clone() {
-        for plan in [Plan::of_seed(seed).moving(), Plan::of_seed(seed).over_kv().moving()] {
+        for plan in [plan(Plan::of_seed(seed)), plan(Plan::of_seed(seed).over_kv())] {
             let verdict = run(&plan);
             assert!(verdict.is_good(), "seed {seed}: {}", show(&plan, &verdict));
             verdict.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
         }
     }
     println!("seeds {all:?}: {counts:?}");
+    counts
+}
+
+/// Nodes join, leave and are lost for ever, under all other trouble.
+#[test]
+fn replicas_move_and_nothing_is_lost_whatever_breaks() {
+    let counts = counted(seeds(10), Plan::moving);
     for what in ["nodes joined", "nodes asked to leave", "disks lost", "replicas removed"] {
         assert_ne!(counts.get(what), None, "no {what}");
     }
@@ -87,16 +94,7 @@ fn replicas_move_and_nothing_is_lost_whatever_breaks() {
 /// end, on all nodes, whatever breaks meanwhile.
 #[test]
 fn a_node_that_was_alone_becomes_the_first_and_nothing_is_lost_whatever_breaks() {
-    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
-    let all = seeds(8);
-    for seed in all.clone() {
-        for plan in [Plan::of_seed(seed).grown(), Plan::of_seed(seed).over_kv().grown()] {
-            let verdict = run(&plan);
-            assert!(verdict.is_good(), "seed {seed}: {}", show(&plan, &verdict));
-            verdict.counts.iter().for_each(|(what, n)| *counts.entry(what).or_default() += n);
-        }
-    }
-    println!("seeds {all:?}: {counts:?}");
+    let counts = counted(seeds(8), Plan::grown);
     assert_ne!(counts["states installed"], 0);
 }
 

@@ -10,8 +10,8 @@
 use braid_catalog::Column;
 use braid_types::{Datum, SqlType, Style};
 use sqlparser::ast::{Expr, FunctionArguments, UnaryOperator, Value};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
+
+use super::qualified::parsed;
 
 /// What has no brackets and is printed in capitals.
 const SPECIAL: [&str; 8] = [
@@ -33,8 +33,7 @@ pub(super) fn shown_default(column: &Column) -> Option<String> {
 
 /// `None`: as it is.
 fn shown(text: &str, ty: &SqlType) -> Option<String> {
-    let parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
-    match parser.and_then(|mut parser| parser.parse_expr()).ok()? {
+    match parsed(text)? {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(literal) => Some(typed(literal, ty)),
             _ => None,

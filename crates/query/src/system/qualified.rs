@@ -166,6 +166,11 @@ impl VisitorMut for Qualifier<'_> {
     }
 }
 
+/// A stored expression, as it was written.
+pub(super) fn parsed(text: &str) -> Option<ast::Expr> {
+    Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut p| p.parse_expr()).ok()
+}
+
 /// The query of a view of either kind, with the names that its columns have.
 pub(super) fn view_query(session: &SessionState, catalog: &Catalog, view: u32) -> Option<String> {
     match catalog.relation_by_id(view)? {
@@ -292,10 +297,7 @@ pub(super) fn expression_of(
     text: &str,
     table: Option<&Table>,
 ) -> String {
-    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(text);
-    let Ok(mut expr) = parsed.and_then(|mut p| p.parse_expr()) else {
-        return text.to_string();
-    };
+    let Some(mut expr) = parsed(text) else { return text.to_string() };
     let own = table.and_then(|t| catalog.schema_by_id(t.schema)).map(|s| s.name.clone());
     let before = expr.clone();
     let mut qualifier = Qualifier {

@@ -114,8 +114,7 @@ pub(crate) fn storage(c: &mut Change, options: &StorageOptions) -> SqlResult<Str
         }
     };
     if let Some(column) = options.columns.iter().find(|name| table.column_named(name).is_none()) {
-        let text = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
-        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, text));
+        return Err(alter_column::no_column(&table, column));
     }
     let known = |name: &&String| table.all_indexes().any(|i| i.name == **name);
     if let Some(index) = options.indexes.iter().find(|name| !known(name)) {

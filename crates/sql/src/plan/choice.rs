@@ -201,11 +201,15 @@ pub(super) fn finds_too_much(ctx: &Context, steps: &[Step]) -> bool {
     }
     let facts = Facts::new(ctx.db.clone(), step.layout.clone());
     let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: step.offset };
-    let row = match step.access.index {
+    estimator.rows_found(&step.access) * cost_of_row(step) > GENERAL
+}
+
+/// What a row that a step finds costs in our own plans.
+fn cost_of_row(step: &Step) -> f64 {
+    match step.access.index {
         Some(_) if !step.is_covered() => 1.0 + ROW_BEHIND_ENTRY,
         _ => 1.0,
-    };
-    estimator.rows_found(&step.access) * row > GENERAL
+    }
 }
 
 /// Whether a chain of look-ups costs so much that a general plan, which reads each table once, is
@@ -222,12 +226,8 @@ pub(super) fn looks_up_too_much(ctx: &Context, steps: &[Step], ends: &[usize]) -
         let found = estimator.rows_found(&step.access);
         // The first row is enough to know.
         let found = if step.semi.is_some() { found.min(1.0) } else { found };
-        let row = match step.access.index {
-            Some(_) if !step.is_covered() => 1.0 + ROW_BEHIND_ENTRY,
-            _ => 1.0,
-        };
         let begins = n == 0 || n > pass;
-        cost += outer * (found * row + if begins && n > 0 { LOOKUP } else { 0.0 });
+        cost += outer * (found * cost_of_row(step) + if begins && n > 0 { LOOKUP } else { 0.0 });
         whole += facts.rows();
         outer = step.rows_expected(ctx, outer);
         pass = if begins { ends[n] } else { pass };

@@ -138,7 +138,8 @@ fn selected(c: &Change, with: &str, item: &str, from: &[TableWithJoins]) -> SqlR
     Ok(source.columns().iter().map(|info| info.name.clone()).collect())
 }
 
-fn ident(name: &str) -> Ident {
+/// A name as it is written in a query.
+pub(super) fn ident(name: &str) -> Ident {
     let plain = *quote_ident(name) == *name;
     if plain { Ident::new(name) } else { Ident::with_quote('"', name) }
 }

@@ -12,9 +12,11 @@ use braid_parser::parse_query;
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::SqlResult;
 use sqlparser::ast::{
-    self, Expr, Ident, JoinConstraint, JoinOperator, SelectItem, SetExpr, TableFactor, Visit,
-    VisitMut, Visitor, VisitorMut,
+    self, Expr, JoinConstraint, JoinOperator, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
+
+use super::stars::ident;
 
 /// Whether a query may use a column of a table.
 pub(crate) fn may_use_column(definition: &Definition, table: &str, column: &str) -> bool {
@@ -153,13 +155,6 @@ struct Renamer<'a> {
     old: &'a str,
     new: &'a str,
     is_unsure: bool,
-}
-
-fn ident(name: &str) -> Ident {
-    match *braid_types::quote_ident(name) == *name {
-        true => Ident::new(name),
-        false => Ident::with_quote('"', name),
-    }
 }
 
 /// What is in the way.
