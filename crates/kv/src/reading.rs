@@ -265,8 +265,11 @@ impl Txn {
         options: &ScanOptions,
     ) -> KvResult<ScannedMany> {
         let _asking = self.count_request();
+        // Who reads on and on.
+        let blocks = options.blocks && scans.len() == 1 && scans[0].more;
         let request = ScanMany {
             scans,
+            blocks,
             at,
             reverse: options.reverse,
             classes: options.classes,

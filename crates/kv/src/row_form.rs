@@ -9,7 +9,7 @@
 //! and nothing needs to be written anew when it is known. Values are *settled* where they leave the
 //! engine; a transaction's own writes are not.
 
-use braid_lsm::{CommitTs, Db, RowBatch};
+use braid_lsm::{CommitTs, Db, Piece, RowBatch};
 use bytes::Bytes;
 
 use crate::error::KvResult;
@@ -53,6 +53,16 @@ impl RowForm {
 
     /// Settles rows of a scan.
     pub(crate) fn settle_rows(&self, rows: &mut RowBatch) {
+        if rows.has_parts() {
+            let is_stamped = |piece| match piece {
+                Piece::Part(part, _) => part.may_begin_with(self.stamped),
+                Piece::Single(rows) => (0..rows.len()).any(|i| self.is_stamped(rows.value(i))),
+            };
+            if !rows.pieces(0..rows.len()).any(is_stamped) {
+                return;
+            }
+            rows.make_single();
+        }
         for i in 0..rows.len() {
             if self.is_stamped(rows.value(i))
                 && let Some(value) = (self.settle)(rows.key(i), rows.value(i), rows.ts(i))

@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use braid_lsm::{CommitTs, KeySpan, RowBatch};
+use braid_lsm::{CommitTs, KeySpan, Piece, RowBatch};
 use bytes::Bytes;
 
 use crate::error::KvResult;
@@ -49,6 +49,9 @@ pub struct ScanOptions {
     pub jump: Option<(u32, u8)>,
     /// Rows of the first request; later ones ask for more and more.
     pub first: usize,
+    /// Rows may come as parts of blocks ([`Rows::pieces`]), where the transaction has written
+    /// nothing and each row need not be noted by itself.
+    pub blocks: bool,
 }
 
 /// Default of [`ScanOptions::first`].
@@ -67,6 +70,7 @@ impl Default for ScanOptions {
             mode: ReadMode::Recorded,
             jump: None,
             first: FIRST_ROWS,
+            blocks: false,
         }
     }
 }
@@ -140,6 +144,16 @@ impl<'a> Rows<'a> {
     pub fn value(&self, i: usize) -> &'a [u8] {
         self.batch.value(self.from + i)
     }
+
+    /// Whether some of them come as parts of blocks.
+    pub fn has_parts(&self) -> bool {
+        self.batch.has_parts()
+    }
+
+    /// The rows as they came: parts of blocks, with single rows between them.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'a>> {
+        self.batch.pieces(self.from..self.to)
+    }
 }
 
 /// Rows of the far side.
@@ -164,7 +178,7 @@ impl TxnScan {
         (span, read_at): (KeySpan, ReadAt),
         overlay: Overlay,
         ahead: Option<(SpanRows, CommitTs)>,
-        options: ScanOptions,
+        mut options: ScanOptions,
     ) -> KvResult<TxnScan> {
         // The limit goes to the far side only if the overlay cannot hide any of its rows.
         let hides = !overlay.is_empty();
@@ -185,6 +199,11 @@ impl TxnScan {
         let classes = (options.classes, txn.coordinator().row_class());
         let overlay = OwnRows::open(overlay, &span, classes, options.reverse)?;
         let records = options.mode == ReadMode::Recorded && txn.records_reads();
+        options.blocks &= !hides && !options.reverse && !(records && options.jump.is_some());
+        if options.blocks {
+            // What lies inside of rows is passed by its class, block by block.
+            options.jump = None;
+        }
         Ok(TxnScan {
             txn,
             id,
@@ -438,6 +457,12 @@ impl TxnScan {
         let handed_out = self.run.start..self.run.at;
         self.run.start = self.run.at;
         let batch = if self.run.is_own { &self.own } else { &*self.stored.batch };
+        if batch.has_parts() {
+            if let Some(last) = handed_out.last().filter(|_| self.records) {
+                batch.read_key(last, self.last_key.get_or_insert_default());
+            }
+            return;
+        }
         let Some(last) = handed_out.clone().last().map(|row| batch.key(row)) else { return };
         let jump = self.options.jump.filter(|_| !self.options.reverse);
         let Some((classes, suffix)) = jump else {

@@ -141,6 +141,9 @@ pub struct ScanMany {
     pub bytes: usize,
     /// Whether the answer says what of it is not durable yet.
     pub notes: bool,
+    /// Whether many rows of a block may come as a part of it, where the store is near. A hint: it
+    /// changes no row.
+    pub blocks: bool,
 }
 
 /// One span of [`ScanMany`].

@@ -253,15 +253,17 @@ impl<'a> Scanning<'a> {
         self.rows += rows.len();
         self.bytes += rows.byte_len();
         self.work = self.work.plus(work_of(scan.stats()).since(before));
-        let rest = match rows.len().checked_sub(1).map(|last| rows.key(last)) {
-            _ if !is_full => None,
+        let mut last = Vec::new();
+        let rest = match rows.len().checked_sub(1).filter(|_| is_full) {
             None => None,
-            Some(last) if request.reverse => {
-                Some(KeySpan::new(asked.span.start.clone(), last.to_vec()))
+            Some(row) if request.reverse => {
+                rows.read_key(row, &mut last);
+                Some(KeySpan::new(asked.span.start.clone(), last))
             }
-            Some(last) => {
-                let start = from.filter(|past| past.as_slice() > last);
-                let start = start.unwrap_or_else(|| successor(last));
+            Some(row) => {
+                rows.read_key(row, &mut last);
+                let start = from.filter(|past| *past > last);
+                let start = start.unwrap_or_else(|| successor(&last));
                 Some(KeySpan::new(start, asked.span.end.clone()))
             }
         };
@@ -378,8 +380,9 @@ impl<'a> Scanning<'a> {
     }
 
     fn new_scan(&mut self, span: KeySpan, limit: Option<usize>) -> KvResult<Scan> {
-        let ScanMany { reverse, classes, .. } = *self.request;
-        let options = braid_lsm::ScanOptions { reverse, classes, limit, ..Default::default() };
+        let ScanMany { reverse, classes, blocks, .. } = *self.request;
+        let options =
+            braid_lsm::ScanOptions { reverse, classes, limit, blocks, ..Default::default() };
         let view = match &self.view {
             Some(view) => view,
             None => self.view.insert(self.stored.engine.view(self.at)?),

@@ -250,6 +250,7 @@ fn a_scan_goes_on_at_every_key_with_the_same_answer() {
                         rows: usize::MAX,
                         bytes: usize::MAX,
                         notes: false,
+                        blocks: false,
                     });
                     answer.expect("scans").parts.remove(0)
                 };
@@ -292,6 +293,7 @@ fn an_answer_ends_at_its_rows_and_bytes_over_all_spans() {
         rows,
         bytes,
         notes: true,
+        blocks: false,
     };
     let lengths = |request: &ScanMany| -> Vec<(usize, Option<Bytes>)> {
         let answer: ScannedMany = store.scan_many(request).expect("scans");
@@ -326,6 +328,7 @@ fn a_jump_passes_over_what_lies_inside_of_a_row() {
         rows: usize::MAX,
         bytes: usize::MAX,
         notes: false,
+        blocks: false,
     };
     let first = store.scan_many(&request).expect("scans");
     let keys = |answer: &ScannedMany| -> Vec<Bytes> {

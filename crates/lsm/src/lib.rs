@@ -75,6 +75,7 @@ mod view;
 mod wal;
 
 pub use batch::{Batch, BatchWrite};
+pub use cache::Sidecar;
 pub use commit::{Durability, Pending};
 pub use compaction::CompactionReason;
 pub use db::Db;
@@ -85,7 +86,10 @@ pub use inspect::{
     CheckReport, DropCounts, Event, EventKind, EventListener, EventSst, JobKind, JobOutcome,
     Problem, check_store, dump, lsm_page,
 };
-pub use iter::{Export, Exported, Row, RowBatch, Scan, ScanOptions, ScanStats, even_cuts};
+pub use iter::{
+    BlockPart, Export, Exported, Piece, Row, RowBatch, Scan, ScanOptions, ScanStats, SingleRows,
+    even_cuts,
+};
 pub use key::{CommitTs, KeySpan};
 pub use metrics::{LevelMetrics, Metrics, ReasonMetrics};
 pub use options::{Codec, MAX_KEY_LEN, Options, RowClassFn};

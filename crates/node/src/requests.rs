@@ -48,7 +48,7 @@ structs! {
     GotMany { values, undurable, work }
     Jump { classes, suffix }
     SpanScan { span, rows, more, cursor }
-    ScanMany { scans, at, reverse, classes, jump, rows, bytes, notes }
+    ScanMany { scans, at, reverse, classes, jump, rows, bytes, notes, blocks }
     SpanRows { rows, rest, cursor }
     ScannedMany { parts, at, undurable, work }
     LockItem { target, mode, check }
@@ -248,6 +248,7 @@ mod tests {
             rows: 10,
             bytes: 20,
             notes: false,
+            blocks: true,
         };
         Ask::Scan { request, when }
     }

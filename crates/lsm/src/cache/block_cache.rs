@@ -10,6 +10,9 @@
 //!                     block       block           Arc: a reader keeps what eviction takes away
 //! ```
 //!
+//! Beside a block lies what readers have made of it, if they keep that ([`Sidecar`]): it comes later
+//! than the block, and goes with it.
+//!
 //! Eviction is CLOCK: a ring of filled slots and a hand. Each slot has a heat of 0 to 3; a hit
 //! raises it, the hand lowers it, and takes the block of a slot that is cold. Blocks that a long
 //! scan brings in start cold. The ring's lock is taken when a block is loaded from the device,
@@ -19,10 +22,11 @@
 //! that row blocks make room for them. What leads to partitions (a part in ten thousand) lives as
 //! long as its sst is open.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use arc_swap::{ArcSwapAny, Guard};
+use arc_swap::{ArcSwapAny, ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use super::shelf::Shelf;
@@ -34,14 +38,39 @@ pub(crate) const WARM: u8 = 1;
 /// Heat of a block that a long scan brought in: the first to go.
 pub(crate) const COLD: u8 = 0;
 
+/// Sidecars take this part of the budget at most.
+const SIDECAR_PART: u64 = 2;
+
+/// What a reader has made of a block, for the next reader. The cache does not know what it is.
+pub struct Sidecar {
+    made: Box<dyn Any + Send + Sync>,
+    bytes: u64,
+}
+
+impl Sidecar {
+    /// `bytes`: memory that it takes.
+    pub(crate) fn new(made: impl Any + Send + Sync, bytes: usize) -> Arc<Sidecar> {
+        let bytes = (bytes + size_of::<Sidecar>()) as u64;
+        Arc::new(Sidecar { made: Box::new(made), bytes })
+    }
+
+    /// What was made, if it is of this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.made.downcast_ref()
+    }
+}
+
 struct Slot {
     block: ArcSwapAny<Option<RowBlock>>,
+    /// Only where there is a block.
+    sidecar: ArcSwapOption<Sidecar>,
     heat: AtomicU8,
 }
 
 impl Default for Slot {
     fn default() -> Slot {
-        Slot { block: ArcSwapAny::new(None), heat: AtomicU8::new(0) }
+        let block = ArcSwapAny::new(None);
+        Slot { block, sidecar: ArcSwapOption::empty(), heat: AtomicU8::new(0) }
     }
 }
 
@@ -110,6 +139,25 @@ impl Frames {
         ring.sweep_dead();
         ring.evict(self.cache.capacity);
     }
+
+    /// What lies beside the block in a slot. Lock-free.
+    pub(crate) fn sidecar(&self, at: usize) -> Option<Arc<Sidecar>> {
+        self.slots[at].sidecar.load_full()
+    }
+
+    /// Puts something beside the block in a slot, if that is still there and there is room, in
+    /// place of what lay there.
+    pub(crate) fn set_sidecar(&self, at: usize, sidecar: Arc<Sidecar>) {
+        let capacity = self.cache.capacity;
+        let mut ring = self.cache.ring.lock();
+        let slot = &self.slots[at];
+        let there = slot.sidecar.load().as_ref().map_or(0, |sidecar| sidecar.bytes);
+        let all = ring.sidecars - there + sidecar.bytes;
+        if slot.block.load().is_some() && all <= capacity / SIDECAR_PART {
+            ring.set_sidecar(slot, Some(sidecar));
+            ring.evict(capacity);
+        }
+    }
 }
 
 impl Drop for Frames {
@@ -117,6 +165,7 @@ impl Drop for Frames {
         // Under the lock, so that eviction does not take out what is counted here.
         let mut ring = self.cache.ring.lock();
         for slot in self.slots.iter() {
+            ring.set_sidecar(slot, None);
             if let Some(block) = slot.block.swap(None) {
                 ring.used -= block.memory() as u64;
                 ring.dead += 1;
@@ -139,11 +188,22 @@ struct Ring {
     used: u64,
     /// Of these, what is pinned.
     pinned: u64,
+    /// Of these, what sidecars take.
+    sidecars: u64,
     /// Entries whose slots are gone.
     dead: usize,
 }
 
 impl Ring {
+    /// Another sidecar, or none, for a slot of the ring.
+    fn set_sidecar(&mut self, slot: &Slot, sidecar: Option<Arc<Sidecar>>) {
+        let bytes = |sidecar: &Option<Arc<Sidecar>>| sidecar.as_ref().map_or(0, |it| it.bytes);
+        let more = bytes(&sidecar);
+        let less = bytes(&slot.sidecar.swap(sidecar));
+        self.used = self.used - less + more;
+        self.sidecars = self.sidecars - less + more;
+    }
+
     /// Forgets slots of closed ssts once they are half of the ring.
     fn sweep_dead(&mut self) {
         if self.dead > 64 && self.dead * 2 > self.filled.len() {
@@ -159,6 +219,7 @@ impl Ring {
                 self.hand = 0;
             }
             let filled = &self.filled[self.hand];
+            let bytes = filled.bytes;
             if let Some(slots) = filled.slots.upgrade() {
                 let slot = &slots[filled.slot as usize];
                 let heat = slot.heat.load(Ordering::Relaxed);
@@ -167,8 +228,9 @@ impl Ring {
                     self.hand += 1;
                     continue;
                 }
+                self.set_sidecar(slot, None);
                 if slot.block.swap(None).is_some() {
-                    self.used -= u64::from(filled.bytes);
+                    self.used -= u64::from(bytes);
                 }
             }
             self.filled.swap_remove(self.hand);
@@ -232,6 +294,11 @@ impl BlockCache {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Bytes of what lies beside blocks; [`BlockCache::bytes`] counts them with the blocks.
+    pub(crate) fn sidecar_bytes(&self) -> u64 {
+        self.ring.lock().sidecars
+    }
+
     /// Bytes of blocks, and of what is pinned.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let ring = self.ring.lock();
@@ -272,6 +339,38 @@ mod tests {
         assert!((15..=20).contains(&filled), "{filled} blocks");
         drop(frames);
         assert_eq!(cache.ring.lock().used, 0);
+    }
+
+    #[test]
+    fn what_lies_beside_a_block_counts_and_goes_with_it() {
+        let cache = Arc::new(BlockCache::new(100_000));
+        let frames = cache.frames(100, 0);
+        let sidecar = |n: usize| Sidecar::new(n, 2_000);
+        let kept = |at: usize| frames.sidecar(at).map(|it| *it.get::<usize>().unwrap());
+        frames.set_sidecar(0, sidecar(0));
+        assert_eq!(kept(0), None, "there is no block");
+        for at in 0..10 {
+            frames.insert(at, &block(5_000), COLD);
+            frames.set_sidecar(at, sidecar(at));
+            assert_eq!(kept(at), Some(at));
+        }
+        let used = || (cache.ring.lock().used, cache.sidecar_bytes());
+        let before = used();
+        frames.set_sidecar(3, sidecar(33));
+        assert_eq!((kept(3), used()), (Some(33), before), "in place of what was there");
+        assert!(frames.sidecar(3).unwrap().get::<String>().is_none());
+        frames.set_sidecar(4, Sidecar::new((), 60_000));
+        assert_eq!((kept(4), used()), (Some(4), before), "more than their part");
+        for at in 10..100 {
+            frames.insert(at, &block(5_000), COLD);
+            assert!(used().0 <= 100_000);
+        }
+        for at in 0..100 {
+            let has_block = frames.slots[at].block.load().is_some();
+            assert!(has_block || kept(at).is_none(), "block {at} is gone");
+        }
+        drop(frames);
+        assert_eq!(used(), (0, 0));
     }
 
     #[test]

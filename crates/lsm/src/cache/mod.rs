@@ -12,6 +12,7 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering, fence};
 }
 
+pub use block_cache::Sidecar;
 pub(crate) use block_cache::{BlockCache, COLD, Frames, Pinned, WARM};
 pub(crate) use frame::{Frame, Header};
 pub(crate) use frame_pool::{Life, region_bytes, release_free};

@@ -2,6 +2,7 @@
 //! and parks what lies below a range tombstone, [`Scan`] is what callers hold. `divide`: parts
 //! of a span for callers that scan side by side. `export`: all versions of a span.
 
+mod block_part;
 mod divide;
 mod export;
 mod layer;
@@ -12,11 +13,12 @@ mod scan;
 mod source;
 mod stretch;
 
+pub use block_part::BlockPart;
 pub use divide::even_cuts;
 pub use export::{Export, Exported};
 pub(crate) use layer::LayerCursor;
 pub(crate) use merging::{Layer, MergeCursor};
-pub use row_batch::RowBatch;
+pub use row_batch::{Piece, RowBatch, SingleRows};
 pub(crate) use run_cursor::RunCursor;
 pub(crate) use scan::ScanPlan;
 pub use scan::{Row, Scan, ScanOptions, ScanStats};

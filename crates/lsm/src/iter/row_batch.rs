@@ -12,7 +12,20 @@
 //! some columns, or passes the value on, then reads it twice. Blocks are only kept where many rows
 //! come from them, and up to [`MAX_KEPT`] bytes: a batch of single rows from blocks here and there
 //! would keep a thousand times its size.
+//!
+//! A scan that is asked for it ([`ScanOptions::blocks`](super::ScanOptions)) does not even look at
+//! the rows of a block, if many of them come together: the batch then has *parts* of blocks, with
+//! single rows between them. Whoever asks it for a row by number gets it all the same; all rows are
+//! put together for the first one who does.
+//!
+//! ```text
+//!   pieces   [ part of block 1: 290 rows ] [ 3 single rows ] [ part of block 2: 301 rows ]
+//! ```
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::block_part::BlockPart;
 use crate::key::CommitTs;
 use crate::sstable::RowBlock;
 
@@ -33,6 +46,60 @@ pub struct RowBatch {
     kept: usize,
     value_bytes: usize,
     copies: bool,
+    /// Parts of blocks with single rows between them; empty: single rows only.
+    sections: Vec<Section>,
+    /// Rows of the parts, and their bytes.
+    part_rows: usize,
+    part_bytes: usize,
+    /// All rows as single ones, if there are parts and somebody has asked.
+    single: OnceLock<Box<RowBatch>>,
+}
+
+/// A part of a batch.
+#[derive(Clone)]
+enum Section {
+    /// The next of the single rows: so many.
+    Single(usize),
+    Part(BlockPart),
+}
+
+/// A part of a batch, as [`RowBatch::pieces`] gives it.
+pub enum Piece<'a> {
+    /// Single rows.
+    Single(SingleRows<'a>),
+    /// Of the part's rows, those at these places in its list.
+    Part(&'a BlockPart, Range<usize>),
+}
+
+/// Single rows of a batch.
+#[derive(Clone)]
+pub struct SingleRows<'a> {
+    batch: &'a RowBatch,
+    rows: Range<usize>,
+}
+
+impl<'a> SingleRows<'a> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Key of row `i`; panics if `i >= len()`.
+    #[inline]
+    pub fn key(&self, i: usize) -> &'a [u8] {
+        self.batch.single_key(self.rows.start + i)
+    }
+
+    /// Value of row `i`; panics if `i >= len()`.
+    #[inline]
+    pub fn value(&self, i: usize) -> &'a [u8] {
+        self.batch.single_value(self.rows.start + i)
+    }
 }
 
 /// Where a row lies.
@@ -74,28 +141,124 @@ impl RowBatch {
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.part_rows
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.len() == 0
     }
 
-    /// Bytes of keys and values.
+    /// Bytes of keys and values; of parts of blocks, about.
     pub fn byte_len(&self) -> usize {
-        self.keys.len() + self.value_bytes
+        self.keys.len() + self.value_bytes + self.part_bytes
     }
 
     /// Bytes of memory that it takes, kept blocks included.
     pub fn memory(&self) -> usize {
         let own = self.keys.capacity() + self.values.capacity();
-        own + self.rows.capacity() * size_of::<Place>() + self.kept
+        let single = self.single.get().map_or(0, |single| single.memory());
+        own + self.rows.capacity() * size_of::<Place>() + self.kept + single
+    }
+
+    /// Whether it has parts of blocks.
+    pub fn has_parts(&self) -> bool {
+        !self.sections.is_empty()
+    }
+
+    /// Its parts of blocks.
+    pub fn parts(&self) -> impl Iterator<Item = &BlockPart> {
+        self.sections.iter().filter_map(|section| match section {
+            Section::Part(part) => Some(part),
+            Section::Single(_) => None,
+        })
+    }
+
+    /// These rows, in order, as they came.
+    pub fn pieces(&self, rows: Range<usize>) -> impl Iterator<Item = Piece<'_>> {
+        let (mut at, mut singles, mut left) = (0, 0, rows);
+        let mut numbers = 0..self.sections.len().max(1);
+        std::iter::from_fn(move || {
+            while let Some(number) = numbers.next().filter(|_| !left.is_empty()) {
+                let (len, part) = match self.sections.get(number) {
+                    None => (self.rows.len(), None),
+                    Some(Section::Single(rows)) => (*rows, None),
+                    Some(Section::Part(part)) => (part.rows().len(), Some(part)),
+                };
+                let here = left.start.max(at) - at..left.end.clamp(at, at + len) - at;
+                let first = singles;
+                at += len;
+                singles += if part.is_none() { len } else { 0 };
+                if here.is_empty() {
+                    continue;
+                }
+                left.start = at;
+                let rows = first + here.start..first + here.end;
+                return Some(match part {
+                    Some(part) => Piece::Part(part, here),
+                    None => Piece::Single(SingleRows { batch: self, rows }),
+                });
+            }
+            None
+        })
+    }
+
+    /// All rows as single ones, if they are not.
+    fn as_single(&self) -> Option<&RowBatch> {
+        if self.sections.is_empty() {
+            return None;
+        }
+        Some(self.single.get_or_init(|| {
+            let mut single = RowBatch::copying();
+            let mut key = Vec::new();
+            for piece in self.pieces(0..self.len()) {
+                match piece {
+                    Piece::Single(rows) => {
+                        let places = &self.rows[rows.rows.clone()];
+                        for (i, place) in places.iter().enumerate() {
+                            single.push_of(self.len(), rows.key(i), rows.value(i), place.ts);
+                        }
+                    }
+                    Piece::Part(part, rows) => {
+                        for row in part.rows()[rows].iter().copied().map(usize::from) {
+                            part.read_key(row, &mut key);
+                            single.push_of(self.len(), &key, part.value(row), part.ts(row).0);
+                        }
+                    }
+                }
+            }
+            Box::new(single)
+        }))
+    }
+
+    /// Makes single rows of all rows.
+    pub fn make_single(&mut self) {
+        self.as_single();
+        if let Some(single) = self.single.take() {
+            let copies = self.copies;
+            *self = RowBatch { copies, ..*single };
+        }
+    }
+
+    /// Puts the key of row `i` into `key`: for who wants few of them. Panics if `i >= len()`.
+    pub fn read_key(&self, i: usize, key: &mut Vec<u8>) {
+        match self.pieces(i..i + 1).next().expect("a batch has as many rows as it says") {
+            Piece::Part(part, at) => part.read_key(part.rows()[at.start].into(), key),
+            Piece::Single(rows) => {
+                key.clear();
+                key.extend_from_slice(rows.key(0));
+            }
+        }
     }
 
     /// Key of row `i`; panics if `i >= len()`.
     #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
+        self.as_single().unwrap_or(self).single_key(i)
+    }
+
+    #[inline]
+    fn single_key(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.rows[i - 1].key_end };
         &self.keys[start..self.rows[i].key_end]
     }
@@ -103,6 +266,11 @@ impl RowBatch {
     /// Value of row `i`; panics if `i >= len()`.
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
+        self.as_single().unwrap_or(self).single_value(i)
+    }
+
+    #[inline]
+    fn single_value(&self, i: usize) -> &[u8] {
         let Place { start, len, source, .. } = self.rows[i];
         match source.checked_sub(1) {
             None => &self.values[start..start + len as usize],
@@ -112,7 +280,7 @@ impl RowBatch {
 
     /// Commit timestamp of row `i`; panics if `i >= len()`.
     pub fn ts(&self, i: usize) -> CommitTs {
-        CommitTs(self.rows[i].ts)
+        CommitTs(self.as_single().unwrap_or(self).rows[i].ts)
     }
 
     /// The rows as (key, value, timestamp).
@@ -127,6 +295,7 @@ impl RowBatch {
 
     /// Gives row `i` another value; panics if `i >= len()`.
     pub fn set_value(&mut self, i: usize, value: &[u8]) {
+        self.make_single();
         let place = &mut self.rows[i];
         self.value_bytes = self.value_bytes - place.len as usize + value.len();
         (place.start, place.len, place.source) = (self.values.len(), value.len() as u32, 0);
@@ -135,6 +304,7 @@ impl RowBatch {
 
     /// Keeps the rows from row `from` on whose keys are wanted, and all before it.
     pub fn retain_keys(&mut self, from: usize, mut wanted: impl FnMut(&[u8]) -> bool) {
+        self.make_single();
         let mut key_start = from.checked_sub(1).map_or(0, |before| self.rows[before].key_end);
         let (mut kept, mut kept_end) = (from, key_start);
         for i in from..self.rows.len() {
@@ -164,6 +334,9 @@ impl RowBatch {
         self.rows.clear();
         self.blocks.clear();
         (self.kept, self.value_bytes) = (0, 0);
+        self.sections.clear();
+        (self.part_rows, self.part_bytes) = (0, 0);
+        self.single.take();
     }
 
     /// Makes room for rows like the first one, of which about so many will come.
@@ -239,6 +412,30 @@ impl RowBatch {
         self.value_bytes += len;
         let (key_end, len) = (self.keys.len(), len as u32);
         self.rows.push(Place { key_end, start, len, source, ts });
+        if !self.sections.is_empty() {
+            self.count_single();
+        }
+    }
+
+    /// A single row was added behind a part.
+    fn count_single(&mut self) {
+        self.single.take();
+        match self.sections.last_mut() {
+            Some(Section::Single(rows)) => *rows += 1,
+            _ => self.sections.push(Section::Single(1)),
+        }
+    }
+
+    /// Adds a part of a block, which is not empty.
+    pub(crate) fn push_part(&mut self, part: BlockPart) {
+        self.single.take();
+        if self.sections.is_empty() && !self.rows.is_empty() {
+            self.sections.push(Section::Single(self.rows.len()));
+        }
+        self.part_rows += part.rows().len();
+        self.part_bytes += part.byte_len();
+        self.kept += part.memory();
+        self.sections.push(Section::Part(part));
     }
 }
 

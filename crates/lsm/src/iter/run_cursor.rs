@@ -44,6 +44,7 @@ impl RunCursor {
             backward: plan.options.reverse,
             fill_cache: plan.options.fill_cache,
             rows: plan.options.limit.unwrap_or(usize::MAX),
+            blocks: plan.options.blocks && !plan.options.reverse,
         };
         let cursor = SstCursor::new(wanted);
         RunCursor { plan, run_no, at: files.start, files, is_open: false, cursor, finger: (0, 0) }

@@ -34,11 +34,13 @@ pub struct ScanOptions {
     pub limit: Option<usize>,
     /// Whether blocks read are kept in the cache; large one-time scans say no.
     pub fill_cache: bool,
+    /// Whether many rows of a block may come as a part of it: [`RowBatch::pieces`]. Forward only.
+    pub blocks: bool,
 }
 
 impl Default for ScanOptions {
     fn default() -> ScanOptions {
-        ScanOptions { reverse: false, classes: u32::MAX, limit: None, fill_cache: true }
+        ScanOptions { reverse: false, classes: u32::MAX, limit: None, fill_cache: true, blocks: false }
     }
 }
 

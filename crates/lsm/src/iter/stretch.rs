@@ -8,8 +8,9 @@
 //!   L6   a b c d e f g h   y z          a to h are one stretch
 //! ```
 
+use super::block_part::BlockPart;
 use super::row_batch::RowBatch;
-use crate::sstable::RowBlock;
+use crate::sstable::{BlockPlace, LEAST_PART, RowBlock};
 
 /// Where rows go, and up to where they may come from this source alone.
 pub(crate) struct Stretch<'a> {
@@ -106,10 +107,26 @@ impl<'a> Stretch<'a> {
         self.batch.push_of(self.max_rows, key, value, ts);
     }
 
-    /// Hands out rows of a block, which lie within the stretch.
-    pub(crate) fn rows_of<'s>(&'s mut self, block: &'s RowBlock) -> BlockRows<'s, 'a> {
-        let source = self.batch.keep(block, self.max_rows - self.batch.len());
-        BlockRows { stretch: self, block, source }
+    /// Hands out rows of a block, which lie within the stretch. With the block's `place`, as a part
+    /// of it if they are many.
+    pub(crate) fn rows_of<'s>(
+        &'s mut self,
+        block: &'s RowBlock,
+        place: Option<BlockPlace>,
+    ) -> BlockRows<'s, 'a> {
+        let source = match place {
+            Some(_) => 0,
+            None => self.batch.keep(block, self.max_rows - self.batch.len()),
+        };
+        BlockRows { stretch: self, block, source, place, picked: Vec::new() }
+    }
+
+    /// How many rows of this size the batch still takes, apart from `more` that it will get.
+    fn room(&self, each: usize, more: usize) -> usize {
+        let rows = self.max_rows.saturating_sub(self.batch.len() + more);
+        let bytes = self.batch.byte_len() + more * each;
+        let at_least = usize::from(self.batch.is_empty() && more == 0);
+        rows.min(self.max_bytes.saturating_sub(bytes).div_ceil(each.max(1)).max(at_least))
     }
 
     /// Goes past a row that is deleted or hidden.
@@ -130,18 +147,42 @@ pub(crate) struct BlockRows<'s, 'a> {
     block: &'s RowBlock,
     /// Where the batch has the block's values; 0: it copies them.
     source: u32,
+    /// Where the block's rows may be handed out together.
+    place: Option<BlockPlace>,
+    /// Those that will be.
+    picked: Vec<u16>,
 }
 
 impl BlockRows<'_, '_> {
     /// Whether the batch takes another row.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.stretch.has_room()
+        if self.place.is_some() { self.room() > 0 } else { self.stretch.has_room() }
+    }
+
+    /// How many rows the batch takes.
+    pub(crate) fn room(&self) -> usize {
+        self.stretch.room(self.block.bytes_each(), self.picked.len())
+    }
+
+    /// Hands out rows of a word of 64 together.
+    pub(crate) fn pick(&mut self, word: usize, mut rows: u64) {
+        let first = word as u16 * 64;
+        if rows == u64::MAX {
+            return self.picked.extend(first..first + 64);
+        }
+        while rows != 0 {
+            self.picked.push(first + rows.trailing_zeros() as u16);
+            rows &= rows - 1;
+        }
     }
 
     /// Hands out a row, whose key `key` appends.
     #[inline]
     pub(crate) fn push(&mut self, row: usize, key: impl FnOnce(&mut Vec<u8>)) {
+        if self.place.is_some() {
+            return self.picked.push(row as u16);
+        }
         self.stretch.visited += 1;
         self.stretch.batch.push_from(self.block, row, self.source, key);
     }
@@ -150,5 +191,22 @@ impl BlockRows<'_, '_> {
     #[inline]
     pub(crate) fn pass(&mut self, rows: u32) {
         self.stretch.visited += u64::from(rows);
+    }
+}
+
+/// What was picked goes into the batch.
+impl Drop for BlockRows<'_, '_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let (block, batch) = (self.block, &mut *self.stretch.batch);
+        self.stretch.visited += self.picked.len() as u64;
+        if self.picked.len() < LEAST_PART {
+            for row in self.picked.drain(..).map(usize::from) {
+                batch.push_from(block, row, 0, |keys| block.append_key(row, keys));
+            }
+            return;
+        }
+        let rows = std::mem::take(&mut self.picked);
+        batch.push_part(BlockPart::new(block.clone(), place, rows));
     }
 }

@@ -9,7 +9,7 @@ use super::format::BlockHandle;
 use super::index_block::IndexBlock;
 use super::reader::{Partition, SstReader};
 use super::row_block::RowBlock;
-use crate::cache::{COLD, WARM};
+use crate::cache::{COLD, Sidecar, WARM};
 use crate::error::Result;
 use crate::iter::ReadWork;
 
@@ -26,7 +26,34 @@ pub(crate) struct BlockWalker {
     /// Whether the walker stands on an entry.
     on_entry: bool,
     fill: bool,
+    /// Whether the block that was loaded last lay in the cache.
+    was_cached: bool,
     pub(crate) work: ReadWork,
+}
+
+/// Where the cache has a block, if it has it.
+#[derive(Clone)]
+pub(crate) struct BlockPlace {
+    part: Arc<Partition>,
+    at: usize,
+    was_cached: bool,
+}
+
+impl BlockPlace {
+    /// Whether the block lay in the cache when it was looked for.
+    pub(crate) fn was_cached(&self) -> bool {
+        self.was_cached
+    }
+
+    /// What lies beside the block.
+    pub(crate) fn sidecar(&self) -> Option<Arc<Sidecar>> {
+        self.part.sidecar(self.at)
+    }
+
+    /// Puts something beside it, if it is in the cache.
+    pub(crate) fn keep(&self, sidecar: Arc<Sidecar>) {
+        self.part.set_sidecar(self.at, sidecar);
+    }
 }
 
 /// The index entry a walker stands on.
@@ -77,6 +104,7 @@ impl BlockWalker {
             at: 0,
             on_entry: false,
             fill,
+            was_cached: false,
             work: ReadWork::default(),
         }
     }
@@ -207,7 +235,15 @@ impl BlockWalker {
     pub(crate) fn load(&mut self, reader: &SstReader) -> Result<RowBlock> {
         let heat = if self.work.blocks > LONG_WALK { COLD } else { WARM };
         let part = self.part.as_ref().expect("a walker on an entry stands in a partition");
-        reader.block(part, self.at, self.fill.then_some(heat), &mut self.work)
+        let from_disk = self.work.from_disk;
+        let block = reader.block(part, self.at, self.fill.then_some(heat), &mut self.work);
+        self.was_cached = self.work.from_disk == from_disk;
+        block
+    }
+
+    /// The place of the block that was loaded last.
+    pub(crate) fn place(&self) -> BlockPlace {
+        BlockPlace { part: self.part().clone(), at: self.at, was_cached: self.was_cached }
     }
 
     /// Brings the next block of the partition closer, if it is in memory: where a search begins, or

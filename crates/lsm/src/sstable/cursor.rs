@@ -18,6 +18,9 @@ use crate::range_tombstone::Cover;
 /// stretch is a row or two; a longer one is worth a search for the row that it ends at.
 const SHORT_STRETCH: usize = 3;
 
+/// Fewer rows of a block are handed out one by one.
+pub(crate) const LEAST_PART: usize = 32;
+
 /// What a cursor looks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
@@ -29,6 +32,8 @@ pub(crate) struct Wanted {
     pub(crate) fill_cache: bool,
     /// How many rows will be taken after a seek; more do no harm.
     pub(crate) rows: usize,
+    /// Whether many rows of a block may be handed out as a part of it.
+    pub(crate) blocks: bool,
 }
 
 /// Where a stretch ends in a block.
@@ -97,19 +102,33 @@ impl Word {
 
     /// Passes those of the rows that are left and in front of row `end`; returns how many.
     fn pass_all_of(&mut self, rows: u64, end: usize) -> u32 {
-        let in_front = match end.saturating_sub(self.number * 64) {
-            n @ 0..64 => (1 << n) - 1,
-            _ => u64::MAX,
-        };
-        let passed = self.left & rows & in_front;
+        let passed = self.left & rows & in_front(end, self.number);
         self.left ^= passed;
         passed.count_ones()
+    }
+
+    /// Takes the rows that are left and in front of row `end`, if they are no more than `most`.
+    fn take(&mut self, end: usize, most: usize) -> u64 {
+        let taken = self.left & in_front(end, self.number);
+        if taken.count_ones() as usize > most {
+            return 0;
+        }
+        self.left ^= taken;
+        taken
     }
 
     /// Passes the first row that is left.
     #[inline]
     fn pass(&mut self) {
         self.left &= self.left.wrapping_sub(1);
+    }
+}
+
+/// Bits of those of the rows of a word that are in front of row `end` of the block.
+fn in_front(end: usize, word: usize) -> u64 {
+    match end.saturating_sub(word * 64) {
+        n @ 0..64 => (1 << n) - 1,
+        _ => u64::MAX,
     }
 }
 
@@ -332,7 +351,8 @@ impl SstCursor {
     /// on the first row that was not handed out.
     pub(crate) fn fill(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> Result<()> {
         // Where rows are hidden, there are many.
-        let singly = if stretch.hidden_below() == 0 { SHORT_STRETCH } else { 0 };
+        let is_long = stretch.hidden_below() > 0 || self.gives_part(stretch);
+        let singly = if is_long { 0 } else { SHORT_STRETCH };
         for _ in 0..singly {
             if !self.key().is_some_and(|key| stretch.takes(key)) {
                 return Ok(());
@@ -350,6 +370,12 @@ impl SstCursor {
         Ok(())
     }
 
+    /// Whether what is left of the block is going to be handed out as a part of it.
+    fn gives_part(&self, stretch: &Stretch<'_>) -> bool {
+        let Some(block) = self.block.as_ref().filter(|_| self.wanted.blocks) else { return false };
+        block.rows_surely_below(stretch.until()) >= self.row + LEAST_PART
+    }
+
     /// Hands out the rows that are left of this block. Whether the stretch may go on behind it.
     fn fill_from_block(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> bool {
         let Some(block) = &self.block else { return false };
@@ -364,12 +390,16 @@ impl SstCursor {
         } else if self.wanted.rows > 64 {
             self.walker.prefetch_next(reader, false);
         }
-        let mut rows = stretch.rows_of(block);
+        let place = self.wanted.blocks.then(|| self.walker.place());
+        let mut rows = stretch.rows_of(block, place);
         loop {
             let unseen = block.not_handed_out(self.word.number, hidden_below);
             if self.word.left & unseen != 0 {
                 end.make_exact(block, until);
                 rows.pass(self.word.pass_all_of(unseen, end.row));
+            }
+            if self.wanted.blocks {
+                rows.pick(self.word.number, self.word.take(end.row, rows.room()));
             }
             while let Some(row) = self.word.row() {
                 if row >= end.row {

@@ -26,6 +26,7 @@ impl SstReader {
                 classes: u32::MAX,
                 backward,
                 fill_cache: false,
+                blocks: false,
                 rows: 1,
             };
             let mut cursor = SstCursor::new(wanted);

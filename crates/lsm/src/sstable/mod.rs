@@ -27,8 +27,9 @@ mod row_key;
 mod tombstone_block;
 mod writer;
 
+pub(crate) use block_walker::BlockPlace;
 pub(crate) use columns::{head_of, partition_point};
-pub(crate) use cursor::{SstCursor, Wanted};
+pub(crate) use cursor::{LEAST_PART, SstCursor, Wanted};
 pub(crate) use entries::SstEntries;
 pub(crate) use filter::{key_hash, line_of as filter_line, probes as filter_probes};
 pub(crate) use format::sst_path;

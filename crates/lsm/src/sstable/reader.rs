@@ -18,7 +18,7 @@ use super::index_block::IndexBlock;
 use super::properties::Properties;
 use super::row_block::RowBlock;
 use super::tombstone_block::StoredSkyline;
-use crate::cache::{BlockCache, Frames, OnShelf, Pinned, WARM};
+use crate::cache::{BlockCache, Frames, OnShelf, Pinned, Sidecar, WARM};
 use crate::error::{Error, Result};
 use crate::iter::ReadWork;
 use crate::key::{Between, KeySpan, Kind};
@@ -66,6 +66,18 @@ pub(crate) struct SstReader {
 pub(crate) struct Partition {
     pub(crate) index: IndexBlock,
     frames: Frames,
+}
+
+impl Partition {
+    /// What lies beside the block of an entry.
+    pub(super) fn sidecar(&self, at: usize) -> Option<Arc<Sidecar>> {
+        self.frames.sidecar(at)
+    }
+
+    /// Puts something beside it, if it is in the cache.
+    pub(super) fn set_sidecar(&self, at: usize, sidecar: Arc<Sidecar>) {
+        self.frames.set_sidecar(at, sidecar);
+    }
 }
 
 /// A filter, and what it takes of the cache's budget.

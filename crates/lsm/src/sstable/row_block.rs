@@ -77,6 +77,8 @@ pub(crate) struct Columns {
     /// Whether any row is an older version of the key before it.
     multi: bool,
     all_puts: bool,
+    /// Bit `b % 64` is set if a value begins with byte b.
+    first_bytes: u64,
 }
 
 impl std::fmt::Debug for RowBlock {
@@ -169,6 +171,7 @@ impl RowBlock {
             n_bundles,
             multi: false,
             all_puts: true,
+            first_bytes: 0,
             ts_width: ts_width as u8,
             wide_offsets: off_width == 4,
             fixed_len,
@@ -195,8 +198,11 @@ impl RowBlock {
             multi |= block.bits(block.same_key, word) & rows != 0;
             all_puts &= block.bits(block.is_put, word) & rows == rows;
         }
+        let first = |row| block.value(row).first().map_or(0, |byte| 1 << (byte % 64));
+        let first_bytes = (0..n_rows).fold(0, |bytes, row| bytes | first(row));
         let columns = block.frame.header_mut().expect("nobody else has it yet");
         (columns.multi, columns.all_puts) = (multi, all_puts);
+        columns.first_bytes = first_bytes;
         Ok(block)
     }
 
@@ -435,6 +441,17 @@ impl RowBlock {
         std::ptr::eq(self.image(), other.image())
     }
 
+    /// Whether a value may begin with this byte.
+    pub(crate) fn may_begin_with(&self, first: u8) -> bool {
+        self.first_bytes & (1 << (first % 64)) != 0
+    }
+
+    /// Bytes of a row's key and value, on average.
+    pub(crate) fn bytes_each(&self) -> usize {
+        let keys = self.prefix().len() + (self.values - self.keys) as usize / self.n_rows;
+        keys + self.value_bytes_len() / self.n_rows
+    }
+
     /// Bytes of all values.
     pub(crate) fn value_bytes_len(&self) -> usize {
         self.image().len() - self.values as usize
@@ -490,6 +507,12 @@ impl RowBlock {
     pub(super) fn read_shared(&self, row: usize, out: &mut Vec<u8>) {
         out.clear();
         self.append_shared(row, out);
+    }
+
+    /// Appends the key of a row to `out`.
+    pub(crate) fn append_key(&self, row: usize, out: &mut Vec<u8>) {
+        self.append_shared(row, out);
+        out.extend_from_slice(self.suffix(row));
     }
 
     /// Appends what the keys of a row's bundle share to `out`.

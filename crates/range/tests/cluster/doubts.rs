@@ -174,6 +174,7 @@ fn a_scan_is_in_doubt_only_about_what_it_has_come_to() {
             rows,
             bytes: 1 << 20,
             notes: false,
+            blocks: false,
         };
         let when = reader(began);
         cluster.ask(1, Ask::Scan { request, when })

@@ -105,6 +105,7 @@ impl TableScan {
         filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
     ) -> SqlResult<bool> {
         let mut together = Gathered::default();
+        self.spans.options.blocks = decoder.reads_parts();
         while !together.is_full(most) {
             if self.open.is_none()
                 && let Some(found) = self.spans.together(most - together.count())?
@@ -129,7 +130,10 @@ impl TableScan {
             };
             self.rows += rows.len() as u64;
             if together.count() == 0 && rows.len() >= MANY.min(most) {
-                decoder.push(&rows, filter)?;
+                match rows.has_parts() {
+                    true => decoder.push_pieces(&rows, filter)?,
+                    false => decoder.push(&rows, filter)?,
+                }
                 return Ok(true);
             }
             together.extend(&rows);

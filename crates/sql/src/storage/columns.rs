@@ -20,7 +20,9 @@ use braid_keys::column::{decode_bytes, decode_column, decode_int, is_composite};
 use braid_kv::Rows;
 use braid_types::{Datum, OrderedKind, SqlResult, SqlType};
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_128;
 
+use super::block_columns::Names;
 use super::row_codec::{DecimalOf, decode_decimal, decode_integer, decode_payload};
 use super::row_value::{Finder, Stored, damaged};
 use super::{Layout, TableLayout};
@@ -87,7 +89,7 @@ pub struct Column {
 }
 
 impl Column {
-    fn new(form: Form) -> Column {
+    pub(super) fn new(form: Form) -> Column {
         let values = match form {
             Form::Bool => Values::Bool(Vec::new()),
             Form::I16 => Values::I16(Vec::new()),
@@ -124,10 +126,10 @@ enum Place {
 
 /// A wanted column.
 #[derive(Clone, Debug)]
-struct Target {
+pub(super) struct Target {
     place: Place,
     ty: SqlType,
-    form: Form,
+    pub(super) form: Form,
     dir: braid_keys::Direction,
 }
 
@@ -188,6 +190,8 @@ pub struct RowDecoder {
     few_pass: bool,
     columns: Vec<Column>,
     rows: usize,
+    /// What the columns are called beside blocks, once that is asked.
+    names: Option<Names>,
 }
 
 /// Which columns are looked for in rows.
@@ -201,13 +205,13 @@ struct Wanted {
 
 /// A filter leaves few rows if it is less than one of so many: then it is cheaper to look twice at
 /// these than at all columns of all rows.
-const FEW: usize = 4;
+pub(super) const FEW: usize = 4;
 /// Of fewer rows nothing is concluded.
 const CONCLUSIVE: usize = 64;
 
 /// Some rows of a batch, with where their wanted columns lie.
-struct Located<'a> {
-    rows: usize,
+pub(super) struct Located<'a> {
+    pub(super) rows: usize,
     /// Where they are in the batch; `None`: it has no others.
     places: Option<Vec<u32>>,
     keys: Parts<'a>,
@@ -257,6 +261,7 @@ impl RowDecoder {
             few_pass: false,
             columns: Vec::new(),
             rows: 0,
+            names: None,
         };
         let mut all = decoder.wanted(out.iter().chain(probe));
         decoder.out = decoder.targets(out, &mut all);
@@ -349,40 +354,142 @@ impl RowDecoder {
         batch: &impl StoredRows,
         filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
     ) -> SqlResult<()> {
-        let mut columns = std::mem::take(&mut self.columns);
-        let (wanted, probe) = match self.few_pass {
-            true => (&self.first, &self.first_probe),
-            false => (&self.all, &self.probe),
-        };
-        let mut located = self.locate(batch, wanted, 0..batch.count())?;
+        let mut columns = self.take_columns();
+        let mut probed = self.empty_probe();
+        let located = self.look(batch, (&mut probed, 0))?;
         let rows = located.rows;
-        let mut chosen = None;
-        if rows > 0 {
-            let mut probed = Vec::with_capacity(probe.len());
-            for target in probe {
-                let mut column = Column::new(target.form);
-                self.decode(target, &located, None, (&mut column, 0))?;
-                probed.push(column);
-            }
-            chosen = filter(probed, rows)?;
-        }
+        let chosen = if rows > 0 { filter(probed, rows)? } else { None };
         let passed = chosen.as_ref().map_or(rows, Vec::len);
-        if self.few_pass {
-            let of = |row: u32| located.places.as_ref().map_or(row, |places| places[row as usize]);
-            let of: Vec<usize> = match chosen.take() {
-                Some(chosen) => chosen.into_iter().map(|row| of(row) as usize).collect(),
-                None => (0..rows as u32).map(|row| of(row) as usize).collect(),
-            };
-            located = self.locate(batch, &self.all, of.into_iter())?;
-        }
-        for (target, column) in self.out.iter().zip(&mut columns) {
-            self.decode(target, &located, chosen.as_deref(), (column, self.rows))?;
-        }
+        self.finish(batch, located, chosen, (&mut columns, self.rows))?;
+        self.columns = columns;
+        self.note_passed(rows, passed);
+        Ok(())
+    }
+
+    /// The columns so far, until they are put back.
+    pub(super) fn take_columns(&mut self) -> Vec<Column> {
+        std::mem::take(&mut self.columns)
+    }
+
+    /// What the columns are called beside blocks, until that is put back.
+    pub(super) fn take_names(&mut self) -> Names {
+        let name = |target: &Target| xxh3_128(self.describe(target).as_bytes());
+        self.names.take().unwrap_or_else(|| Names {
+            table: self.keys().digest(),
+            out: self.out.iter().map(name).collect(),
+            probe: self.probe.iter().map(name).collect(),
+        })
+    }
+
+    pub(super) fn put_back(&mut self, columns: Vec<Column>, names: Names) {
+        (self.columns, self.names) = (columns, Some(names));
+    }
+
+    /// All that the values of a column depend on apart from rows.
+    fn describe(&self, target: &Target) -> String {
+        let Target { place, ty, form, dir } = target;
+        let place = match place {
+            Place::Key(at) => {
+                let key = self.all.keys.iter().position(|key| key == &Some(*at));
+                format!("key {key:?} {dir:?}")
+            }
+            Place::Value(at) => format!("{:?}", self.all.stored[*at]),
+        };
+        format!("{place} {ty:?} {form:?}")
+    }
+
+    /// Whether columns can be kept beside blocks: not where values are made one by one, nor of
+    /// entries of indexes.
+    pub(super) fn reads_parts(&self) -> bool {
+        let made = |target: &Target| matches!(target.form, Form::Made);
+        self.index.is_none() && !self.out.iter().chain(&self.probe).any(made)
+    }
+
+    pub(super) fn out_targets(&self) -> &[Target] {
+        &self.out
+    }
+
+    pub(super) fn probe_targets(&self) -> &[Target] {
+        &self.probe
+    }
+
+    /// Whether rows of this class may be the table's.
+    pub(super) fn is_of_class(&self, class: u8) -> bool {
+        self.keys().class_mask() & (1 << (class & 31)) != 0
+    }
+
+    /// Whether a key is one of the table's rows.
+    pub(super) fn is_own(&self, key: &[u8]) -> SqlResult<bool> {
+        self.keys().split(key, |_, _| {})
+    }
+
+    /// Columns for the filter, without rows.
+    pub(super) fn empty_probe(&self) -> Vec<Column> {
+        self.probe.iter().map(|target| Column::new(target.form)).collect()
+    }
+
+    /// Notes how many of the rows passed the filter and were added.
+    pub(super) fn note_passed(&mut self, rows: usize, passed: usize) {
         if rows >= CONCLUSIVE {
             self.few_pass = !self.probe.is_empty() && passed < rows / FEW;
         }
         self.rows += passed;
-        self.columns = columns;
+    }
+
+    /// Finds what is looked for first, and adds the filter's columns to `probed`, which has
+    /// `before` rows.
+    pub(super) fn look<'a>(
+        &'a self,
+        batch: &'a impl StoredRows,
+        (probed, before): (&mut [Column], usize),
+    ) -> SqlResult<Located<'a>> {
+        let (wanted, probe) = match self.few_pass {
+            true => (&self.first, &self.first_probe),
+            false => (&self.all, &self.probe),
+        };
+        let located = self.locate(batch, wanted, 0..batch.count())?;
+        for (target, column) in probe.iter().zip(probed) {
+            self.decode(target, &located, None, (column, before))?;
+        }
+        Ok(located)
+    }
+
+    /// Finds all that is wanted of all rows.
+    pub(super) fn locate_all<'a>(&'a self, batch: &'a impl StoredRows) -> SqlResult<Located<'a>> {
+        self.locate(batch, &self.all, 0..batch.count())
+    }
+
+    /// Adds the chosen rows of a batch that [`RowDecoder::look`] has looked at.
+    pub(super) fn finish<'a>(
+        &'a self,
+        batch: &'a impl StoredRows,
+        mut located: Located<'a>,
+        mut chosen: Option<Vec<u32>>,
+        (columns, before): (&mut [Column], usize),
+    ) -> SqlResult<()> {
+        if self.few_pass {
+            let of = |row: u32| located.places.as_ref().map_or(row, |places| places[row as usize]);
+            let of: Vec<usize> = match chosen.take() {
+                Some(chosen) => chosen.into_iter().map(|row| of(row) as usize).collect(),
+                None => (0..located.rows as u32).map(|row| of(row) as usize).collect(),
+            };
+            located = self.locate(batch, &self.all, of.into_iter())?;
+        }
+        for (target, column) in self.out.iter().zip(columns) {
+            self.decode(target, &located, chosen.as_deref(), (column, before))?;
+        }
+        Ok(())
+    }
+
+    /// Adds all of these rows, which [`RowDecoder::locate_all`] has found.
+    pub(super) fn finish_all(
+        &self,
+        located: &Located<'_>,
+        (columns, before): (&mut [Column], usize),
+    ) -> SqlResult<()> {
+        for (target, column) in self.out.iter().zip(columns) {
+            self.decode(target, located, None, (column, before))?;
+        }
         Ok(())
     }
 
@@ -426,7 +533,7 @@ impl RowDecoder {
     }
 
     /// Adds the values of the chosen rows to a column that has `before` rows.
-    fn decode(
+    pub(super) fn decode(
         &self,
         target: &Target,
         located: &Located<'_>,

@@ -20,6 +20,7 @@ use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone, commit_time_is_pending};
 use bytes::Bytes;
+use xxhash_rust::xxh3::Xxh3Default;
 
 use super::computed::{Computed, Predicate};
 use super::row_codec::decode_payload;
@@ -78,6 +79,18 @@ impl Layout {
     pub fn class_mask(&self) -> u32 {
         let last = self.elements.last().expect("a layout has a root");
         1 << path::class_of(last.id, last.generation)
+    }
+
+    /// Tells keys of the layout from all others: what the elements begin with, and how many columns
+    /// each has.
+    pub(super) fn digest(&self) -> u128 {
+        let mut hash = Xxh3Default::new();
+        for element in &self.elements {
+            hash.update(&(element.start.len() as u64).to_le_bytes());
+            hash.update(&element.start);
+            hash.update(&(element.columns as u64).to_le_bytes());
+        }
+        hash.digest128()
     }
 
     /// Number of elements of its path, one for a root.

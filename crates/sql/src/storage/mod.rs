@@ -3,6 +3,8 @@
 //! - [`bulk`]: tables and indexes as targets of bulk loads.
 //! - [`columns`]: rows to columns.
 //! - [`column_scan`]: scans that give columns.
+//! - [`block_columns`]: columns of whole blocks, kept beside them.
+//! - [`packed`]: columns of a block in little memory.
 //! - [`computed`]: expressions of indexes, computed when they are wanted.
 //! - [`row_value`]: the value of a row: columns by id, each found at once.
 //! - [`row_codec`]: the payload of a column in it.
@@ -13,6 +15,7 @@
 //! - [`scan`]: rows of a table or through an index, over spans.
 
 pub mod bulk;
+mod block_columns;
 mod column_scan;
 pub mod columns;
 pub mod computed;
@@ -20,6 +23,7 @@ mod entry;
 mod entry_maker;
 pub(crate) mod erased;
 pub mod layout;
+mod packed;
 pub(crate) mod row_codec;
 mod row_value;
 pub mod scan;

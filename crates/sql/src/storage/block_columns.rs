@@ -1,0 +1,404 @@
+//! Columns beside blocks: what was decoded of a block's rows is kept there for the next scan.
+//!
+//! ```text
+//!   block    c1 o1 o2 c2 o3 ..     beside it    customers  rows 0 3     name ▒▒  since ▒▒
+//!            (rows of a tree)                   orders     rows 1 2 4   total ▒▒▒
+//! ```
+//! A scan that reads a block that others have read before decodes its columns for all of the
+//! table's rows, whoever sees them, packs them ([`super::packed`]) and keeps them as long as the
+//! cache keeps the block. From then on a column costs a copy, and rows of other tables in between
+//! cost nothing. Of blocks that come from the device nothing is made: who reads a table once, or one
+//! that does not fit into memory, pays nothing for readers who will not come.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use braid_kv::{BlockPart, Piece, Rows, SingleRows};
+use braid_types::SqlResult;
+
+use super::columns::{Column, FEW, Located, RowDecoder, StoredRows, Target};
+use super::packed::{PackedColumn, Picks};
+
+/// What lies beside a block.
+struct BesideBlock {
+    tables: Vec<Arc<TableColumns>>,
+}
+
+/// Columns of a table's rows in one block.
+struct TableColumns {
+    /// Which table, with all that tells its rows from others.
+    table: u128,
+    /// Which rows of the block are the table's.
+    rows: Arc<[u16]>,
+    /// By what they are called ([`Names`]).
+    columns: Vec<(u128, Arc<PackedColumn>)>,
+}
+
+/// What lies beside a block may take so many times its own bytes; then only what was used last
+/// stays.
+const MOST_BESIDE: usize = 2;
+
+impl TableColumns {
+    fn memory(&self) -> usize {
+        let columns = self.columns.iter().map(|(_, column)| column.memory() + 64);
+        size_of_val(&*self.rows) + columns.sum::<usize>() + 128
+    }
+
+    fn get(&self, name: u128) -> Option<&PackedColumn> {
+        self.columns.iter().find(|(known, _)| *known == name).map(|(_, column)| &**column)
+    }
+
+    fn has(&self, names: &[u128]) -> bool {
+        names.iter().all(|name| self.get(*name).is_some())
+    }
+}
+
+/// What columns are called beside blocks: all that their values depend on apart from the block.
+pub(super) struct Names {
+    /// The table, by its place in the tree of keys.
+    pub(super) table: u128,
+    /// In the order of the decoder's columns.
+    pub(super) out: Vec<u128>,
+    /// Those of its filter.
+    pub(super) probe: Vec<u128>,
+}
+
+/// Rows of a block, to be decoded one by one.
+struct RowsOfBlock<'a> {
+    part: &'a BlockPart,
+    rows: Vec<u16>,
+    keys: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+}
+
+impl<'a> RowsOfBlock<'a> {
+    fn new(part: &'a BlockPart, rows: Vec<u16>) -> RowsOfBlock<'a> {
+        let (mut keys, mut ends, mut key) = (Vec::new(), Vec::with_capacity(rows.len()), Vec::new());
+        for row in &rows {
+            part.read_key(usize::from(*row), &mut key);
+            keys.extend_from_slice(&key);
+            ends.push(keys.len());
+        }
+        RowsOfBlock { part, rows, keys, ends }
+    }
+}
+
+impl StoredRows for RowsOfBlock<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline]
+    fn key(&self, i: usize) -> &[u8] {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.keys[start..self.ends[i]]
+    }
+
+    #[inline]
+    fn value(&self, i: usize) -> &[u8] {
+        self.part.value(usize::from(self.rows[i]))
+    }
+}
+
+impl StoredRows for SingleRows<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn key(&self, i: usize) -> &[u8] {
+        SingleRows::key(self, i)
+    }
+
+    #[inline]
+    fn value(&self, i: usize) -> &[u8] {
+        SingleRows::value(self, i)
+    }
+}
+
+/// Rows that came together.
+enum Source<'a> {
+    Single(SingleRows<'a>),
+    Block(RowsOfBlock<'a>),
+    Kept(Kept<'a>),
+}
+
+/// Rows of a block with columns beside it.
+struct Kept<'a> {
+    part: &'a BlockPart,
+    table: Arc<TableColumns>,
+    places: Places,
+}
+
+/// A source whose columns for the filter are known.
+enum Looked<'a> {
+    Rows(Located<'a>),
+    Kept(Arc<TableColumns>),
+}
+
+/// Which of a table's rows in a block are wanted.
+enum Places {
+    Run(usize, usize),
+    These(Vec<u16>),
+}
+
+impl Places {
+    fn as_picks(&self) -> Picks<'_> {
+        match self {
+            Places::Run(from, to) => Picks::Run(*from, *to),
+            Places::These(places) => Picks::These(places),
+        }
+    }
+
+    /// Where `wanted` are among `rows`; both ascend. Those that are not there are left out.
+    fn of(rows: &[u16], wanted: &[u16]) -> Places {
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
+            return Places::Run(0, 0);
+        };
+        let from = rows.partition_point(|row| row < first);
+        let to = rows.partition_point(|row| row <= last);
+        if rows[from..to] == *wanted {
+            return Places::Run(from, to);
+        }
+        let mut wanted = wanted.iter().peekable();
+        let is_wanted = |place: &usize| {
+            while wanted.next_if(|next| **next < rows[*place]).is_some() {}
+            wanted.next_if(|next| **next == rows[*place]).is_some()
+        };
+        Places::These((from..to).filter(is_wanted).map(|place| place as u16).collect())
+    }
+
+    /// Of these, the chosen ones.
+    fn chosen(self, chosen: Option<&[u32]>) -> Places {
+        let Some(chosen) = chosen else { return self };
+        Places::These(match self {
+            Places::Run(from, _) => chosen.iter().map(|at| *at as u16 + from as u16).collect(),
+            Places::These(places) => chosen.iter().map(|at| places[*at as usize]).collect(),
+        })
+    }
+}
+
+/// Of all chosen rows, those from `from` to `to`, counted from there.
+fn chosen_of(chosen: &[u32], from: usize, to: usize) -> Vec<u32> {
+    let start = chosen.partition_point(|row| (*row as usize) < from);
+    let end = chosen.partition_point(|row| (*row as usize) < to);
+    chosen[start..end].iter().map(|row| row - from as u32).collect()
+}
+
+impl RowDecoder {
+    /// As [`RowDecoder::push`], of rows of which many came as parts of blocks.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn push_pieces(
+        &mut self,
+        rows: &Rows<'_>,
+        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
+    ) -> SqlResult<()> {
+        let names = self.take_names();
+        let mut columns = self.take_columns();
+        let pushed = self.push_sources(rows, &names, filter, &mut columns);
+        self.put_back(columns, names);
+        let (rows, passed) = pushed?;
+        self.note_passed(rows, passed);
+        Ok(())
+    }
+
+    /// How many rows there were, and how many of them the filter let pass.
+    fn push_sources(
+        &self,
+        rows: &Rows<'_>,
+        names: &Names,
+        filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
+        columns: &mut [Column],
+    ) -> SqlResult<(usize, usize)> {
+        let sources = rows.pieces().map(|piece| match piece {
+            Piece::Single(rows) => Source::Single(rows),
+            Piece::Part(part, wanted) => self.source_of(part, wanted, names),
+        });
+        let sources: Vec<Source<'_>> = sources.collect();
+        let (mut probed, mut total) = (self.empty_probe(), 0);
+        let mut looked = Vec::with_capacity(sources.len());
+        for source in &sources {
+            let (look, rows) = self.look_at(source, names, (&mut probed, total))?;
+            looked.push((look, rows));
+            total += rows;
+        }
+        let chosen = if total > 0 { filter(probed, total)? } else { None };
+        let (mut from, mut before) = (0, self.len());
+        for (source, (look, rows)) in sources.into_iter().zip(looked) {
+            let chosen = chosen.as_ref().map(|all| chosen_of(all, from, from + rows));
+            let passed = chosen.as_ref().map_or(rows, Vec::len);
+            if passed > 0 {
+                self.give(&source, look, names, chosen, (columns, before))?;
+            }
+            from += rows;
+            before += passed;
+        }
+        Ok((total, before - self.len()))
+    }
+
+    /// A part of a block: with what lies beside the block, if it is read again.
+    fn source_of<'a>(
+        &self,
+        part: &'a BlockPart,
+        wanted: Range<usize>,
+        names: &Names,
+    ) -> Source<'a> {
+        let wanted = &part.rows()[wanted];
+        let table = if part.is_read_again() { self.table_beside(part, names) } else { None };
+        match table {
+            Some(table) => {
+                let places = Places::of(&table.rows, wanted);
+                Source::Kept(Kept { part, table, places })
+            }
+            None => Source::Block(RowsOfBlock::new(part, wanted.to_vec())),
+        }
+    }
+
+    /// The table's columns beside a block; `None` if keys are damaged: who reads them says so.
+    fn table_beside(&self, part: &BlockPart, names: &Names) -> Option<Arc<TableColumns>> {
+        if let Some(sidecar) = part.kept()
+            && let Some(beside) = sidecar.get::<BesideBlock>()
+            && let Some(table) = beside.tables.iter().find(|t| t.table == names.table)
+        {
+            return Some(table.clone());
+        }
+        let mut key = Vec::new();
+        let mut rows = Vec::with_capacity(part.block_len());
+        for row in 0..part.block_len() {
+            if part.has_value(row) && self.is_of_class(part.class(row)) {
+                part.read_key(row, &mut key);
+                if self.is_own(&key).ok()? {
+                    rows.push(row as u16);
+                }
+            }
+        }
+        Some(Arc::new(TableColumns { table: names.table, rows: rows.into(), columns: Vec::new() }))
+    }
+
+    /// Adds the filter's columns of a source to `probed`, which has `before` rows. Returns how many
+    /// rows the source has.
+    fn look_at<'a>(
+        &'a self,
+        source: &'a Source<'a>,
+        names: &Names,
+        (probed, before): (&mut [Column], usize),
+    ) -> SqlResult<(Looked<'a>, usize)> {
+        let located = match source {
+            Source::Single(rows) => self.look(rows, (probed, before))?,
+            Source::Block(rows) => self.look(rows, (probed, before))?,
+            Source::Kept(Kept { part, table, places }) => {
+                let table = self.with_columns(part, table, (self.probe_targets(), &names.probe))?;
+                for (name, column) in names.probe.iter().zip(probed) {
+                    table.give(*name, places.as_picks(), (column, before));
+                }
+                return Ok((Looked::Kept(table), places.as_picks().len()));
+            }
+        };
+        let rows = located.rows;
+        Ok((Looked::Rows(located), rows))
+    }
+
+    /// Adds the columns of a source's chosen rows, of which there are some.
+    fn give<'a>(
+        &'a self,
+        source: &'a Source<'a>,
+        looked: Looked<'a>,
+        names: &Names,
+        chosen: Option<Vec<u32>>,
+        (columns, before): (&mut [Column], usize),
+    ) -> SqlResult<()> {
+        match (source, looked) {
+            (Source::Single(rows), Looked::Rows(located)) => {
+                self.finish(rows, located, chosen, (columns, before))
+            }
+            (Source::Block(rows), Looked::Rows(located)) => {
+                self.finish(rows, located, chosen, (columns, before))
+            }
+            (Source::Kept(Kept { part, places, .. }), Looked::Kept(table)) => {
+                let places = places.chosen(chosen.as_deref());
+                let picks = places.as_picks();
+                if !table.has(&names.out) && picks.len() * FEW < table.rows.len() {
+                    // The others are not worth it.
+                    let rows = table.picked(picks);
+                    let rows = RowsOfBlock::new(part, rows);
+                    let located = self.locate_all(&rows)?;
+                    return self.finish_all(&located, (columns, before));
+                }
+                let table = self.with_columns(part, &table, (self.out_targets(), &names.out))?;
+                for (name, column) in names.out.iter().zip(columns) {
+                    table.give(*name, picks, (column, before));
+                }
+                Ok(())
+            }
+            _ => unreachable!("what was looked at is of the source"),
+        }
+    }
+
+    /// The table's columns beside a block with these among them.
+    fn with_columns(
+        &self,
+        part: &BlockPart,
+        table: &Arc<TableColumns>,
+        (targets, names): (&[Target], &[u128]),
+    ) -> SqlResult<Arc<TableColumns>> {
+        if table.has(names) && !(names.is_empty() && table.columns.is_empty()) {
+            return Ok(table.clone());
+        }
+        let rows = RowsOfBlock::new(part, table.rows.to_vec());
+        let located = self.locate_all(&rows)?;
+        let limit = MOST_BESIDE * part.block_bytes();
+        // What is not used any more does not stay for ever.
+        let is_full = table.memory() > limit;
+        let known = table.columns.iter();
+        let known = known.filter(|(name, _)| !is_full || names.contains(name));
+        let mut columns: Vec<(u128, Arc<PackedColumn>)> = known.cloned().collect();
+        for (target, name) in targets.iter().zip(names) {
+            if columns.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            let mut column = Column::new(target.form);
+            self.decode(target, &located, None, (&mut column, 0))?;
+            let packed = PackedColumn::new(&column).expect("such forms are not read in parts");
+            columns.push((*name, Arc::new(packed)));
+        }
+        let (name, rows) = (table.table, table.rows.clone());
+        let table = Arc::new(TableColumns { table: name, rows, columns });
+        keep(part, &table, limit);
+        Ok(table)
+    }
+}
+
+impl TableColumns {
+    /// Adds the picked values of a column that it has.
+    fn give(&self, name: u128, picks: Picks<'_>, (column, before): (&mut Column, usize)) {
+        self.get(name).expect("it was made before").give(picks, column, before);
+    }
+
+    /// Which rows of the block these are.
+    fn picked(&self, picks: Picks<'_>) -> Vec<u16> {
+        match picks {
+            Picks::Run(from, to) => self.rows[from..to].to_vec(),
+            Picks::These(places) => places.iter().map(|at| self.rows[usize::from(*at)]).collect(),
+        }
+    }
+}
+
+/// Keeps a table's columns beside a block, with those of other tables if there is room.
+fn keep(part: &BlockPart, table: &Arc<TableColumns>, limit: usize) {
+    let mut tables = vec![table.clone()];
+    let mut bytes = table.memory();
+    if let Some(sidecar) = part.kept()
+        && let Some(beside) = sidecar.get::<BesideBlock>()
+    {
+        for other in &beside.tables {
+            if other.table != table.table && bytes + other.memory() <= limit {
+                bytes += other.memory();
+                tables.push(other.clone());
+            }
+        }
+    }
+    part.keep(BesideBlock { tables }, bytes);
+}
