@@ -381,6 +381,7 @@ impl Db {
             wal_bytes_synced: self.store.wal.synced(),
             cache_block_bytes,
             cache_pinned_bytes,
+            cache_sidecar_bytes: self.store.env.cache.sidecar_bytes(),
             frame_region_bytes,
             frame_free_bytes,
             cache_hits,

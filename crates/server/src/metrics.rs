@@ -107,7 +107,7 @@ fn engine(out: &mut String, shared: &Shared) {
     };
     family(out, "lsm_files", gauge, "Live ssts.", &level(|l| l.files as u64));
     family(out, "lsm_bytes", gauge, "Bytes of live ssts.", &level(|l| l.bytes));
-    let numbers: [(&str, &str, &str, u64); 18] = [
+    let numbers: [(&str, &str, &str, u64); 19] = [
         ("lsm_memtable_bytes", gauge, "Bytes in memtables.", m.memtable_bytes),
         (
             "lsm_immutable_memtables",
@@ -122,6 +122,12 @@ fn engine(out: &mut String, shared: &Shared) {
             gauge,
             "Bytes of indexes and filters, which count towards the cache.",
             m.cache_pinned_bytes,
+        ),
+        (
+            "lsm_cache_sidecar_bytes",
+            gauge,
+            "Of the bytes of blocks, those of columns kept beside them.",
+            m.cache_sidecar_bytes,
         ),
         (
             "lsm_frame_region_bytes",

@@ -10,6 +10,7 @@
 //! cost nothing. Of blocks that come from the device nothing is made: who reads a table once, or one
 //! that does not fit into memory, pays nothing for readers who will not come.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -138,6 +139,7 @@ enum Looked<'a> {
 }
 
 /// Which of a table's rows in a block are wanted.
+#[derive(Clone)]
 enum Places {
     Run(usize, usize),
     These(Vec<u16>),
@@ -170,12 +172,12 @@ impl Places {
     }
 
     /// Of these, the chosen ones.
-    fn chosen(self, chosen: Option<&[u32]>) -> Places {
-        let Some(chosen) = chosen else { return self };
-        Places::These(match self {
-            Places::Run(from, _) => chosen.iter().map(|at| *at as u16 + from as u16).collect(),
+    fn chosen(&self, chosen: Option<&[u32]>) -> Cow<'_, Places> {
+        let Some(chosen) = chosen else { return Cow::Borrowed(self) };
+        Cow::Owned(Places::These(match self {
+            Places::Run(from, _) => chosen.iter().map(|at| *at as u16 + *from as u16).collect(),
             Places::These(places) => chosen.iter().map(|at| places[*at as usize]).collect(),
-        })
+        }))
     }
 }
 
@@ -227,11 +229,11 @@ impl RowDecoder {
         }
         let chosen = if total > 0 { filter(probed, total)? } else { None };
         let (mut from, mut before) = (0, self.len());
-        for (source, (look, rows)) in sources.into_iter().zip(looked) {
+        for (source, (look, rows)) in sources.iter().zip(looked) {
             let chosen = chosen.as_ref().map(|all| chosen_of(all, from, from + rows));
             let passed = chosen.as_ref().map_or(rows, Vec::len);
             if passed > 0 {
-                self.give(&source, look, names, chosen, (columns, before))?;
+                self.give(source, look, names, chosen, (columns, before))?;
             }
             from += rows;
             before += passed;

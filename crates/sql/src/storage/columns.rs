@@ -373,12 +373,12 @@ impl RowDecoder {
 
     /// What the columns are called beside blocks, until that is put back.
     pub(super) fn take_names(&mut self) -> Names {
+        if let Some(names) = self.names.take() {
+            return names;
+        }
         let name = |target: &Target| xxh3_128(self.describe(target).as_bytes());
-        self.names.take().unwrap_or_else(|| Names {
-            table: self.keys().digest(),
-            out: self.out.iter().map(name).collect(),
-            probe: self.probe.iter().map(name).collect(),
-        })
+        let names = |targets: &[Target]| targets.iter().map(name).collect();
+        Names { table: self.keys().digest(), out: names(&self.out), probe: names(&self.probe) }
     }
 
     pub(super) fn put_back(&mut self, columns: Vec<Column>, names: Names) {
