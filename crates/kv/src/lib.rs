@@ -59,7 +59,9 @@ mod tally;
 mod txn;
 mod watch;
 
-pub use braid_lsm::{BlockPart, CommitTs, KeySpan, Piece, RowBatch, Sidecar, SingleRows, even_cuts};
+pub use braid_lsm::{
+    BlockPart, CommitTs, KeySpan, Piece, RowBatch, Sidecar, SingleRows, even_cuts,
+};
 pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, ScratchFile, SpillAs, Spilled};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};

@@ -277,7 +277,7 @@ impl Txn {
                 let suffix = Bytes::copy_from_slice(&[byte]);
                 Jump { classes, suffix }
             }),
-            rows: self.batch_max(),
+            rows: options.rows_at_once(self.batch_max()),
             bytes: ANSWER_BYTES,
             notes: self.options.shown.is_some(),
         };

@@ -58,8 +58,17 @@ pub struct ScanOptions {
 const FIRST_ROWS: usize = 128;
 /// Each request asks for so many times the rows of the one before.
 const GROWTH: usize = 4;
+/// Rows that come as parts of blocks are so many times as many: nobody copies them.
+const IN_PARTS: usize = 8;
 /// Own rows that are handed out together at most.
 const OWN_ROWS: usize = 1_024;
+
+impl ScanOptions {
+    /// Rows of one request at most, where others have `most`.
+    pub(crate) fn rows_at_once(&self, most: usize) -> usize {
+        if self.blocks { most.saturating_mul(IN_PARTS) } else { most }
+    }
+}
 
 impl Default for ScanOptions {
     fn default() -> ScanOptions {
@@ -438,7 +447,8 @@ impl TxnScan {
         {
             rest.start = gone.end.clone();
         }
-        let rows = stored.step.min(self.txn.batch_max()).min(stored.left.unwrap_or(usize::MAX));
+        let most = self.options.rows_at_once(self.txn.batch_max());
+        let rows = stored.step.min(most).min(stored.left.unwrap_or(usize::MAX));
         if rest.start >= rest.end || rows == 0 {
             return Ok(false);
         }

@@ -11,7 +11,9 @@
 //! ```
 //!
 //! Beside a block lies what readers have made of it, if they keep that ([`Sidecar`]): it comes later
-//! than the block, and goes with it.
+//! than the block, and goes with it. Sidecars have half of the budget; when that is taken, whoever
+//! wants to add one is sent away, and once in a while one that nobody uses goes: a scan of more than
+//! there is room for leaves what is there alone.
 //!
 //! Eviction is CLOCK: a ring of filled slots and a hand. Each slot has a heat of 0 to 3; a hit
 //! raises it, the hand lowers it, and takes the block of a slot that is cold. Blocks that a long
@@ -23,7 +25,7 @@
 //! long as its sst is open.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwapAny, ArcSwapOption, Guard};
@@ -40,6 +42,8 @@ pub(crate) const COLD: u8 = 0;
 
 /// Sidecars take this part of the budget at most.
 const SIDECAR_PART: u64 = 2;
+/// For each so many that are sent away, one sidecar is looked at, and goes if nobody used it.
+const SENT_AWAY: u64 = 8;
 
 /// What a reader has made of a block, for the next reader. The cache does not know what it is.
 pub struct Sidecar {
@@ -65,12 +69,15 @@ struct Slot {
     /// Only where there is a block.
     sidecar: ArcSwapOption<Sidecar>,
     heat: AtomicU8,
+    /// Whether somebody has used the sidecar since the sidecars' hand came by.
+    sidecar_used: AtomicBool,
 }
 
 impl Default for Slot {
     fn default() -> Slot {
         let block = ArcSwapAny::new(None);
-        Slot { block, sidecar: ArcSwapOption::empty(), heat: AtomicU8::new(0) }
+        let (sidecar, sidecar_used) = (ArcSwapOption::empty(), AtomicBool::new(false));
+        Slot { block, sidecar, heat: AtomicU8::new(0), sidecar_used }
     }
 }
 
@@ -138,11 +145,32 @@ impl Frames {
         ring.used += u64::from(bytes);
         ring.sweep_dead();
         ring.evict(self.cache.capacity);
+        self.cache.note_room_beside(&ring);
     }
 
     /// What lies beside the block in a slot. Lock-free.
     pub(crate) fn sidecar(&self, at: usize) -> Option<Arc<Sidecar>> {
-        self.slots[at].sidecar.load_full()
+        let slot = &self.slots[at];
+        let sidecar = slot.sidecar.load_full();
+        if sidecar.is_some() && !slot.sidecar_used.load(Ordering::Relaxed) {
+            slot.sidecar_used.store(true, Ordering::Relaxed);
+        }
+        sidecar
+    }
+
+    /// Whether it is worth making something to be put beside the block in a slot.
+    pub(crate) fn has_room_beside(&self, at: usize) -> bool {
+        if !self.cache.is_full_beside.load(Ordering::Relaxed)
+            || self.slots[at].sidecar.load().is_some()
+        {
+            return true;
+        }
+        if self.cache.sent_away.fetch_add(1, Ordering::Relaxed).is_multiple_of(SENT_AWAY) {
+            let mut ring = self.cache.ring.lock();
+            ring.drop_unused_sidecar();
+            self.cache.note_room_beside(&ring);
+        }
+        false
     }
 
     /// Puts something beside the block in a slot, if that is still there and there is room, in
@@ -153,7 +181,11 @@ impl Frames {
         let slot = &self.slots[at];
         let there = slot.sidecar.load().as_ref().map_or(0, |sidecar| sidecar.bytes);
         let all = ring.sidecars - there + sidecar.bytes;
-        if slot.block.load().is_some() && all <= capacity / SIDECAR_PART {
+        if all > capacity / SIDECAR_PART {
+            return self.cache.is_full_beside.store(true, Ordering::Relaxed);
+        }
+        if slot.block.load().is_some() {
+            slot.sidecar_used.store(true, Ordering::Relaxed);
             ring.set_sidecar(slot, Some(sidecar));
             ring.evict(capacity);
         }
@@ -171,6 +203,7 @@ impl Drop for Frames {
                 ring.dead += 1;
             }
         }
+        self.cache.note_room_beside(&ring);
     }
 }
 
@@ -184,6 +217,7 @@ struct Filled {
 struct Ring {
     filled: Vec<Filled>,
     hand: usize,
+    sidecar_hand: usize,
     /// Bytes of all blocks in slots, and of what is pinned.
     used: u64,
     /// Of these, what is pinned.
@@ -202,6 +236,22 @@ impl Ring {
         let less = bytes(&slot.sidecar.swap(sidecar));
         self.used = self.used - less + more;
         self.sidecars = self.sidecars - less + more;
+    }
+
+    /// Goes on to the next sidecar, and takes it if nobody has used it since the last time.
+    fn drop_unused_sidecar(&mut self) {
+        for _ in 0..self.filled.len() {
+            self.sidecar_hand = (self.sidecar_hand + 1) % self.filled.len();
+            let filled = &self.filled[self.sidecar_hand];
+            let Some(slots) = filled.slots.upgrade() else { continue };
+            let slot = &slots[filled.slot as usize];
+            if slot.sidecar.load().is_some() {
+                if !slot.sidecar_used.swap(false, Ordering::Relaxed) {
+                    self.set_sidecar(slot, None);
+                }
+                return;
+            }
+        }
     }
 
     /// Forgets slots of closed ssts once they are half of the ring.
@@ -259,6 +309,10 @@ pub(crate) struct BlockCache {
     pub(super) shelf: Mutex<Shelf>,
     hits: [Stripe; STRIPES],
     misses: AtomicU64,
+    /// Whether sidecars have no room any more.
+    is_full_beside: AtomicBool,
+    /// How many were sent away because of that.
+    sent_away: AtomicU64,
 }
 
 impl BlockCache {
@@ -270,6 +324,8 @@ impl BlockCache {
             shelf: Mutex::default(),
             hits: std::array::from_fn(|_| Stripe::default()),
             misses: AtomicU64::new(0),
+            is_full_beside: AtomicBool::new(false),
+            sent_away: AtomicU64::new(0),
         }
     }
 
@@ -292,6 +348,14 @@ impl BlockCache {
     /// Counts a block that had to be read.
     pub(crate) fn count_miss(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes sidecars again once an eighth of their room is free.
+    fn note_room_beside(&self, ring: &Ring) {
+        let most = self.capacity / SIDECAR_PART;
+        if self.is_full_beside.load(Ordering::Relaxed) && ring.sidecars <= most - most / 8 {
+            self.is_full_beside.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Bytes of what lies beside blocks; [`BlockCache::bytes`] counts them with the blocks.
@@ -371,6 +435,42 @@ mod tests {
         }
         drop(frames);
         assert_eq!(used(), (0, 0));
+    }
+
+    #[test]
+    fn sidecars_that_nobody_uses_make_room_slowly() {
+        let cache = Arc::new(BlockCache::new(100_000));
+        let frames = cache.frames(60, 0);
+        (0..60).for_each(|at| frames.insert(at, &block(100), WARM));
+        let keep = |at: usize| {
+            let has_room = frames.has_room_beside(at);
+            if has_room {
+                frames.set_sidecar(at, Sidecar::new(at, 2_000));
+            }
+            has_room
+        };
+        let kept = || (0..60).filter(|at| frames.slots[*at].sidecar.load().is_some()).count();
+        // Twice as much as there is room for, again and again: who comes first stays.
+        for _ in 0..3 {
+            for at in 0..60 {
+                if frames.sidecar(at).is_none() {
+                    keep(at);
+                }
+            }
+            assert_eq!((kept(), frames.sidecar(0).is_some()), (24, true));
+        }
+        assert!(!keep(59) && keep(0), "what is there may be replaced");
+        // The first ones are not used any more.
+        for _ in 0..20 {
+            for at in 30..60 {
+                if frames.sidecar(at).is_none() {
+                    keep(at);
+                }
+            }
+        }
+        let later = (30..60).filter(|at| frames.slots[*at].sidecar.load().is_some()).count();
+        assert!(later > 12, "{later} of {}", kept());
+        assert!(cache.sidecar_bytes() <= 50_000);
     }
 
     #[test]

@@ -70,9 +70,10 @@ impl BlockPart {
         self.block.may_begin_with(first)
     }
 
-    /// Whether somebody had read the block before, and may come again.
-    pub fn is_read_again(&self) -> bool {
-        self.place.was_cached()
+    /// Whether to make something that is kept: somebody had read the block before and may come
+    /// again, and there is something beside it already or room for it.
+    pub fn is_worth_keeping(&self) -> bool {
+        self.place.is_worth_keeping()
     }
 
     /// Bytes of memory that the block takes.

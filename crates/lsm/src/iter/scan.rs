@@ -40,7 +40,13 @@ pub struct ScanOptions {
 
 impl Default for ScanOptions {
     fn default() -> ScanOptions {
-        ScanOptions { reverse: false, classes: u32::MAX, limit: None, fill_cache: true, blocks: false }
+        ScanOptions {
+            reverse: false,
+            classes: u32::MAX,
+            limit: None,
+            fill_cache: true,
+            blocks: false,
+        }
     }
 }
 

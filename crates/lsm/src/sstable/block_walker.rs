@@ -40,9 +40,9 @@ pub(crate) struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// Whether the block lay in the cache when it was looked for.
-    pub(crate) fn was_cached(&self) -> bool {
-        self.was_cached
+    /// Whether the block lay in the cache when it was looked for, and may have something beside it.
+    pub(crate) fn is_worth_keeping(&self) -> bool {
+        self.was_cached && self.part.has_room_beside(self.at)
     }
 
     /// What lies beside the block.

@@ -74,6 +74,11 @@ impl Partition {
         self.frames.sidecar(at)
     }
 
+    /// Whether it is worth making something for that.
+    pub(super) fn has_room_beside(&self, at: usize) -> bool {
+        self.frames.has_room_beside(at)
+    }
+
     /// Puts something beside it, if it is in the cache.
     pub(super) fn set_sidecar(&self, at: usize, sidecar: Arc<Sidecar>) {
         self.frames.set_sidecar(at, sidecar);

@@ -172,6 +172,11 @@ impl ColumnScan {
         ColumnScan { scan, decoder, schema, filter, rows: FIRST_ROWS }
     }
 
+    /// How many rows were read, and how many of them have columns beside their blocks.
+    pub(super) fn rows_read(&self) -> (u64, u64) {
+        self.decoder.rows_read()
+    }
+
     /// The next batch, of at most `left` rows.
     ///
     /// # Errors

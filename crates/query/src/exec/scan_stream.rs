@@ -192,6 +192,9 @@ impl ScanStream {
         if let Rows::Columns(scan) = rows {
             let batch = scan.next(self.left, &self.execution.cancel)?;
             self.left -= batch.as_ref().map_or(0, RecordBatch::num_rows);
+            if let (None, Some(facts)) = (&batch, &spec.facts) {
+                facts.note_read(scan.rows_read());
+            }
             return Ok(batch);
         }
         loop {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use braid_env::fs::MemFs;
-use braid_kv::{Store, StoreOptions};
+use braid_kv::{KeySpan, Store, StoreOptions};
 use braid_query::{Engine, SpillDirectory};
 use braid_sim::{LiveCluster, LiveOptions};
 use braid_sql::{Database, Outcome, Session, SessionOptions};
@@ -23,6 +23,8 @@ fn session(db: Arc<Database>) -> Session {
 pub struct Db {
     /// The session.
     pub session: Session,
+    /// Where its keys are, if that is one store.
+    pub store: Option<Arc<Store>>,
 }
 
 impl Db {
@@ -40,7 +42,8 @@ impl Db {
         };
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let coordinator = LiveCluster::start(options).coordinator();
-        Db { session: session(Database::open(coordinator, engine).expect("database")) }
+        let database = Database::open(coordinator, engine).expect("database");
+        Db { session: session(database), store: None }
     }
 
     /// The database in these files, which one before may have left.
@@ -52,12 +55,19 @@ impl Db {
         let store = Store::open(options).expect("store");
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let db = Database::open(store.coordinator(), engine).expect("database");
-        Db { session: session(db) }
+        Db { session: session(db), store: Some(store) }
+    }
+
+    /// Brings all that was written into one sorted run of files.
+    pub fn compact(&self) {
+        let store = self.store.as_ref().expect("one store");
+        store.engine().compact_span(&KeySpan::all()).expect("compacts");
     }
 
     /// Another session of the same database.
     pub fn another(&self) -> Db {
-        Db { session: session(self.session.state().db().clone()) }
+        let db = self.session.state().db().clone();
+        Db { session: session(db), store: self.store.clone() }
     }
 
     /// Runs statements; gives the rows of the last as `a|b` lines, NULL as nothing.

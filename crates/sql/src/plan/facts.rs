@@ -2,7 +2,8 @@
 //!
 //! Costs are counted in rows of a scan that gives columns: one costs 1, beginning a look-up as much
 //! as dozens of them, a row behind an entry of an index half of that, an entry that tells all that
-//! is wanted little more than a row.
+//! is wanted little more than a row. Where the last large scan found columns beside its blocks
+//! a row of the next one costs a fraction.
 
 use std::fmt;
 use std::ops::Bound;
@@ -24,6 +25,10 @@ pub const LOOKUPS_LEAST: usize = 8_000;
 pub const LOOKUP_BYTES: usize = 800;
 /// Rows that are read in the time that a look-up takes to begin.
 pub(super) const LOOKUP: f64 = 40.0;
+/// What a row of a large scan costs whose columns lie beside its block.
+const KEPT: f64 = 0.15;
+/// Of fewer rows nothing is concluded.
+const MANY: u64 = 10_000;
 /// Rows that are read in the time of one behind an entry of an index.
 pub(super) const BEHIND_ENTRY: f64 = 20.0;
 /// The same of an entry that tells all that is wanted of its row.
@@ -220,9 +225,20 @@ impl Facts {
         costs.reduce(f64::min)
     }
 
+    /// Notes how many rows a scan has read, and how many of them have columns beside their blocks.
+    pub fn note_read(&self, (rows, kept): (u64, u64)) {
+        if rows >= MANY {
+            self.db.note_kept(&self.layout.table, kept as f64 / rows as f64);
+        }
+    }
+
     /// What it costs to read the wanted columns in these spans of an access.
     pub fn cost(&self, access: &Access, spans: usize, all_rows: f64, wanted: &[bool]) -> f64 {
         let row = match access.index.map(|at| &self.layout.indexes[at]) {
+            // A large scan the last time, and this one.
+            None if spans as f64 * MANY as f64 <= all_rows => {
+                1.0 - self.db.kept(&self.layout.table) * (1.0 - KEPT)
+            }
             None => 1.0,
             Some(index) if self.layout.is_covered_by(index, wanted) => COVERING_ENTRY,
             Some(_) => BEHIND_ENTRY,

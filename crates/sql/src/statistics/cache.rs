@@ -32,6 +32,8 @@ pub(crate) struct Statistics {
     version: AtomicU64,
     pub(crate) changes: Changes,
     pub(super) waiting: Waiting,
+    /// By table: of how many of its rows the last large scan found columns beside their blocks.
+    kept: Mutex<HashMap<u32, f64>>,
 }
 
 /// What is stored about a table, and the same by the columns of its last descriptor.
@@ -85,6 +87,16 @@ impl Database {
     /// looking.
     pub(crate) fn estimated_bytes(&self, layout: &TableLayout) -> f64 {
         self.estimated_rows(layout) * stored_width(&layout.table)
+    }
+
+    /// A large scan of a table has found columns beside the blocks of this part of its rows.
+    pub(crate) fn note_kept(&self, table: &Table, part: f64) {
+        self.statistics_state().kept.lock().insert(table.id, part);
+    }
+
+    /// What the last large scan of a table has found; 0 if there was none.
+    pub(crate) fn kept(&self, table: &Table) -> f64 {
+        self.statistics_state().kept.lock().get(&table.id).copied().unwrap_or(0.0)
     }
 
     /// What was written to a table, and when it was analyzed.

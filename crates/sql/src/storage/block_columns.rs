@@ -75,7 +75,8 @@ struct RowsOfBlock<'a> {
 
 impl<'a> RowsOfBlock<'a> {
     fn new(part: &'a BlockPart, rows: Vec<u16>) -> RowsOfBlock<'a> {
-        let (mut keys, mut ends, mut key) = (Vec::new(), Vec::with_capacity(rows.len()), Vec::new());
+        let (mut keys, mut ends, mut key) =
+            (Vec::new(), Vec::with_capacity(rows.len()), Vec::new());
         for row in &rows {
             part.read_key(usize::from(*row), &mut key);
             keys.extend_from_slice(&key);
@@ -136,6 +137,14 @@ struct Kept<'a> {
 enum Looked<'a> {
     Rows(Located<'a>),
     Kept(Arc<TableColumns>),
+}
+
+/// How many rows there were, how many of them the filter let pass, and how many had columns beside
+/// their blocks.
+struct Pushed {
+    rows: usize,
+    passed: usize,
+    kept: usize,
 }
 
 /// Which of a table's rows in a block are wanted.
@@ -202,28 +211,29 @@ impl RowDecoder {
         let mut columns = self.take_columns();
         let pushed = self.push_sources(rows, &names, filter, &mut columns);
         self.put_back(columns, names);
-        let (rows, passed) = pushed?;
+        let Pushed { rows, passed, kept } = pushed?;
         self.note_passed(rows, passed);
+        self.note_kept(kept);
         Ok(())
     }
 
-    /// How many rows there were, and how many of them the filter let pass.
     fn push_sources(
         &self,
         rows: &Rows<'_>,
         names: &Names,
         filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
         columns: &mut [Column],
-    ) -> SqlResult<(usize, usize)> {
+    ) -> SqlResult<Pushed> {
         let sources = rows.pieces().map(|piece| match piece {
             Piece::Single(rows) => Source::Single(rows),
             Piece::Part(part, wanted) => self.source_of(part, wanted, names),
         });
         let sources: Vec<Source<'_>> = sources.collect();
-        let (mut probed, mut total) = (self.empty_probe(), 0);
+        let (mut probed, mut total, mut kept) = (self.empty_probe(), 0, 0);
         let mut looked = Vec::with_capacity(sources.len());
         for source in &sources {
             let (look, rows) = self.look_at(source, names, (&mut probed, total))?;
+            kept += if matches!(look, Looked::Kept(_)) { rows } else { 0 };
             looked.push((look, rows));
             total += rows;
         }
@@ -238,7 +248,7 @@ impl RowDecoder {
             from += rows;
             before += passed;
         }
-        Ok((total, before - self.len()))
+        Ok(Pushed { rows: total, passed: before - self.len(), kept })
     }
 
     /// A part of a block: with what lies beside the block, if it is read again.
@@ -249,7 +259,7 @@ impl RowDecoder {
         names: &Names,
     ) -> Source<'a> {
         let wanted = &part.rows()[wanted];
-        let table = if part.is_read_again() { self.table_beside(part, names) } else { None };
+        let table = if part.is_worth_keeping() { self.table_beside(part, names) } else { None };
         match table {
             Some(table) => {
                 let places = Places::of(&table.rows, wanted);

@@ -192,6 +192,8 @@ pub struct RowDecoder {
     rows: usize,
     /// What the columns are called beside blocks, once that is asked.
     names: Option<Names>,
+    /// Rows that were read, and how many of them have columns beside their blocks.
+    read: (u64, u64),
 }
 
 /// Which columns are looked for in rows.
@@ -262,6 +264,7 @@ impl RowDecoder {
             columns: Vec::new(),
             rows: 0,
             names: None,
+            read: (0, 0),
         };
         let mut all = decoder.wanted(out.iter().chain(probe));
         decoder.out = decoder.targets(out, &mut all);
@@ -366,6 +369,15 @@ impl RowDecoder {
         Ok(())
     }
 
+    /// How many rows were read, and how many of them have columns beside their blocks.
+    pub fn rows_read(&self) -> (u64, u64) {
+        self.read
+    }
+
+    pub(super) fn note_kept(&mut self, rows: usize) {
+        self.read.1 += rows as u64;
+    }
+
     /// The columns so far, until they are put back.
     pub(super) fn take_columns(&mut self) -> Vec<Column> {
         std::mem::take(&mut self.columns)
@@ -433,6 +445,7 @@ impl RowDecoder {
         if rows >= CONCLUSIVE {
             self.few_pass = !self.probe.is_empty() && passed < rows / FEW;
         }
+        self.read.0 += rows as u64;
         self.rows += passed;
     }
 

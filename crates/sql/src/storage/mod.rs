@@ -14,8 +14,8 @@
 //! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
 //! - [`scan`]: rows of a table or through an index, over spans.
 
-pub mod bulk;
 mod block_columns;
+pub mod bulk;
 mod column_scan;
 pub mod columns;
 pub mod computed;

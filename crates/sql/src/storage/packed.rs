@@ -40,7 +40,10 @@ pub(super) struct PackedColumn {
 }
 
 enum PackedValues {
-    Numbers { least: i64, above: Above },
+    Numbers {
+        least: i64,
+        above: Above,
+    },
     Decimals(Box<[i128]>),
     Bools(Box<[bool]>),
     F32(Box<[f32]>),
