@@ -8,7 +8,8 @@
 //!   \.
 //!   \connect other                    command, line 50
 //! ```
-//! A statement ends at a semicolon outside of quotes, dollar quotes, comments and brackets.
+//! A statement ends at a semicolon outside of quotes, dollar quotes, comments, brackets, and the
+//! `BEGIN ATOMIC .. END` of a function.
 
 use braid_env::memory::Account;
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -64,6 +65,10 @@ struct Open {
     line: u64,
     state: State,
     brackets: u32,
+    /// The first words, in lower case.
+    head: Vec<String>,
+    /// In so many BEGIN or CASE of a function's body.
+    blocks: u32,
 }
 
 impl Dump {
@@ -191,7 +196,7 @@ impl Open {
                     if rest.starts_with("--") {
                         break;
                     }
-                    if c == ';' && self.brackets == 0 {
+                    if c == ';' && self.brackets == 0 && self.blocks == 0 {
                         return Some(at + 1);
                     }
                     at += self.plain(c, rest);
@@ -254,10 +259,39 @@ impl Open {
             }
             '(' => self.brackets += 1,
             ')' => self.brackets = self.brackets.saturating_sub(1),
+            c if c.is_alphabetic() || c == '_' => {
+                let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+                let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+                self.word(&rest[..end]);
+                self.text.push_str(&rest[..end]);
+                return end;
+            }
             _ => {}
         }
         self.text.push(c);
         c.len_utf8()
+    }
+
+    /// Takes note of a word. Whoever makes a function may have statements inside of the statement.
+    fn word(&mut self, word: &str) {
+        let lower = word.to_lowercase();
+        if self.head.len() < 4 {
+            self.head.push(lower);
+            return;
+        }
+        let head: Vec<&str> = self.head.iter().map(String::as_str).collect();
+        let makes = |what: &str| ["function", "procedure"].contains(&what);
+        let routine = match head[..] {
+            ["create", "or", "replace", what] => makes(what),
+            ["create", what, ..] => makes(what),
+            _ => false,
+        };
+        match lower.as_str() {
+            "begin" if routine && self.brackets == 0 => self.blocks += 1,
+            "case" if self.blocks > 0 => self.blocks += 1,
+            "end" => self.blocks = self.blocks.saturating_sub(1),
+            _ => {}
+        }
     }
 }
 
@@ -299,5 +333,17 @@ mod tests {
         assert_eq!(found[0].1, "SELECT 'a;b''c', \"d;e\", E'f\\';g'");
         assert_eq!(found[2].1, "CREATE FUNCTION f() AS $_$\nBEGIN; '$$ ;\n$_$");
         assert_eq!(found[3].1, "CREATE RULE r AS ON INSERT DO (a; b)");
+    }
+
+    #[test]
+    fn statements_of_a_function_are_part_of_it() {
+        let text = "CREATE FUNCTION public.f(a integer) RETURNS integer\n LANGUAGE sql\n\
+                    BEGIN ATOMIC\n SELECT CASE WHEN a > 1 THEN 1 ELSE 2 END;\n SELECT 'end';\nEND;\n\
+                    CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC\nEND;\nBEGIN;\nCOMMIT;\n\
+                    SELECT a$b, c$b FROM t;";
+        let found = statements(text);
+        let lines: Vec<u64> = found.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [1, 7, 9, 10, 11]);
+        assert!(found[0].1.ends_with("SELECT 'end';\nEND"), "{}", found[0].1);
     }
 }

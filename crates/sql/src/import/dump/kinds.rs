@@ -2,6 +2,8 @@
 
 use braid_types::{SqlError, SqlState};
 
+const LARGE_OBJECTS: &str = "large objects are not supported";
+
 /// Statements that say nothing about rows, with what is said of them.
 const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "extension"], "extensions are not supported"),
@@ -26,6 +28,26 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "or", "replace", "language"], "languages are not supported"),
     (&["create", "statistics"], "statistics over several columns are not supported"),
     (&["security", "label"], "labels are not supported"),
+    (&["select", "pg_catalog.lo_create"], LARGE_OBJECTS),
+    (&["select", "pg_catalog.lo_open"], LARGE_OBJECTS),
+    (&["select", "pg_catalog.lowrite"], LARGE_OBJECTS),
+    (&["select", "pg_catalog.lo_close"], LARGE_OBJECTS),
+    (&["alter", "large", "object"], LARGE_OBJECTS),
+    (&["comment", "on", "large", "object"], LARGE_OBJECTS),
+    (&["begin"], "all of a dump is one transaction"),
+    (&["start", "transaction"], "all of a dump is one transaction"),
+    (&["commit"], "all of a dump is one transaction"),
+    (&["end"], "all of a dump is one transaction"),
+];
+
+/// Statements that would end the transaction of the dump, or part it.
+const OF_TRANSACTIONS: &[&[&str]] = &[
+    &["rollback"],
+    &["abort"],
+    &["savepoint"],
+    &["release"],
+    &["prepare", "transaction"],
+    &["commit", "prepared"],
 ];
 
 /// Statements about roles and what they may do. One that fails, mostly because a role is not here,
@@ -97,6 +119,11 @@ pub(super) fn is_of_node(e: &SqlError) -> bool {
     ["53", "57", "58", "XX"].iter().any(|class| e.state().0.starts_with(class))
 }
 
+/// Whether a statement would end the transaction of the dump before its end, or part it.
+pub(super) fn is_of_transactions(words: &[String]) -> bool {
+    OF_TRANSACTIONS.iter().any(|with| starts(words, with))
+}
+
 pub(super) fn destroys(words: &[String]) -> bool {
     let drops = |w: &String| w == "drop";
     let column = words.windows(2).any(|w| drops(&w[0]) && ["not", "default"].contains(&&*w[1]));
@@ -125,6 +152,12 @@ pub(super) fn own_identity(text: &str, words: &[String]) -> Option<String> {
 /// A statement of PostgreSQL that we cannot read is one that we do not support.
 pub(super) fn is_unsupported(e: &SqlError) -> bool {
     matches!(e.state(), SqlState::FEATURE_NOT_SUPPORTED | SqlState::SYNTAX_ERROR)
+}
+
+/// Whether a statement makes a table that may have rows in the dump, or a type of their values.
+pub(super) fn makes_table(words: &[String]) -> bool {
+    let made = ["table", "type", "domain"];
+    starts(words, &["create"]) && words.iter().take(4).any(|w| made.contains(&&**w))
 }
 
 pub(super) fn is_foreign_key(words: &[String]) -> bool {
