@@ -338,7 +338,8 @@ mod tests {
     #[test]
     fn statements_of_a_function_are_part_of_it() {
         let text = "CREATE FUNCTION public.f(a integer) RETURNS integer\n LANGUAGE sql\n\
-                    BEGIN ATOMIC\n SELECT CASE WHEN a > 1 THEN 1 ELSE 2 END;\n SELECT 'end';\nEND;\n\
+                    BEGIN ATOMIC\n SELECT CASE WHEN a > 1 THEN 1 ELSE 2 END;\n\
+                    \x20SELECT 'end';\nEND;\n\
                     CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC\nEND;\nBEGIN;\nCOMMIT;\n\
                     SELECT a$b, c$b FROM t;";
         let found = statements(text);

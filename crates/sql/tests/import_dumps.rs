@@ -10,7 +10,7 @@ use braid_env::fs::{CrashPolicy, DiskFs, MemFs, read_all};
 use braid_env::random::Random;
 use braid_keys::system;
 use braid_kv::{KeySpan, ScanOptions, TxnOptions};
-use braid_sql::{Database, Session};
+use braid_sql::{Database, Outcome, Session};
 use harness::import_files::{Files, ended, mutate};
 use harness::{error, rows, run, state, try_run};
 use parking_lot::Mutex;
@@ -258,6 +258,24 @@ fn what_is_left_out_takes_its_rows_and_what_needs_it_along() {
     assert!(found.iter().all(|line| dry.contains(line)), "{dry:#?}");
 }
 
+/// What was not proven of the origin's rows is no reason to lose them.
+#[test]
+fn a_constraint_that_is_not_valid_is_left_out_if_rows_violate_it() {
+    let files = Files::new();
+    let text = "CREATE TABLE a (n int);\nINSERT INTO a VALUES (1), (-1);\n\
+                ALTER TABLE a ADD CONSTRAINT p CHECK ((n > 0)) NOT VALID;\n\
+                ALTER TABLE a ADD CONSTRAINT q CHECK ((n > -5)) NOT VALID;\n";
+    files.put("a.sql", text);
+    let (_, s) = &mut files.database();
+    let found = told(s, "import pgdump 'a.sql'");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("ignored 3") && found[0].contains("23514"), "{found:?}");
+    assert_eq!(state(s, "insert into a values (-9)"), "23514");
+    run(s, "insert into a values (-2)");
+    files.put("b.sql", text.replace(" NOT VALID", "").replace(" a ", " b "));
+    assert_eq!(state(s, "import pgdump 'b.sql'"), "23514");
+}
+
 /// A dump is one transaction, whatever it says; functions may have statements in them.
 #[test]
 fn a_dump_neither_ends_its_transaction_nor_parts_it() {
@@ -387,6 +405,43 @@ fn nothing_is_left_of_a_dump_that_was_canceled_or_tried() {
         files.put("big.sql", large(BIG));
         run(s, sql);
         assert_eq!(content(s)[0], format!("{BIG} rows, {BIG} different"));
+    }
+}
+
+fn copy_in(s: &mut Session, sql: &str, data: &[u8]) {
+    let statement = s.parse_script(sql).unwrap().pop().unwrap();
+    let prepared = s.prepare(statement, &[]).unwrap();
+    let Outcome::CopyIn(mut copy) = s.execute(&prepared, Vec::new()).unwrap() else {
+        panic!("{sql} wants no data")
+    };
+    copy.feed(data).unwrap();
+    copy.finish().unwrap();
+}
+
+/// What a load has brought to the disk before its transaction ends is erased when that has rolled
+/// back, and never before.
+#[test]
+fn a_load_is_erased_only_if_its_transaction_has_gone() {
+    let (db, mut s) = Files::new().database();
+    let data: String = (0..BIG).map(|n| format!("{n}\t{n:0>150}\n")).collect();
+    for end in ["commit", "rollback"] {
+        run(&mut s, "begin; create table t (a int, b text)");
+        copy_in(&mut s, "copy t from stdin", data.as_bytes());
+        assert_eq!(pending_loads(&db), 1, "not a load: {end}");
+        db.go_on_with_jobs().unwrap();
+        assert_eq!(pending_loads(&db), 1);
+        run(&mut s, "create index on t (a)");
+        db.go_on_with_jobs().unwrap();
+        run(&mut s, end);
+        db.go_on_with_jobs().unwrap();
+        assert_eq!(pending_loads(&db), 0, "{end}");
+        if end == "commit" {
+            assert_eq!(rows(&mut s, "select count(*) from t"), [BIG.to_string()]);
+            assert_eq!(rows(&mut s, "select count(*) from t where a = 77"), ["1"]);
+            run(&mut s, "drop table t");
+        } else {
+            assert_eq!(rows(&mut s, "show tables"), Vec::<String>::new());
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 //! ```
 //! A load into spans that only this transaction knows (a new index, a table that it has created or
 //! truncated) goes in at once, so that its later statements see the rows; a record that is removed
-//! by the commit names the spans, so that what a crash leaves there is erased at the next start, and
-//! what a rollback leaves, soon: whoever gets the lock that goes with the record knows that the
+//! by the commit names the spans, so that what a crash leaves there is erased at the next start,
+//! and what a rollback leaves, soon: whoever gets the lock that goes with the record knows that the
 //! transaction is gone. A load into a table that others use goes in with the commit.
 
 use std::sync::Arc;
@@ -122,8 +122,8 @@ pub(crate) fn erase_unfinished(coordinator: &Arc<Coordinator>) -> SqlResult<()> 
     txn.commit().map(|_| ()).map_err(kv_error)
 }
 
-/// Erases what loads left behind whose transactions have been rolled back. Called from time to time,
-/// and by whoever knows that it left some.
+/// Erases what loads left behind whose transactions have been rolled back. Called from time to
+/// time, and by whoever knows that it left some.
 pub(crate) fn erase_abandoned(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let seen = coordinator.begin(snapshot()).map_err(kv_error)?;
     for (key, _) in pending(&seen)? {

@@ -95,10 +95,10 @@ fn load(
     }
     let (rows, findings) = load.into_report();
     db.jobs().end(id);
-    if done.is_err() || dry_run {
-        if let Err(error) = erase_abandoned(db.coordinator()) {
-            tracing::warn!(%error, job = id, "cannot erase yet what an import has left");
-        }
+    if (done.is_err() || dry_run)
+        && let Err(error) = erase_abandoned(db.coordinator())
+    {
+        tracing::warn!(%error, job = id, "cannot erase yet what an import has left");
     }
     match done {
         Ok(()) if dry_run => {

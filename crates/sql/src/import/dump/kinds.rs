@@ -65,10 +65,20 @@ const RIGHTS: &[&[&str]] = &[
 /// Statements that take something away that may be in use.
 const DESTRUCTIVE: &[&[&str]] = &[&["drop"], &["truncate"], &["delete"]];
 
-/// What a statement begins with, in lower case: enough to tell what it is.
+/// What a statement begins with, in lower case, and how it ends: enough to tell what it is.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let lower = text.chars().take(2000).collect::<String>().to_lowercase();
-    lower
+    const HEAD: usize = 2000;
+    const TAIL: usize = 200;
+    let end = |at: usize| text.floor_char_boundary(at);
+    let mut known = text[..end(HEAD)].to_lowercase();
+    if text.len() > HEAD + TAIL {
+        // A COPY of a thousand columns says only there where its rows come from.
+        known.push(' ');
+        known.push_str(&text[end(text.len() - TAIL)..].to_lowercase());
+    } else {
+        known = text.to_lowercase();
+    }
+    known
         .split(|c: char| c.is_whitespace() || "(),".contains(c))
         .filter(|w| !w.is_empty())
         .map(str::to_string)
@@ -154,6 +164,17 @@ pub(super) fn is_unsupported(e: &SqlError) -> bool {
     matches!(e.state(), SqlState::FEATURE_NOT_SUPPORTED | SqlState::SYNTAX_ERROR)
 }
 
+/// Whether a statement attaches the index of a partition to that of its table.
+pub(super) fn attaches_index(words: &[String]) -> bool {
+    starts(words, &["alter", "index"])
+        && words.windows(2).any(|w| starts(w, &["attach", "partition"]))
+}
+
+/// Whether a statement adds a constraint that was not proven.
+pub(super) fn is_not_valid(words: &[String]) -> bool {
+    starts(words, &["alter", "table"]) && words.ends_with(&["not".into(), "valid".into()])
+}
+
 /// Whether a statement makes a table that may have rows in the dump, or a type of their values.
 pub(super) fn makes_table(words: &[String]) -> bool {
     let made = ["table", "type", "domain"];
@@ -178,6 +199,9 @@ mod tests {
         ));
         assert!(function("ALTER FUNCTION public.f() OWNER TO me"));
         assert!(why("ALTER TABLE t CLUSTER ON i"));
+        let wide: Vec<String> = (0..1_500).map(|n| format!("column_{n}")).collect();
+        let wide = format!("COPY t ({}) FROM stdin", wide.join(", "));
+        assert!(words(&wide).contains(&"stdin".to_string()));
         let of_rights = |text: &str| is_of_rights(&words(text));
         assert!(of_rights("ALTER TABLE ONLY public.t OWNER TO me"));
         assert!(of_rights("GRANT ALL ON t TO me") && !of_rights("CREATE TABLE owner (\"to\" int)"));

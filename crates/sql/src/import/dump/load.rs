@@ -15,8 +15,8 @@ use super::findings::{Findings, head};
 use super::hierarchy::{self, Wish};
 use super::job::Written;
 use super::kinds::{
-    destroys, ignored, is_foreign_key, is_of_function, is_of_node, is_of_rights,
-    is_of_transactions, is_unsupported, makes_table, own_identity, starts, words,
+    attaches_index, destroys, ignored, is_foreign_key, is_not_valid, is_of_function, is_of_node,
+    is_of_rights, is_of_transactions, is_unsupported, makes_table, own_identity, starts, words,
 };
 use super::options::Options;
 use crate::copy::CopyIn;
@@ -247,7 +247,15 @@ impl Load<'_> {
         if starts(words, &["set"]) && e.state() == SqlState::UNDEFINED_OBJECT {
             return Some(why());
         }
+        // Rows of the origin need not fulfil it; ours have to.
+        if is_not_valid(words) && e.state().0.starts_with("23") {
+            return Some(format!("NOT VALID, and rows violate it: {}", why()));
+        }
         let asked = self.options.ignore_unsupported;
+        // The partition itself was left out.
+        if asked && attaches_index(words) && e.state() == SqlState::INVALID_OBJECT_DEFINITION {
+            return Some(why());
+        }
         match self.absent.cause(e) {
             // A table is not left out without being asked: its rows would be lost.
             Some(cause) if asked || !makes_table(words) => Some(cause),
