@@ -44,6 +44,8 @@ pub struct Dump {
     statement_max: usize,
     /// Of an archive: the lines at which its entries begin.
     places: Option<Places>,
+    /// The last line that was read.
+    last: u64,
 }
 
 /// Where the reading of a statement is.
@@ -94,7 +96,7 @@ impl Dump {
         let from = Position::default();
         let lines = Lines::new(input, file.clone(), from, row_bytes_max, held);
         let (file, rest) = (file.clone(), None);
-        Ok(Dump { lines, file, rest, statement_max: row_bytes_max, places })
+        Ok(Dump { lines, file, rest, statement_max: row_bytes_max, places, last: 0 })
     }
 
     /// What an archive has at a line: its entry, and the line there.
@@ -116,9 +118,10 @@ impl Dump {
     /// 22P04 if the file ends first.
     pub fn data(&mut self) -> SqlResult<Option<(u64, &[u8])>> {
         let Some(record) = self.lines.next(None)? else {
-            return Err(self.at(0, "the dump ends in the data of a COPY"));
+            return Err(self.at(self.last, "the dump ends in the data of a COPY"));
         };
         let line = record.line;
+        self.last = line;
         let bytes = self.lines.bytes(&record);
         Ok((bytes != b"\\.").then_some((line, bytes)))
     }
@@ -136,6 +139,7 @@ impl Dump {
                     Some(record) => {
                         let bytes = self.lines.bytes(&record).to_vec();
                         let line = record.line;
+                        self.last = line;
                         let text = String::from_utf8(bytes).map_err(|_| {
                             let place = format!("file \"{}\", line {line}", self.file.name);
                             not_utf8().with_detail(place)
