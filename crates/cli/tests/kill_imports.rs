@@ -1,4 +1,4 @@
-//! Imports of a node that is killed again and again: in the end all rows are there, once.
+//! Imports, and dumps, of a node that is killed again and again: in the end all rows are there, once.
 //!
 //! `BRAID_KILLS=100` for as many kills; `BRAID_FIRST_SEED` for other moments.
 
@@ -71,65 +71,160 @@ fn content(client: &mut Client) -> Vec<String> {
     out
 }
 
-#[test]
-fn an_import_that_is_killed_again_and_again_is_there_once() {
-    let kills = given("BRAID_KILLS", 6);
-    let mut random = Random::seeded(given("BRAID_FIRST_SEED", 1));
-    let (mut killed, mut wanted, mut resumed) = (0, None, 0);
-    while killed < kills {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let store = directory.path().join("store");
-        // The same files each time: what is there in the end is the same, too.
-        put_files(&store.join("import"), &mut Random::seeded(7));
-        let mut node = Node::start(&store);
-        let client = &mut node.client();
-        rows(client, "CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n >= 0), t text)");
-        rows(client, "CREATE UNIQUE INDEX by_t ON t (t); CREATE INDEX by_n ON t (n, t)");
-        rows(client, "INSERT INTO t VALUES (-1, 5, 'was there')");
-        let pauses = random.below(4) == 0;
-        let mode = ["auto", "one_pass", "two_pass"][random.below(3) as usize];
-        let sql =
-            format!("IMPORT INTO t CSV DATA ('part-*') WITH {OPTIONS}, mode = '{mode}', detached");
-        let job = rows(client, &sql)[0].split('|').next().expect("a job").to_string();
+/// A job that is to come to its end, whatever happens to its node.
+struct Killed<'a> {
+    store: &'a Path,
+    job: String,
+    /// It is told to pause now and then.
+    pauses: bool,
+    /// What must be true each time that the node is there again.
+    check: &'a dyn Fn(&mut Client),
+    /// Then it is left in peace.
+    most: u64,
+    kills: u64,
+    resumed: u64,
+}
+
+impl Killed<'_> {
+    /// Kills the node again and again until the job has succeeded.
+    fn run(&mut self, mut node: Node, random: &mut Random) -> Node {
         let mut last = 0.0;
-        let mut here: u64 = 0;
         loop {
             // The later, the longer: it has to come to its end, too.
-            std::thread::sleep(Duration::from_millis(random.below(1_000 + 300 * here)));
+            std::thread::sleep(Duration::from_millis(random.below(1_000 + 300 * self.kills)));
             let client = &mut node.client();
             let found = rows(client, "SHOW JOBS");
-            let found = found.iter().find(|j| j.starts_with(&format!("{job}|")));
+            let found = found.iter().find(|j| j.starts_with(&format!("{}|", self.job)));
             let fields: Vec<&str> = found.expect("the job is known").split('|').collect();
             let fraction: f64 = fields[fields.len() - 2].parse().unwrap_or(0.0);
             let state = fields[fields.len() - 4];
             assert!(fraction >= last, "progress went back from {last} to {fraction}");
             match state {
-                "succeeded" => break,
+                "succeeded" => return node,
                 "running" => {}
-                other => panic!("job {job} is {other}: {found:?}"),
+                other => panic!("job {} is {other}: {found:?}", self.job),
             }
-            if pauses && here.is_multiple_of(2) {
-                rows(client, &format!("PAUSE JOB {job}"));
+            last = fraction;
+            if self.kills >= self.most {
+                continue;
+            }
+            if self.pauses && self.kills.is_multiple_of(2) {
+                rows(client, &format!("PAUSE JOB {}", self.job));
             }
             // Only what a checkpoint has counts after a kill.
             last = 0.0;
-            killed += 1;
-            here += 1;
+            self.kills += 1;
             node.kill();
-            node = Node::start(&store);
+            node = Node::start(self.store);
             let client = &mut node.client();
+            (self.check)(client);
+            if rows(client, "SHOW JOBS").iter().any(|j| j.contains("|paused|")) {
+                rows(client, &format!("RESUME JOB {}", self.job));
+                self.resumed += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_import_that_is_killed_again_and_again_is_there_once() {
+    let kills = given("BRAID_KILLS", 6);
+    let mut random = Random::seeded(given("BRAID_FIRST_SEED", 1));
+    let (mut killed, mut wanted) = (0, None);
+    for round in 0.. {
+        // Each mode at least once.
+        if killed >= kills && round >= 3 {
+            break;
+        }
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let store = directory.path().join("store");
+        // The same files each time: what is there in the end is the same, too.
+        put_files(&store.join("import"), &mut Random::seeded(7));
+        let node = Node::start(&store);
+        let client = &mut node.client();
+        rows(client, "CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n >= 0), t text)");
+        rows(client, "CREATE UNIQUE INDEX by_t ON t (t); CREATE INDEX by_n ON t (n, t)");
+        rows(client, "INSERT INTO t VALUES (-1, 5, 'was there')");
+        let pauses = random.below(4) == 0;
+        let mode = ["one_pass", "two_pass", "auto"][round % 3];
+        let sql =
+            format!("IMPORT INTO t CSV DATA ('part-*') WITH {OPTIONS}, mode = '{mode}', detached");
+        let job = rows(client, &sql)[0].split('|').next().expect("a job").to_string();
+        let check = |client: &mut Client| {
             assert_eq!(rows(client, "SELECT count(*) FROM t WHERE id = -1"), ["1"]);
             let count = rows(client, "SELECT count(*) FROM t")[0].clone();
             assert!(count == "1" || count == (ROWS + 1).to_string(), "{count} rows are there");
-            if rows(client, "SHOW JOBS").iter().any(|j| j.contains("|paused|")) {
-                rows(client, &format!("RESUME JOB {job}"));
-                resumed += 1;
-            }
-        }
+        };
+        let (store, check, most) = (&*store, &check, random.between(1, 8));
+        let mut all = Killed { store, job, pauses, check, most, kills: 0, resumed: 0 };
+        let node = all.run(node, &mut random);
         let client = &mut node.client();
         let found = content(client);
         assert_eq!(found, *wanted.get_or_insert_with(|| found.clone()), "mode {mode}");
         assert_eq!(found[0].split('|').next(), Some((ROWS + 1).to_string().as_str()));
-        println!("{here} kills, mode {mode}, {resumed} resumed so far");
+        println!("{} kills, mode {mode}, {} times resumed", all.kills, all.resumed);
+        killed += all.kills;
+    }
+}
+
+/// A dump as pg_dump writes it: the table, its rows, then its keys and indexes.
+fn put_dump(folder: &Path) {
+    DiskFs.create_dir_all(folder).expect("a folder can be made");
+    let mut text = String::from(
+        "SELECT pg_catalog.set_config('search_path', '', false);\n\
+         CREATE TABLE public.t (id integer NOT NULL, n integer, t text, CHECK ((n >= 0)));\n\
+         CREATE TABLE public.child (id integer NOT NULL);\n\
+         COPY public.t (id, n, t) FROM stdin;\n",
+    );
+    // In an order that is none.
+    for id in (0..ROWS).map(|n| n * 7919 % ROWS) {
+        text.push_str(&format!("{id}\t{}\tname {}\n", id * 7 % 1000, id * id));
+    }
+    text.push_str("\\.\nCOPY public.child (id) FROM stdin;\n");
+    text.extend((0..ROWS / 10).map(|id| format!("{id}\n")));
+    text.push_str(
+        "\\.\n\
+         ALTER TABLE ONLY public.t ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n\
+         CREATE UNIQUE INDEX by_t ON public.t USING btree (t);\n\
+         CREATE INDEX by_n ON public.t USING btree (n, t);\n\
+         ALTER TABLE ONLY public.child ADD CONSTRAINT child_t FOREIGN KEY (id) REFERENCES public.t(id);\n",
+    );
+    let file = DiskFs.create(&folder.join("t.sql")).expect("a file can be made");
+    file.write_at(text.as_bytes(), 0).expect("and written");
+}
+
+#[test]
+fn a_dump_that_is_killed_again_and_again_is_there_once() {
+    let kills = given("BRAID_KILLS", 6);
+    let mut random = Random::seeded(given("BRAID_FIRST_SEED", 1));
+    let (mut killed, mut wanted) = (0, None);
+    while killed < kills {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let store = directory.path().join("store");
+        put_dump(&store.join("import"));
+        let node = Node::start(&store);
+        let told = rows(&mut node.client(), "IMPORT PGDUMP 't.sql' WITH detached");
+        let job = told[0].split("job ").nth(1).and_then(|j| j.split('|').next()).expect("a job");
+        let check = |client: &mut Client| {
+            // All tables, or none.
+            let there = rows(client, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'");
+            if there != ["0"] {
+                assert_eq!(rows(client, "SELECT count(*) FROM public.t"), [ROWS.to_string()]);
+            }
+        };
+        let pauses = random.below(3) == 0;
+        let (store, check, most) = (&*store, &check, random.between(1, 8));
+        let job = job.to_string();
+        let mut all = Killed { store, job, pauses, check, most, kills: 0, resumed: 0 };
+        let node = all.run(node, &mut random);
+        let client = &mut node.client();
+        let mut found = content(client);
+        found.extend(rows(client, "SELECT count(*), count(DISTINCT id) FROM child"));
+        assert_eq!(found, *wanted.get_or_insert_with(|| found.clone()));
+        assert_eq!(found[0].split('|').next(), Some(ROWS.to_string().as_str()));
+        let again = client.simple_query("INSERT INTO child VALUES (-7)");
+        assert!(again.is_err(), "the foreign key is there");
+        println!("{} kills, {} times resumed", all.kills, all.resumed);
+        killed += all.kills;
     }
 }

@@ -8,7 +8,8 @@
 //!   \.
 //!   \connect other                    command, line 50
 //! ```
-//! A statement ends at a semicolon outside of quotes, dollar quotes, comments and brackets.
+//! A statement ends at a semicolon outside of quotes, dollar quotes, comments, brackets, and the
+//! `BEGIN ATOMIC .. END` of a function.
 
 use braid_env::memory::Account;
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -43,6 +44,8 @@ pub struct Dump {
     statement_max: usize,
     /// Of an archive: the lines at which its entries begin.
     places: Option<Places>,
+    /// The last line that was read.
+    last: u64,
 }
 
 /// Where the reading of a statement is.
@@ -64,6 +67,10 @@ struct Open {
     line: u64,
     state: State,
     brackets: u32,
+    /// The first words, in lower case.
+    head: Vec<String>,
+    /// In so many BEGIN or CASE of a function's body.
+    blocks: u32,
 }
 
 impl Dump {
@@ -89,7 +96,7 @@ impl Dump {
         let from = Position::default();
         let lines = Lines::new(input, file.clone(), from, row_bytes_max, held);
         let (file, rest) = (file.clone(), None);
-        Ok(Dump { lines, file, rest, statement_max: row_bytes_max, places })
+        Ok(Dump { lines, file, rest, statement_max: row_bytes_max, places, last: 0 })
     }
 
     /// What an archive has at a line: its entry, and the line there.
@@ -111,9 +118,10 @@ impl Dump {
     /// 22P04 if the file ends first.
     pub fn data(&mut self) -> SqlResult<Option<(u64, &[u8])>> {
         let Some(record) = self.lines.next(None)? else {
-            return Err(self.at(0, "the dump ends in the data of a COPY"));
+            return Err(self.at(self.last, "the dump ends in the data of a COPY"));
         };
         let line = record.line;
+        self.last = line;
         let bytes = self.lines.bytes(&record);
         Ok((bytes != b"\\.").then_some((line, bytes)))
     }
@@ -131,6 +139,7 @@ impl Dump {
                     Some(record) => {
                         let bytes = self.lines.bytes(&record).to_vec();
                         let line = record.line;
+                        self.last = line;
                         let text = String::from_utf8(bytes).map_err(|_| {
                             let place = format!("file \"{}\", line {line}", self.file.name);
                             not_utf8().with_detail(place)
@@ -191,7 +200,7 @@ impl Open {
                     if rest.starts_with("--") {
                         break;
                     }
-                    if c == ';' && self.brackets == 0 {
+                    if c == ';' && self.brackets == 0 && self.blocks == 0 {
                         return Some(at + 1);
                     }
                     at += self.plain(c, rest);
@@ -254,10 +263,39 @@ impl Open {
             }
             '(' => self.brackets += 1,
             ')' => self.brackets = self.brackets.saturating_sub(1),
+            c if c.is_alphabetic() || c == '_' => {
+                let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+                let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+                self.word(&rest[..end]);
+                self.text.push_str(&rest[..end]);
+                return end;
+            }
             _ => {}
         }
         self.text.push(c);
         c.len_utf8()
+    }
+
+    /// Takes note of a word. Whoever makes a function may have statements inside of the statement.
+    fn word(&mut self, word: &str) {
+        let lower = word.to_lowercase();
+        if self.head.len() < 4 {
+            self.head.push(lower);
+            return;
+        }
+        let head: Vec<&str> = self.head.iter().map(String::as_str).collect();
+        let makes = |what: &str| ["function", "procedure"].contains(&what);
+        let routine = match head[..] {
+            ["create", "or", "replace", what] => makes(what),
+            ["create", what, ..] => makes(what),
+            _ => false,
+        };
+        match lower.as_str() {
+            "begin" if routine && self.brackets == 0 => self.blocks += 1,
+            "case" if self.blocks > 0 => self.blocks += 1,
+            "end" => self.blocks = self.blocks.saturating_sub(1),
+            _ => {}
+        }
     }
 }
 
@@ -299,5 +337,18 @@ mod tests {
         assert_eq!(found[0].1, "SELECT 'a;b''c', \"d;e\", E'f\\';g'");
         assert_eq!(found[2].1, "CREATE FUNCTION f() AS $_$\nBEGIN; '$$ ;\n$_$");
         assert_eq!(found[3].1, "CREATE RULE r AS ON INSERT DO (a; b)");
+    }
+
+    #[test]
+    fn statements_of_a_function_are_part_of_it() {
+        let text = "CREATE FUNCTION public.f(a integer) RETURNS integer\n LANGUAGE sql\n\
+                    BEGIN ATOMIC\n SELECT CASE WHEN a > 1 THEN 1 ELSE 2 END;\n\
+                    \x20SELECT 'end';\nEND;\n\
+                    CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC\nEND;\nBEGIN;\nCOMMIT;\n\
+                    SELECT a$b, c$b FROM t;";
+        let found = statements(text);
+        let lines: Vec<u64> = found.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [1, 7, 9, 10, 11]);
+        assert!(found[0].1.ends_with("SELECT 'end';\nEND"), "{}", found[0].1);
     }
 }

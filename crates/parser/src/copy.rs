@@ -274,7 +274,7 @@ pub(crate) fn import_dump(c: &mut Cursor) -> SqlResult<ImportDump> {
     if brackets {
         c.expect_token(&Token::RParen)?;
     }
-    Ok(ImportDump { file, options: import_options(c)? })
+    Ok(ImportDump { file, options: import_options(c)?, job: None })
 }
 
 /// `EXPORT INTO CSV 'folder' WITH .. FROM TABLE t`, or `FROM SELECT ..`.

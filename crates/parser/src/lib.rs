@@ -578,6 +578,8 @@ pub struct ImportDump {
     pub file: String,
     /// WITH options: lower-case name and value.
     pub options: Vec<(String, Option<String>)>,
+    /// The job that does it, if it is one that goes on.
+    pub job: Option<u32>,
 }
 
 /// EXPORT INTO: of a table, or of a query.

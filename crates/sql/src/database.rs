@@ -295,6 +295,9 @@ impl Database {
     /// Goes on with what jobs have left to do that had to wait. Called from time to time by a
     /// background task.
     pub fn go_on_with_jobs(&self) -> SqlResult<()> {
+        if !self.is_shared() {
+            crate::storage::bulk::erase_abandoned(&self.coordinator)?;
+        }
         let undos = std::mem::take(&mut *self.undos.lock());
         let mut result = Ok(());
         for mut undo in undos {

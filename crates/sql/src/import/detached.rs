@@ -7,7 +7,7 @@ use std::sync::Arc;
 use braid_catalog::kv_error;
 use braid_env::tasks::spawn_thread;
 use braid_kv::TxnOptions;
-use braid_parser::{Import, Kind, Statement};
+use braid_parser::{Import, ImportDump, Kind, Statement};
 use braid_types::{SqlError, SqlResult};
 
 use super::answer;
@@ -104,11 +104,13 @@ fn run(mut session: Session, record: &Record) -> SqlResult<()> {
     let parsed = session.parse_script(&record.statement)?;
     let mut statements = parsed.into_iter();
     let mut statement: Statement = statements.next().ok_or_else(lost)?;
-    let Kind::Import(import) = &*statement.kind else {
-        return session.move_again(statement, record);
+    let job = Some(record.id);
+    let kind = match &*statement.kind {
+        Kind::Import(i) => Kind::Import(Box::new(Import { job, ..(**i).clone() })),
+        Kind::ImportDump(d) => Kind::ImportDump(Box::new(ImportDump { job, ..(**d).clone() })),
+        _ => return session.move_again(statement, record),
     };
-    let import = Import { job: Some(record.id), ..(**import).clone() };
-    statement.kind = Kind::Import(Box::new(import)).into();
+    statement.kind = kind.into();
     let prepared = session.prepare(statement, &[])?;
     session.execute(&prepared, Vec::new()).map(|_| ())
 }

@@ -13,7 +13,7 @@ use super::context::canceled;
 use super::outcome::Outcome;
 use crate::general_query::Row;
 use crate::jobs::registry::Job;
-use crate::jobs::{Record, State};
+use crate::jobs::{Record, RunAs, State};
 use braid_parser::{ImportDump, Statement, TxnModes};
 
 impl Session {
@@ -67,8 +67,17 @@ impl Session {
             cancel: self.cancel.clone(),
             ..SessionOptions::default()
         };
+        let (user, database) = (options.user.clone(), options.database.clone());
+        let run_as = RunAs { user, database, settings: options.settings.clone() };
         let own = Session::new(self.db.clone(), options)?;
-        crate::import::import_dump(own, (&self.db, &self.state.database), d, statement)
+        crate::import::import_dump(own, (&self.db, run_as), d, statement)
+    }
+
+    /// Writes a job's record along with the open block, whatever others have written there
+    /// meanwhile.
+    pub(crate) fn write_with_block(&self, record: &Record) -> SqlResult<()> {
+        let open = self.open.as_ref().ok_or_else(|| SqlError::internal("no block is open"))?;
+        open.txn.put_over(record.key(), record.encode()).map_err(kv_error)
     }
 
     /// The flag that stops what runs.

@@ -6,15 +6,20 @@
 //! ```
 //! A load into spans that only this transaction knows (a new index, a table that it has created or
 //! truncated) goes in at once, so that its later statements see the rows; a record that is removed
-//! by the commit names the spans, so that what a crash or rollback leaves there is erased at the
-//! next start. A load into a table that others use goes in with the commit.
+//! by the commit names the spans, so that what a crash leaves there is erased at the next start,
+//! and what a rollback leaves, soon: whoever gets the lock that goes with the record knows that the
+//! transaction is gone. A load into a table that others use goes in with the commit.
 
 use std::sync::Arc;
 
-use braid_catalog::kv_error;
+use braid_catalog::{After, kv_error};
 use braid_keys::system;
-use braid_kv::{BulkFiles, Coordinator, Isolation, KeySpan, KvError, ScanOptions, Txn, TxnOptions};
+use braid_kv::{
+    BulkFiles, Coordinator, Isolation, KeySpan, KvError, LockMode, ReadMode, ScanOptions, Txn,
+    TxnOptions, Wait,
+};
 use braid_types::{SqlError, SqlResult, SqlState};
+use bytes::Bytes;
 
 /// Memory of one load, in bytes.
 pub(crate) const LOAD_MEMORY: usize = 96 << 20;
@@ -64,11 +69,18 @@ pub fn ingest_private(
         return Ok(());
     }
     let key = system::pending_load(id);
+    // Before anybody can find the record.
+    txn.hold(&lock_of(&key), LockMode::Exclusive).map_err(kv_error)?;
     let record = txn.coordinator().begin(snapshot()).map_err(kv_error)?;
     record.put(key.clone(), encode(spans)).and_then(|()| record.commit()).map_err(kv_error)?;
     txn.ingest_private(files).map_err(kv_error)?;
     // Gone with the commit, and only with it.
     txn.delete_at_commit(key).map_err(kv_error)
+}
+
+/// What a transaction has locked as long as a pending load is its own.
+fn lock_of(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
 }
 
 fn encode(spans: &[KeySpan]) -> Vec<u8> {
@@ -104,23 +116,55 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<KeySpan>> {
 /// before the first session.
 pub(crate) fn erase_unfinished(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
-    let (start, end) = system::pending_loads();
-    let mut scan = txn.scan(KeySpan::new(start, end), ScanOptions::default()).map_err(kv_error)?;
-    let mut found = Vec::new();
-    while let Some((key, value)) = scan.next().map_err(kv_error)? {
-        let spans = decode(&value).ok_or_else(|| {
-            SqlError::new(SqlState::DATA_CORRUPTED, "damaged system record: pending load")
-        })?;
-        found.push((key, spans));
-    }
-    drop(scan);
-    for (key, spans) in found {
-        for span in spans {
-            txn.delete_span(&span).map_err(kv_error)?;
-        }
-        txn.delete(key).map_err(kv_error)?;
+    for (key, value) in pending(&txn)? {
+        erase(&txn, key, &value)?;
     }
     txn.commit().map(|_| ()).map_err(kv_error)
+}
+
+/// Erases what loads left behind whose transactions have been rolled back. Called from time to
+/// time, and by whoever knows that it left some.
+pub(crate) fn erase_abandoned(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+    let seen = coordinator.begin(snapshot()).map_err(kv_error)?;
+    for (key, _) in pending(&seen)? {
+        let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
+        match txn.lock(&lock_of(&key), LockMode::Exclusive, Wait::NoWait) {
+            Ok(_) => {}
+            // It still may commit.
+            Err(KvError::LockNotAvailable) => continue,
+            Err(e) => return Err(kv_error(e)),
+        }
+        // It may have committed before the lock was free.
+        let Some(value) = txn.get_as(&key, ReadMode::Latest).map_err(kv_error)? else { continue };
+        match erase(&txn, key.to_vec(), &value).and_then(|()| txn.commit().map_err(kv_error)) {
+            Ok(_) => {}
+            // Something newer than this transaction is there: the next one finds it.
+            Err(e) if After::error(&e) != After::Never => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+fn pending(txn: &Arc<Txn>) -> SqlResult<Vec<(Vec<u8>, Bytes)>> {
+    let (start, end) = system::pending_loads();
+    let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
+    let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
+    let mut found = Vec::new();
+    while let Some((key, value)) = scan.next().map_err(kv_error)? {
+        found.push((key.to_vec(), value));
+    }
+    Ok(found)
+}
+
+fn erase(txn: &Txn, key: Vec<u8>, value: &[u8]) -> SqlResult<()> {
+    let spans = decode(value).ok_or_else(|| {
+        SqlError::new(SqlState::DATA_CORRUPTED, "damaged system record: pending load")
+    })?;
+    for span in spans {
+        txn.delete_span(&span).map_err(kv_error)?;
+    }
+    txn.delete(key).map_err(kv_error)
 }
 
 fn snapshot() -> TxnOptions {

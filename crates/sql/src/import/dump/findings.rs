@@ -6,7 +6,8 @@ use std::sync::Arc;
 use braid_catalog::memory_error;
 use braid_env::fs::FileSystem;
 use braid_env::memory::{Account, Held};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use serde_json::json;
 
 use crate::general_query::{ColumnInfo, Row};
 
@@ -93,20 +94,36 @@ impl Findings {
     /// Writes what was left out to a new file, if somebody wants it.
     pub(super) fn write_left_out(&self, fs: &dyn FileSystem, path: &Path) -> SqlResult<()> {
         let Some(text) = &self.left_out else { return Ok(()) };
-        let written = fs.create(path).and_then(|file| {
-            file.write_at(text.as_bytes(), 0)?;
-            file.sync_data()
-        });
-        written.map_err(|e| {
-            let message = format!("could not write \"{}\": {e}", path.display());
-            SqlError::new(SqlState::IO_ERROR, message)
-        })
+        write_file(fs, path, text)
+    }
+
+    /// Writes the report to a file: an object in JSON for each line.
+    pub(super) fn write_report(&self, fs: &dyn FileSystem, path: &Path) -> SqlResult<()> {
+        let field = |d: &Datum| d.to_text(TimeZone::utc());
+        let line = |row: &Row| {
+            let line = field(&row[1]).and_then(|n| n.parse::<u64>().ok());
+            let [result, _, subject, detail] = [0, 1, 2, 3].map(|n| field(&row[n]));
+            json!({"result": result, "line": line, "subject": subject, "detail": detail})
+        };
+        let text: String = self.rows.iter().map(|row| format!("{}\n", line(row))).collect();
+        write_file(fs, path, &text)
     }
 
     /// The lines of the answer.
     pub(super) fn into_rows(self) -> Vec<Row> {
         self.rows
     }
+}
+
+fn write_file(fs: &dyn FileSystem, path: &Path, text: &str) -> SqlResult<()> {
+    let written = fs.create(path).and_then(|file| {
+        file.write_at(text.as_bytes(), 0)?;
+        file.sync_data()
+    });
+    written.map_err(|e| {
+        let message = format!("could not write \"{}\": {e}", path.display());
+        SqlError::new(SqlState::IO_ERROR, message)
+    })
 }
 
 /// The beginning of a statement, in one line.

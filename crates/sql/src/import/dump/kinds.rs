@@ -2,6 +2,8 @@
 
 use braid_types::{SqlError, SqlState};
 
+const LARGE_OBJECTS: &str = "large objects are not supported";
+
 /// Statements that say nothing about rows, with what is said of them.
 const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "extension"], "extensions are not supported"),
@@ -26,6 +28,26 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "or", "replace", "language"], "languages are not supported"),
     (&["create", "statistics"], "statistics over several columns are not supported"),
     (&["security", "label"], "labels are not supported"),
+    (&["select", "pg_catalog.lo_create"], LARGE_OBJECTS),
+    (&["select", "pg_catalog.lo_open"], LARGE_OBJECTS),
+    (&["select", "pg_catalog.lowrite"], LARGE_OBJECTS),
+    (&["select", "pg_catalog.lo_close"], LARGE_OBJECTS),
+    (&["alter", "large", "object"], LARGE_OBJECTS),
+    (&["comment", "on", "large", "object"], LARGE_OBJECTS),
+    (&["begin"], "all of a dump is one transaction"),
+    (&["start", "transaction"], "all of a dump is one transaction"),
+    (&["commit"], "all of a dump is one transaction"),
+    (&["end"], "all of a dump is one transaction"),
+];
+
+/// Statements that would end the transaction of the dump, or part it.
+const OF_TRANSACTIONS: &[&[&str]] = &[
+    &["rollback"],
+    &["abort"],
+    &["savepoint"],
+    &["release"],
+    &["prepare", "transaction"],
+    &["commit", "prepared"],
 ];
 
 /// Statements about roles and what they may do. One that fails, mostly because a role is not here,
@@ -43,10 +65,20 @@ const RIGHTS: &[&[&str]] = &[
 /// Statements that take something away that may be in use.
 const DESTRUCTIVE: &[&[&str]] = &[&["drop"], &["truncate"], &["delete"]];
 
-/// What a statement begins with, in lower case: enough to tell what it is.
+/// What a statement begins with, in lower case, and how it ends: enough to tell what it is.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let lower = text.chars().take(2000).collect::<String>().to_lowercase();
-    lower
+    const HEAD: usize = 2000;
+    const TAIL: usize = 200;
+    let end = |at: usize| text.floor_char_boundary(at);
+    let mut known = text[..end(HEAD)].to_lowercase();
+    if text.len() > HEAD + TAIL {
+        // A COPY of a thousand columns says only there where its rows come from.
+        known.push(' ');
+        known.push_str(&text[end(text.len() - TAIL)..].to_lowercase());
+    } else {
+        known = text.to_lowercase();
+    }
+    known
         .split(|c: char| c.is_whitespace() || "(),".contains(c))
         .filter(|w| !w.is_empty())
         .map(str::to_string)
@@ -97,6 +129,11 @@ pub(super) fn is_of_node(e: &SqlError) -> bool {
     ["53", "57", "58", "XX"].iter().any(|class| e.state().0.starts_with(class))
 }
 
+/// Whether a statement would end the transaction of the dump before its end, or part it.
+pub(super) fn is_of_transactions(words: &[String]) -> bool {
+    OF_TRANSACTIONS.iter().any(|with| starts(words, with))
+}
+
 pub(super) fn destroys(words: &[String]) -> bool {
     let drops = |w: &String| w == "drop";
     let column = words.windows(2).any(|w| drops(&w[0]) && ["not", "default"].contains(&&*w[1]));
@@ -127,6 +164,23 @@ pub(super) fn is_unsupported(e: &SqlError) -> bool {
     matches!(e.state(), SqlState::FEATURE_NOT_SUPPORTED | SqlState::SYNTAX_ERROR)
 }
 
+/// Whether a statement attaches the index of a partition to that of its table.
+pub(super) fn attaches_index(words: &[String]) -> bool {
+    starts(words, &["alter", "index"])
+        && words.windows(2).any(|w| starts(w, &["attach", "partition"]))
+}
+
+/// Whether a statement adds a constraint that was not proven.
+pub(super) fn is_not_valid(words: &[String]) -> bool {
+    starts(words, &["alter", "table"]) && words.ends_with(&["not".into(), "valid".into()])
+}
+
+/// Whether a statement makes a table that may have rows in the dump, or a type of their values.
+pub(super) fn makes_table(words: &[String]) -> bool {
+    let made = ["table", "type", "domain"];
+    starts(words, &["create"]) && words.iter().take(4).any(|w| made.contains(&&**w))
+}
+
 pub(super) fn is_foreign_key(words: &[String]) -> bool {
     starts(words, &["alter", "table"]) && words.windows(2).any(|w| starts(w, &["foreign", "key"]))
 }
@@ -145,6 +199,9 @@ mod tests {
         ));
         assert!(function("ALTER FUNCTION public.f() OWNER TO me"));
         assert!(why("ALTER TABLE t CLUSTER ON i"));
+        let wide: Vec<String> = (0..1_500).map(|n| format!("column_{n}")).collect();
+        let wide = format!("COPY t ({}) FROM stdin", wide.join(", "));
+        assert!(words(&wide).contains(&"stdin".to_string()));
         let of_rights = |text: &str| is_of_rights(&words(text));
         assert!(of_rights("ALTER TABLE ONLY public.t OWNER TO me"));
         assert!(of_rights("GRANT ALL ON t TO me") && !of_rights("CREATE TABLE owner (\"to\" int)"));

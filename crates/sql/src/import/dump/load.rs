@@ -7,107 +7,67 @@ use braid_env::fs::DiskFs;
 use braid_env::memory::Account;
 use braid_import::dump::{Dump, Piece};
 use braid_import::{Folder, SourceFile};
-use braid_parser::{ImportDump, Kind};
+use braid_parser::Kind;
 use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
 
-use super::super::outcome::note_failure;
+use super::absent::{Absent, is_undefined, name_at, without_function};
 use super::findings::{Findings, head};
 use super::hierarchy::{self, Wish};
+use super::job::Written;
 use super::kinds::{
-    destroys, ignored, is_foreign_key, is_of_function, is_of_node, is_of_rights, is_unsupported,
-    own_identity, starts, words,
+    attaches_index, destroys, ignored, is_foreign_key, is_not_valid, is_of_function, is_of_node,
+    is_of_rights, is_of_transactions, is_unsupported, makes_table, own_identity, starts, words,
 };
 use super::options::Options;
 use crate::copy::CopyIn;
-use crate::database::Database;
+use crate::general_query::Row;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, State};
-use crate::session::{Outcome, Rows, RowsTag, Session, VecRows};
+use crate::session::{Outcome, Session};
 
 /// Data that is handed to a COPY at once.
 const CHUNK: usize = 256 << 10;
 
-/// A dump on its way into the database.
-struct Load<'a> {
-    session: Session,
+/// See the [module documentation](self).
+pub(super) struct Load<'a> {
+    pub(super) session: Session,
     options: Options,
     file: SourceFile,
     folder: Folder,
+    written: Written,
     job: &'a Job,
     findings: Findings,
+    absent: Absent,
     rows: u64,
     /// Bytes of rows, as they stand in the dump.
     bytes: u64,
     tables: u64,
 }
 
-/// IMPORT PGDUMP, in a session of its own.
-pub(crate) fn import_dump(
-    mut session: Session,
-    (db, database): (&Arc<Database>, &str),
-    d: &ImportDump,
-    statement: &str,
-) -> SqlResult<Outcome> {
-    let options = Options::read(d)?;
-    db.only_alone("IMPORT PGDUMP", "Play a dump in plain text with psql.")?;
-    let mut files = files_of(db.import_folder()?, &d.file)?;
-    let (Some(file), true) = (files.pop(), files.is_empty()) else {
-        let state = SqlState::INVALID_PARAMETER_VALUE;
-        return Err(SqlError::new(state, format!("\"{}\" is more than one dump", d.file)));
-    };
-    let folder = db.import_folder()?.clone();
-    let log = options.log_ignored.as_deref().map(|name| folder.new_file(name)).transpose()?;
-    let record = Record::new(db.new_ids(1)?, "import", statement);
-    record.store(db.coordinator())?;
-    let id = record.id;
-    let job = db.jobs().start_pausable(record, Vec::new(), session.cancel_flag());
-    let account = db.coordinator().memory().account(usize::MAX);
-    let there = hierarchy::tables_of(db, database)?;
-    run_statement(&mut session, "BEGIN")?;
-    let findings = Findings::new(&account, options.log_ignored.is_some());
-    let begun = WallClock.monotonic_nanos();
-    let (rows, bytes, tables) = (0, 0, 0);
-    let mut load =
-        Load { session, options, file, folder, job: &job, findings, rows, bytes, tables };
-    let done = load.run(&account).and_then(|()| load.end(&there, begun, log.as_deref()));
-    if done.is_err() {
-        run_statement(&mut load.session, "ROLLBACK").map(|_| ())?;
-    }
-    db.jobs().end(id);
-    let record = job.record();
-    match done {
-        Ok(()) => {
-            Record { state: State::Succeeded, fraction: 1.0, ..record }.store(db.coordinator())?;
-            let tag = RowsTag::Fixed(format!("IMPORT {}", load.rows));
-            let rows = load.findings.into_rows();
-            Ok(Outcome::Rows(Rows::new(Box::new(VecRows::new(rows)), tag)))
-        }
-        Err(e) => {
-            note_failure(db, record, &e);
-            Err(e)
-        }
-    }
-}
-
-/// The file of a dump; of a directory that pg_dump wrote, its table of contents.
-fn files_of(folder: &Folder, name: &str) -> SqlResult<Vec<SourceFile>> {
-    match folder.files(name) {
-        Err(e) if e.state() == SqlState::WRONG_OBJECT_TYPE => {
-            let toc = format!("{}/toc.dat", name.trim_end_matches('/'));
-            folder.files(&toc).map_err(|_| e)
-        }
-        other => other,
-    }
-}
-
 impl Load<'_> {
+    pub(super) fn new<'a>(
+        (session, options): (Session, Options),
+        (folder, file, written): (Folder, SourceFile, Written),
+        job: &'a Job,
+        account: &Arc<Account>,
+    ) -> Load<'a> {
+        let findings = Findings::new(account, options.log_ignored.is_some());
+        let (absent, rows, bytes, tables) = (Absent::default(), 0, 0, 0);
+        Load { session, options, file, folder, written, job, findings, absent, rows, bytes, tables }
+    }
+
+    /// How many rows came, and what became of the statements.
+    pub(super) fn into_report(self) -> (u64, Vec<Row>) {
+        (self.rows, self.findings.into_rows())
+    }
+
     /// What there is to do when all statements have run; then it counts, or is taken back.
-    fn end(
-        &mut self,
-        there: &hierarchy::Tables,
-        begun: u64,
-        log: Option<&std::path::Path>,
-    ) -> SqlResult<()> {
+    pub(super) fn end(&mut self, there: &hierarchy::Tables, begun: u64) -> SqlResult<()> {
+        for (name, line, count) in self.absent.inserts() {
+            let why =
+                format!("{count} INSERT statements of a table that is left out (line {line})");
+            self.findings.tell("ignored", None, name, &why)?;
+        }
         let wish = self.options.interleave.clone();
         if self.options.propose || wish != Wish::Flat {
             self.job.phase("hierarchy");
@@ -119,10 +79,18 @@ impl Load<'_> {
         if self.options.propose {
             hierarchy::propose(&mut self.session, &mut self.findings)?;
         }
-        if let Some(path) = log {
-            self.findings.write_left_out(&*DiskFs::shared(), path)?;
+        let fs = DiskFs::shared();
+        if let Some(path) = &self.written.log {
+            self.findings.write_left_out(&*fs, path)?;
+        }
+        if let Some(path) = &self.written.report {
+            self.findings.write_report(&*fs, path)?;
         }
         if !self.options.dry_run {
+            // The rows are there, and the job has succeeded, in one and the same step.
+            let record = self.job.record();
+            let record = Record { state: State::Succeeded, fraction: 1.0, ..record };
+            self.session.write_with_block(&record)?;
             return run_statement(&mut self.session, "COMMIT").map(|_| ());
         }
         self.sum_up(WallClock.monotonic_nanos().saturating_sub(begun))?;
@@ -152,7 +120,7 @@ impl Load<'_> {
         e.with_detail(detail)
     }
 
-    fn run(&mut self, account: &Arc<Account>) -> SqlResult<()> {
+    pub(super) fn run(&mut self, account: &Arc<Account>) -> SqlResult<()> {
         let (compression, longest) = (self.options.compression, self.options.row_bytes_max);
         let fs = DiskFs::shared();
         let folder = self.folder.clone();
@@ -180,8 +148,12 @@ impl Load<'_> {
     }
 
     fn take(&mut self, dump: &mut Dump, line: u64, text: &str, words: &[String]) -> SqlResult<()> {
+        if is_of_transactions(words) {
+            let e = SqlError::unsupported(format!("{} in a dump", words[0].to_uppercase()));
+            return Err(e.with_hint("All of a dump is one transaction."));
+        }
         if let Some(why) = ignored(words) {
-            return self.findings.leave_out(line, text, why);
+            return self.leave_out(line, text, why);
         }
         if destroys(words) && !self.options.allow_destructive {
             let state = SqlState::FEATURE_NOT_SUPPORTED;
@@ -200,21 +172,62 @@ impl Load<'_> {
         if is_of_rights(words) || is_of_function(words) {
             return self.rights(line, text);
         }
+        if self.absent.takes_insert(text, words) {
+            return Ok(());
+        }
         let named = own_identity(text, words);
         if named.is_some() {
             let why = "the sequence has the name that the table gives it";
             self.findings.tell("changed", Some(line), text, why)?;
         }
-        match self.run_one(named.as_deref().unwrap_or(text)) {
-            Err(e) if self.may_be_left_out(&e, words) => {
-                let why = format!("{}: {}", e.state().0, e.message());
-                self.findings.leave_out(line, text, &why)
-            }
-            Err(e) if is_unsupported(&e) => {
-                Err(e.with_hint("WITH ignore_unsupported_statements leaves such statements out."))
+        let done = match self.run_one(named.as_deref().unwrap_or(text)) {
+            Err(e) if makes_table(words) && e.state() == SqlState::UNDEFINED_FUNCTION => {
+                self.without_functions(line, text, e)?
             }
             other => other,
+        };
+        match done {
+            Err(e) => match self.may_be_left_out(&e, words) {
+                Some(why) => self.leave_out(line, text, &why),
+                None if is_unsupported(&e) => Err(
+                    e.with_hint("WITH ignore_unsupported_statements leaves such statements out.")
+                ),
+                None => Err(e),
+            },
+            Ok(()) => Ok(()),
         }
+    }
+
+    /// A statement is left out, and with it what it would have made.
+    fn leave_out(&mut self, line: u64, text: &str, why: &str) -> SqlResult<()> {
+        self.absent.add(line, text, &words(text));
+        self.findings.leave_out(line, text, why)
+    }
+
+    /// Makes a table without the defaults and checks whose functions are not there: they say
+    /// nothing about the rows of the dump.
+    fn without_functions(
+        &mut self,
+        line: u64,
+        whole: &str,
+        e: SqlError,
+    ) -> SqlResult<SqlResult<()>> {
+        let (mut text, mut error) = (whole.to_string(), e);
+        let mut told = Vec::new();
+        loop {
+            let parsed = self.session.parse_script(&text)?.pop();
+            let Some(other) = parsed.and_then(|s| without_function(&s, &error)) else {
+                return Ok(Err(error));
+            };
+            told.push(error.message().to_string());
+            match self.run_one(&other) {
+                Ok(()) => break,
+                Err(e) => (text, error) = (other, e),
+            }
+        }
+        let why = format!("without defaults and checks: {}", told.join("; "));
+        self.findings.tell("changed", Some(line), whole, &why)?;
+        Ok(Ok(()))
     }
 
     /// Runs a statement about roles, owners, rights or functions, if that is possible here.
@@ -222,17 +235,33 @@ impl Load<'_> {
         let shown = text.split(" PASSWORD ").next().unwrap_or_default();
         match self.run_one(text) {
             Err(e) if is_of_node(&e) => Err(e),
-            Err(e) => self.findings.leave_out(line, shown, e.message()),
+            Err(e) => self.leave_out(line, shown, e.message()),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Whether the dump goes on without a statement that failed.
-    fn may_be_left_out(&self, e: &SqlError, words: &[String]) -> bool {
-        let unsupported = is_unsupported(e);
+    /// Why the dump goes on without a statement that failed, if it does.
+    fn may_be_left_out(&self, e: &SqlError, words: &[String]) -> Option<String> {
+        let why = || format!("{}: {}", e.state().0, e.message());
         // Settings of other versions say nothing about rows.
-        let setting = starts(words, &["set"]) && e.state() == SqlState::UNDEFINED_OBJECT;
-        setting || unsupported && self.options.ignore_unsupported
+        if starts(words, &["set"]) && e.state() == SqlState::UNDEFINED_OBJECT {
+            return Some(why());
+        }
+        // Rows of the origin need not fulfil it; ours have to.
+        if is_not_valid(words) && e.state().0.starts_with("23") {
+            return Some(format!("NOT VALID, and rows violate it: {}", why()));
+        }
+        let asked = self.options.ignore_unsupported;
+        // The partition itself was left out.
+        if asked && attaches_index(words) && e.state() == SqlState::INVALID_OBJECT_DEFINITION {
+            return Some(why());
+        }
+        match self.absent.cause(e) {
+            // A table is not left out without being asked: its rows would be lost.
+            Some(cause) if asked || !makes_table(words) => Some(cause),
+            // A dump is whole in itself: what is not there is something that we do not have.
+            _ => (asked && (is_unsupported(e) || is_undefined(e))).then(why),
+        }
     }
 
     /// Runs a statement, so that the transaction goes on if it fails.
@@ -250,6 +279,15 @@ impl Load<'_> {
     /// read on from the end of its data.
     fn copy(&mut self, dump: &mut Dump, line: u64, text: &str) -> SqlResult<()> {
         let table = copied_table(text);
+        if let Some(absent) = self.absent.line_of(&table) {
+            let mut rows = 0u64;
+            while dump.data()?.is_some() {
+                self.session.pass(self.job)?;
+                rows += 1;
+            }
+            let why = format!("{rows} rows of a table that is left out (line {absent})");
+            return self.findings.tell("ignored", Some(line), &table, &why);
+        }
         let mut at_end = false;
         if !self.options.dry_run {
             return self.copy_rows(dump, line, (text, &table), &mut at_end);
@@ -300,6 +338,7 @@ impl Load<'_> {
         self.rows += rows;
         self.bytes += bytes;
         self.tables += 1;
+        self.job.tell("loaded");
         self.findings.tell("loaded", Some(line), table, &format!("{rows} rows"))
     }
 
@@ -335,12 +374,7 @@ fn in_data(e: SqlError, line: u64) -> SqlError {
 /// The table that a COPY of pg_dump names, as it is written.
 fn copied_table(text: &str) -> String {
     let rest = text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
-    let mut quoted = false;
-    let end = rest.find(|c: char| {
-        quoted ^= c == '"';
-        !quoted && (c.is_whitespace() || c == '(')
-    });
-    rest[..end.unwrap_or(rest.len())].to_string()
+    name_at(rest).to_string()
 }
 
 /// An error of the dump itself: what comes behind it cannot be told apart.

@@ -3,19 +3,22 @@
 //! ```text
 //!   statement ─ [`kinds`] ─┬─ functions, triggers, ..        ─► ignored, and told
 //!                          ├─ takes something away           ─► only WITH allow_destructive
+//!                          ├─ of what was left out           ─► [`absent`]: left out, too
 //!                          ├─ COPY                           ─► a bulk load
 //!                          └─ anything else                  ─► run as if a client had sent it
 //!   all of it there ─ [`hierarchy`] ─► tables into their parents, or what could lie in what
 //! ```
 //! The tables belong to the transaction until it commits, so that the rows of a COPY are loads, and
 //! nothing of a dump that fails is ever seen. The answer tells line by line what became of it
-//! ([`findings`]).
+//! ([`findings`]). It is a job ([`job`]), which may be asked for without waiting.
 
+mod absent;
 mod findings;
 mod hierarchy;
+mod job;
 mod kinds;
 mod load;
 mod options;
 
 pub(crate) use findings::columns as dump_columns;
-pub(crate) use load::import_dump;
+pub(crate) use job::import_dump;

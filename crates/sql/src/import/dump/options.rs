@@ -17,6 +17,8 @@ pub(super) struct Options {
     pub(super) allow_destructive: bool,
     pub(super) skip_foreign_keys: bool,
     pub(super) dry_run: bool,
+    /// The statement answers at once.
+    pub(super) detached: bool,
     /// Say which tables could lie in others.
     pub(super) propose: bool,
     /// Which tables are to lie in others.
@@ -28,7 +30,7 @@ pub(super) struct Options {
 
 const KNOWN: &str = "ignore_unsupported_statements, log_ignored_statements, allow_destructive, \
     skip_foreign_keys, interleave, propose_interleave, row_limit, max_row_size, decompress, \
-    dry_run";
+    dry_run, detached";
 
 impl Options {
     /// Reads all options.
@@ -42,6 +44,7 @@ impl Options {
             allow_destructive: false,
             skip_foreign_keys: false,
             dry_run: false,
+            detached: false,
             propose: false,
             interleave: Wish::Flat,
             row_limit: u64::MAX,
@@ -61,6 +64,7 @@ impl Options {
                 "allow_destructive" => out.allow_destructive = IMPORT.flag(name, value)?,
                 "skip_foreign_keys" => out.skip_foreign_keys = IMPORT.flag(name, value)?,
                 "dry_run" => out.dry_run = IMPORT.flag(name, value)?,
+                "detached" => out.detached = IMPORT.flag(name, value)?,
                 "propose_interleave" => out.propose = IMPORT.flag(name, value)?,
                 "interleave" => out.interleave = Wish::read(&IMPORT.text(name, value)?)?,
                 "row_limit" => out.row_limit = IMPORT.number(name, value)?.max(1),
@@ -75,6 +79,9 @@ impl Options {
                     return Err(e.with_hint(format!("Options are {KNOWN}.")));
                 }
             }
+        }
+        if out.detached && (out.dry_run || out.propose) {
+            return Err(IMPORT.bad("detached", "has nobody who would get the report"));
         }
         Ok(out)
     }
