@@ -341,8 +341,8 @@ impl Txn {
         }
     }
 
-    /// How many ranges would have to agree if it committed now; `None` where its writes are too many
-    /// to be looked through.
+    /// How many ranges would have to agree if it committed now; `None` where its writes are too
+    /// many to be looked through.
     ///
     /// # Errors
     /// Of finding the ranges.
