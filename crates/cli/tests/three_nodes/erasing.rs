@@ -48,15 +48,17 @@ fn load(cluster: &Cluster, families: u64, of_each: u64) {
             scope.spawn(move || {
                 let mut client = cluster.client(n as usize);
                 for family in (n..families).step_by(3) {
-                    // Not to be compressed away.
-                    run(
-                        &mut client,
-                        &format!(
-                            "INSERT INTO parent VALUES ({family}, 'all of it');
-                             INSERT INTO child SELECT {family}, g, md5(g::text || '{family}')
-                                 FROM generate_series(1, {of_each}) g"
-                        ),
+                    // Not to be compressed away; again, if nobody knows what became of it.
+                    let sql = format!(
+                        "INSERT INTO parent VALUES ({family}, 'all of it') ON CONFLICT DO NOTHING;
+                         INSERT INTO child SELECT {family}, g, md5(g::text || '{family}')
+                             FROM generate_series(1, {of_each}) g ON CONFLICT DO NOTHING"
                     );
+                    while !matches!(ended(client.batch_execute(&sql), &mut client), Ended::Done) {
+                        if client.is_closed() {
+                            client = cluster.client(n as usize);
+                        }
+                    }
                 }
             });
         }

@@ -6,6 +6,8 @@
 
 use super::*;
 
+/// Rows that nobody else writes, one in each range: whether the range is served.
+const PROBES: [i64; 4] = [1, 501, 1_001, 1_501];
 /// Children that a family begins with.
 const CHILDREN: i64 = 3;
 
@@ -32,7 +34,7 @@ fn write_families(cluster: &Cluster, n: usize, seen: &Seen) -> Known {
     let mut client = cluster.client(n);
     while !seen.stop.load(Ordering::SeqCst) {
         // Far from each other: they lie in several ranges.
-        let family = (random.below(200) * NODES as u64 + n as u64) as i64;
+        let family = 2 * (random.below(200) * NODES as u64 + n as u64) as i64;
         let before = known.0.get(&family).cloned().unwrap_or_else(|| BTreeSet::from([None]));
         let [before] = Vec::from_iter(before)[..] else {
             // Nobody knows what it is like, and what was asked for last may be on its way.
@@ -95,7 +97,10 @@ fn two_of_five_nodes_are_killed_and_every_family_is_whole() {
          CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
              INTERLEAVE IN PARENT parent ON DELETE CASCADE",
     );
-    run(&mut client, "ALTER TABLE parent SPLIT AT VALUES (250), (500), (750)");
+    run(&mut client, "ALTER TABLE parent SPLIT AT VALUES (500), (1000), (1500)");
+    for id in PROBES {
+        run(&mut client, &format!("INSERT INTO parent VALUES ({id}, 'new')"));
+    }
     let shown = ranges(&mut client, "SHOW RANGES");
     assert!(shown.iter().all(|range| range[3] == "1,2,3,4,5"), "{shown:?}");
     let (seen, wall, mut gaps) = (Seen::default(), WallClock, Vec::new());
@@ -113,7 +118,9 @@ fn two_of_five_nodes_are_killed_and_every_family_is_whole() {
             [one, two].into_iter().for_each(|n| cluster.kill(n));
             // All ranges are served again, whoever led them.
             let mut client = cluster.client(one);
-            run(&mut client, "UPDATE parent SET note = 'seen'");
+            for id in PROBES {
+                run(&mut client, &format!("UPDATE parent SET note = 'seen' WHERE id = {id}"));
+            }
             let served = Duration::from_nanos(wall.monotonic_nanos() - killed_at);
             println!(
                 "kill {}: nodes {} and {}, all served after {served:?}",
