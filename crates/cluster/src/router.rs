@@ -74,6 +74,30 @@ pub(crate) enum Sent {
     Moved,
 }
 
+/// What nodes say of the ranges that they have replicas of; together those have all keys.
+struct ToldRanges {
+    /// Each as who knows most of it says.
+    newest: BTreeMap<RangeId, RangeDescriptor>,
+    by_node: BTreeMap<NodeId, Vec<RangeDescriptor>>,
+}
+
+impl ToldRanges {
+    /// Of how many ranges each node has a replica, loses it or is about to get one.
+    fn counts(&self) -> BTreeMap<NodeId, usize> {
+        let mut counts = BTreeMap::new();
+        for RangeDescriptor { replicas, learners, leaving, .. } in self.newest.values() {
+            for (_, node) in replicas.iter().chain(learners).chain(leaving) {
+                *counts.entry(*node).or_default() += 1;
+            }
+        }
+        counts
+    }
+}
+
+fn not_all_answered() -> KvError {
+    KvError::Unavailable("not all ranges have answered".into())
+}
+
 impl Router {
     /// A router that knows these ranges.
     pub fn new(transport: Arc<dyn Transport>, mut options: RouterOptions) -> Router {
@@ -288,36 +312,73 @@ impl Router {
     /// [`KvError::Unavailable`] if not all ranges were found, or one was told of by less than a
     /// majority of those who vote there: others may have moved it since then.
     pub fn replica_counts(&self) -> KvResult<BTreeMap<NodeId, usize>> {
+        let told = self.told_ranges()?;
+        let heard = |(_, node): &&(_, NodeId)| told.by_node.contains_key(node);
+        let is_known = |range: &RangeDescriptor| {
+            2 * range.replicas.iter().filter(heard).count() > range.replicas.len()
+        };
+        match told.newest.values().all(is_known) {
+            true => Ok(told.counts()),
+            false => Err(not_all_answered()),
+        }
+    }
+
+    /// Of how many ranges a node has a replica, loses it or is about to get one. Where none is told
+    /// of, whoever serves a range has the last word on that: a majority of those who had it once
+    /// may not have heard where it is now, but none of them serves it.
+    ///
+    /// # Errors
+    /// [`KvError::Unavailable`] if that cannot be said now.
+    pub fn replicas_on(&self, node: NodeId) -> KvResult<usize> {
+        let told = self.told_ranges()?;
+        if let Some(count) = told.counts().get(&node) {
+            return Ok(*count);
+        }
+        self.learn(told.newest.values().cloned().collect());
+        let mut served = BTreeMap::new();
+        for route in self.routes() {
+            let asked = std::cell::Cell::new(node);
+            let ask = |node| {
+                asked.set(node);
+                Ask::Unfinished
+            };
+            if let Sent::Answer(Answer::Unfinished(_)) = self.send(&route, &ask, None)? {
+                served.insert(route.range, asked.get());
+            }
+        }
+        // They say now what they had applied when they served, or more.
+        let told = self.told_ranges()?;
+        let is_known = |range: &RangeDescriptor| {
+            let own = served.get(&range.id).and_then(|node| told.by_node.get(node));
+            own.is_some_and(|own| own.contains(range))
+        };
+        match told.newest.values().all(is_known) {
+            true => Ok(told.counts().get(&node).copied().unwrap_or(0)),
+            false => Err(not_all_answered()),
+        }
+    }
+
+    /// What all nodes that answer say of the ranges that they have replicas of.
+    fn told_ranges(&self) -> KvResult<ToldRanges> {
         let request = Request::of_node(Ask::Ranges);
-        let mut newest: BTreeMap<RangeId, RangeDescriptor> = BTreeMap::new();
-        let mut heard = BTreeSet::new();
+        let (mut newest, mut by_node) = (BTreeMap::<_, RangeDescriptor>::new(), BTreeMap::new());
         for other in self.all_nodes(self.options.home) {
             let reply = self.transport.ask(other, &request, ASK_PATIENCE, &self.never);
             let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer) else { continue };
-            heard.insert(other);
-            for range in ranges {
+            for range in &ranges {
                 match newest.get(&range.id) {
                     Some(known) if known.generation >= range.generation => {}
-                    _ => drop(newest.insert(range.id, range)),
+                    _ => drop(newest.insert(range.id, range.clone())),
                 }
             }
+            by_node.insert(other, ranges);
         }
         let mut spans: Vec<KeySpan> = newest.values().map(|range| range.span.clone()).collect();
         spans.sort_by(|a, b| a.start.cmp(&b.start));
-        let is_known = |range: &RangeDescriptor| {
-            let voters = range.replicas.iter().filter(|(_, node)| heard.contains(node));
-            2 * voters.count() > range.replicas.len()
-        };
-        if !is_whole(&spans) || !newest.values().all(is_known) {
-            return Err(KvError::Unavailable("not all ranges have answered".into()));
+        match is_whole(&spans) {
+            true => Ok(ToldRanges { newest, by_node }),
+            false => Err(not_all_answered()),
         }
-        let mut counts = BTreeMap::new();
-        for RangeDescriptor { replicas, learners, leaving, .. } in newest.values() {
-            for (_, node) in replicas.iter().chain(learners).chain(leaving) {
-                *counts.entry(*node).or_default() += 1;
-            }
-        }
-        Ok(counts)
     }
 
     /// All nodes that are known, that one first.

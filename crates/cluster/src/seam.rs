@@ -1,5 +1,6 @@
 //! [`Spans`] as a whole, and bulk loads. Commits are in [`crate::several`].
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -210,6 +211,14 @@ impl Spans for Router {
         // Whoever begins here from now on sees it.
         self.options.hlc.update(committed.at.0);
         Ok(committed)
+    }
+
+    fn participants(&self, writes: &[KeySpan]) -> KvResult<u64> {
+        let mut ranges = BTreeSet::new();
+        for span in writes {
+            ranges.extend(self.pieces(span)?.into_iter().map(|(route, _)| route.range));
+        }
+        Ok(ranges.len() as u64)
     }
 
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {

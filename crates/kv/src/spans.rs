@@ -389,6 +389,11 @@ pub trait Spans: Send + Sync {
     /// Makes a transaction happen; it is visible, and maybe not durable, when this returns.
     fn commit(&self, request: Commit) -> KvResult<Committed>;
 
+    /// How many ranges have to agree when this is written. A store is one.
+    fn participants(&self, writes: &[KeySpan]) -> KvResult<u64> {
+        Ok(u64::from(!writes.is_empty()))
+    }
+
     /// Whether it takes finished ssts: [`Writes::Files`] and [`Spans::ingest`].
     fn takes_files(&self) -> bool {
         false

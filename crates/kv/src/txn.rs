@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use braid_env::memory::{self, Account};
-use braid_lsm::{CommitTs, KeySpan};
+use braid_lsm::{BatchWrite, CommitTs, KeySpan};
 use bytes::Bytes;
 use foldhash::HashMap;
 use parking_lot::Mutex;
@@ -339,6 +339,27 @@ impl Txn {
             lock_waits: self.counts.lock_waits.load(Ordering::Relaxed),
             lock_wait_nanos: self.counts.lock_wait_nanos.load(Ordering::Relaxed),
         }
+    }
+
+    /// How many ranges would have to agree if it committed now; `None` where its writes are too
+    /// many to be looked through.
+    ///
+    /// # Errors
+    /// Of finding the ranges.
+    pub fn participants_so_far(&self) -> KvResult<Option<u64>> {
+        let batch = {
+            let state = self.state.lock();
+            if state.own.has_layers() {
+                return Ok(None);
+            }
+            state.own.to_batch()
+        };
+        let span = |write| match write {
+            BatchWrite::Put(key, _) | BatchWrite::Delete(key) => KeySpan::point(key),
+            BatchWrite::DeleteSpan(start, end) => KeySpan::new(start.to_vec(), end.to_vec()),
+        };
+        let spans: Vec<KeySpan> = batch.writes().map(span).collect();
+        self.spans().participants(&spans).map(Some)
     }
 
     /// Whether nothing was written so far.

@@ -100,8 +100,8 @@ impl Office {
             let changed = roster.stand(node, Standing::Leaving)?;
             Ok(changed.then_some(node))
         })?;
-        let counts = self.router.replica_counts().map_err(failed)?;
-        if let Some(has) = counts.get(&node) {
+        let has = self.router.replicas_on(node).map_err(failed)?;
+        if has > 0 {
             let text = format!("{node:?} has replicas of {has} ranges");
             return Ok(Reply::Done { finished: false, text });
         }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use braid_env::clock::{Clock, WallClock};
+use braid_kv::Tally;
 use braid_sql::explain::{Actual, Operator, PlanLine};
 use braid_types::SqlResult;
 use datafusion::arrow::array::RecordBatch;
@@ -119,7 +120,8 @@ fn add_lines(
     };
     if let Some(scan) = scan {
         if let Some(actual) = &mut operator.actual {
-            (actual.requests, actual.work) = (scan.requests, scan.work);
+            let Tally { requests, remote_calls, work } = scan.asked;
+            (actual.requests, actual.remote_calls, actual.work) = (requests, remote_calls, work);
         }
         (operator.relation, operator.index) = (Some(scan.relation), scan.index);
         operator.estimate = scan.estimate.or(operator.estimate);

@@ -223,6 +223,9 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+        if let Err(error) = self.shared.database.give_sequences_back() {
+            tracing::warn!(%error, "sequences leave out what was reserved, as after a crash");
+        }
         self.shared.place.drain();
         self.shared.place.close()
     }

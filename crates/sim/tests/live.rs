@@ -299,7 +299,9 @@ fn participants_and_remote_calls_are_counted() {
         reads.iter().for_each(|n| drop(txn.get(&key(*n)).expect("gets")));
         keys.iter().for_each(|n| txn.put(key(*n), "a").expect("puts"));
         assert_eq!(txn.stats().participants, 0);
+        let so_far = txn.participants_so_far().expect("borders are known");
         txn.commit().expect("commits");
+        assert_eq!(so_far, Some(txn.stats().participants));
         (txn.stats().participants, txn.stats().remote_calls)
     };
     // All ranges are served by the first node, and asked by it.

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! **Sequences** hand out values outside of transactions, from blocks that are reserved durably; a
-//! crash loses the rest of a block, never repeats a value.
+//! crash loses the rest of a block, never repeats a value. A node that ends in order gives it back.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -473,6 +473,45 @@ impl Database {
                 return Ok(());
             }
         }
+    }
+
+    /// Returns the rest of all blocks, for an end in order: the next process goes on with the value
+    /// after the last one that was handed out. Whoever asks afterwards reserves a block anew, so
+    /// nothing is ever handed out twice. In a cluster other nodes reserve behind these blocks, and
+    /// they are lost.
+    ///
+    /// # Errors
+    /// Of the store; then values are left out, as after a crash.
+    pub fn give_sequences_back(&self) -> SqlResult<()> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        let all = self.sequences.lock();
+        let mut blocks: Vec<_> = all.iter().map(|(id, block)| (*id, block.lock())).collect();
+        blocks.retain(|(_, block)| block.left > 0);
+        while !blocks.is_empty() {
+            let txn = self.coordinator.begin(snapshot()).map_err(kv_error)?;
+            for ((id, generation), block) in &blocks {
+                let Some(rules) = block.rules else { continue };
+                let key = system::sequence_value(*id, *generation);
+                let step = i128::from(rules.increment);
+                let (last, end) =
+                    (block.next - step, block.next + step * i128::from(block.left - 1));
+                // A sequence that is gone, or whose making was rolled back, is not to come back.
+                let stored = stored_position(&txn, &key)?;
+                if stored.is_some_and(|at| at.is_called && at.value == end) {
+                    let last = Position { value: last, is_called: true };
+                    txn.put(key, last.encode()).map_err(kv_error)?;
+                }
+            }
+            match txn.commit() {
+                Ok(_) => break,
+                Err(KvError::Retry { .. }) => {}
+                Err(e) => return Err(kv_error(e)),
+            }
+        }
+        blocks.iter_mut().for_each(|(_, block)| **block = Block::default());
+        Ok(())
     }
 
     fn reserve_block(&self, s: &Sequence) -> SqlResult<Block> {

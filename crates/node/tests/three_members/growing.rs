@@ -279,3 +279,23 @@ fn a_store_of_a_node_alone_that_cannot_be_the_first_is_left_as_it_is() {
         .expect("it is renamed");
     assert!(gone(&cluster, &|_| {}).contains("must not come back"));
 }
+
+/// There is nobody who could take its leases, and it keeps them: to wait for that is in vain.
+#[test]
+fn who_is_alone_so_far_does_not_wait_for_somebody_who_takes_its_leases() {
+    let mut cluster = Cluster::new();
+    let alone = Arc::new(MemFs::new());
+    live_alone(&alone);
+    cluster.disks[0] = alone;
+    let first = Member::start(options(&cluster, 0)).expect("it starts");
+    assert_eq!(sum(first.coordinator()), ACCOUNTS * EACH);
+    let begun = WallClock.monotonic_nanos();
+    assert!(!first.drain(Duration::from_secs(60)), "nobody can have taken them");
+    let waited = Duration::from_nanos(WallClock.monotonic_nanos() - begun);
+    assert!(first.led_ranges() > 0);
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    drop(first);
+    // What was there is there.
+    let first = Member::start(options(&cluster, 0)).expect("it starts");
+    assert_eq!(sum(first.coordinator()), ACCOUNTS * EACH);
+}

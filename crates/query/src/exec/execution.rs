@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use braid_env::memory::{Account, Held};
-use braid_kv::{ReadMode, Tally, Txn, Work};
+use braid_kv::{ReadMode, Tally, Txn};
 use braid_scalar::{Bound, EvalContext};
 use braid_sql::RunContext;
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
@@ -187,8 +187,7 @@ pub(crate) struct AboutScan {
     pub(crate) relation: String,
     pub(crate) index: Option<String>,
     pub(crate) estimate: Option<f64>,
-    pub(crate) requests: u64,
-    pub(crate) work: Work,
+    pub(crate) asked: Tally,
 }
 
 /// How many rows the scans of a plan are expected to give in the execution that has begun, in the
@@ -216,7 +215,7 @@ pub(crate) fn about_scan(plan: &dyn ExecutionPlan) -> Option<AboutScan> {
     };
     let scanned = spec.place.execution_or_nothing();
     let known = scanned.scanned.lock().get(&(std::ptr::from_ref(spec) as usize)).copied();
-    let Tally { requests, work, .. } = known.unwrap_or_default();
+    let asked = known.unwrap_or_default();
     let (relation, estimate) = (spec.name.clone(), spec.rows_expected());
-    Some(AboutScan { relation, index, estimate, requests, work })
+    Some(AboutScan { relation, index, estimate, asked })
 }

@@ -45,6 +45,8 @@ pub struct Actual {
     pub nanos: Option<(u64, u64)>,
     /// Requests to the store.
     pub requests: u64,
+    /// What was sent to other nodes for them.
+    pub remote_calls: u64,
     /// What was looked at there.
     pub work: Work,
     /// Most bytes that it held, as far as it says so.
@@ -136,6 +138,7 @@ impl Actual {
         self.rows += other.rows;
         self.loops += other.loops;
         self.requests += other.requests;
+        self.remote_calls += other.remote_calls;
         self.work = self.work.plus(other.work);
         self.nanos = match (self.nanos, other.nanos) {
             (Some((first, all)), Some((_, more))) => Some((first, all + more)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use braid_catalog::kv_error;
 use braid_env::clock::{Clock, WallClock, thread_cpu_nanos};
 use braid_parser::{ExplainFormat, ExplainOptions, Kind, Statement};
 use braid_types::{SqlError, SqlResult};
@@ -106,6 +107,7 @@ fn run(
         memory_peak: ctx.memory.peak() as u64,
         before,
         after: ctx.txn.stats(),
+        participants: ctx.txn.participants_so_far().map_err(kv_error)?,
     };
     Ok((explained, Some(ran)))
 }

@@ -26,11 +26,18 @@ pub(crate) struct Ran {
     pub(crate) memory_peak: u64,
     pub(crate) before: TxnStats,
     pub(crate) after: TxnStats,
+    /// Ranges that have to agree on what its transaction has written so far, if they were counted.
+    pub(crate) participants: Option<u64>,
 }
 
 impl Ran {
     fn requests(&self) -> u64 {
         self.after.requests - self.before.requests
+    }
+
+    /// What was sent to other nodes.
+    fn remote_calls(&self) -> u64 {
+        self.after.remote_calls - self.before.remote_calls
     }
 
     fn work(&self) -> Work {
@@ -64,6 +71,12 @@ impl Summary {
             if let Some(ran) = &self.ran {
                 out.push(format!("Memory: peak={}kB", ran.memory_peak.div_ceil(1024)));
                 let (before, after) = (&ran.before, &ran.after);
+                // Of a node that is alone there is nothing to say.
+                if ran.remote_calls() > 0 || ran.participants > Some(1) {
+                    let participants = ran.participants.map_or("many".into(), |n| n.to_string());
+                    let calls = ran.remote_calls();
+                    out.push(format!("Ranges: participants={participants} remote calls={calls}"));
+                }
                 if after.lock_waits > before.lock_waits {
                     let waited = after.lock_wait_nanos - before.lock_wait_nanos;
                     out.push(format!("Waited for Locks: {} ms", milliseconds(waited)));
@@ -102,7 +115,7 @@ impl Summary {
             "elapsed_time": time(ran.nanos),
             "cpu_time": ran.cpu_nanos.map(time),
             "query_plan_creation_time": time(self.planning_nanos),
-            "remote_server_calls": 0,
+            "remote_server_calls": ran.remote_calls(),
             "store_requests": ran.requests(),
             "point_reads": after.gets - before.gets,
             "point_writes": after.writes - before.writes,
@@ -112,7 +125,7 @@ impl Summary {
             "memory_peak_bytes": ran.memory_peak,
             "lock_waits": after.lock_waits - before.lock_waits,
             "lock_wait_time": time(after.lock_wait_nanos - before.lock_wait_nanos),
-            "participants": 1,
+            "participants": ran.participants,
         })
     }
 }

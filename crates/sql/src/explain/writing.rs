@@ -25,6 +25,7 @@ impl Timed {
         Actual {
             nanos: Some((nanos, nanos)),
             requests: after.requests - self.before.requests,
+            remote_calls: after.remote_calls - self.before.remote_calls,
             work: after.work.since(self.before.work),
             ..Actual::default()
         }
