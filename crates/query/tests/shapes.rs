@@ -155,7 +155,7 @@ fn plans_of_shapes_read_no_more_than_they_must() {
         ..SessionOptions::default()
     };
     let beside = Session::new(db.session.state().db().clone(), options).expect("a session");
-    let mut beside = Db { session: beside };
+    let mut beside = Db { session: beside, store: None };
     for id in 1..5 {
         db.run("BEGIN ISOLATION LEVEL SERIALIZABLE");
         let sql = format!("SELECT DISTINCT id FROM big WHERE id = {id}");

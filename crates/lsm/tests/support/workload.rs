@@ -273,7 +273,9 @@ impl Subject {
             rows.reverse();
         }
         let fill_cache = self.random.chance(1, 2);
-        let options = ScanOptions { reverse, classes, limit, fill_cache };
+        // Many rows of a block come as a part of it, or one by one.
+        let blocks = fill_cache;
+        let options = ScanOptions { reverse, classes, limit, fill_cache, blocks };
         let mut scan = view.scan(KeySpan::new(start.clone(), end.clone()), options)?;
         let what = format!(
             "{}: scan [{}, {}) at {ts} reverse {reverse} classes {classes:x} limit {limit:?}",
@@ -459,7 +461,9 @@ impl Subject {
 pub fn collect(scan: &mut Scan) -> Result<Vec<(Key, Vec<u8>, u64)>, Error> {
     let mut rows = Vec::new();
     loop {
-        let batch = scan.next_batch(7, 1 << 16)?;
+        // Few rows, then many, which may be parts of blocks.
+        let most = if rows.is_empty() { 7 } else { 300 };
+        let batch = scan.next_batch(most, 1 << 16)?;
         if batch.is_empty() {
             return Ok(rows);
         }
