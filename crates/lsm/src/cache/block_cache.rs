@@ -418,7 +418,10 @@ mod tests {
             frames.set_sidecar(at, sidecar(at));
             assert_eq!(kept(at), Some(at));
         }
-        let used = || (cache.ring.lock().used, cache.sidecar_bytes());
+        let used = || {
+            let used = cache.ring.lock().used;
+            (used, cache.sidecar_bytes())
+        };
         let before = used();
         frames.set_sidecar(3, sidecar(33));
         assert_eq!((kept(3), used()), (Some(33), before), "in place of what was there");

@@ -19,7 +19,7 @@ use crate::range_tombstone::Cover;
 const SHORT_STRETCH: usize = 3;
 
 /// Fewer rows of a block are handed out one by one.
-pub(crate) const LEAST_PART: usize = 32;
+pub(crate) const LEAST_PART: usize = 8;
 
 /// What a cursor looks for.
 #[derive(Debug, Clone, Copy)]
