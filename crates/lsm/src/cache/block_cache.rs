@@ -10,10 +10,10 @@
 //!                     block       block           Arc: a reader keeps what eviction takes away
 //! ```
 //!
-//! Beside a block lies what readers have made of it, if they keep that ([`Sidecar`]): it comes later
-//! than the block, and goes with it. Sidecars have half of the budget; when that is taken, whoever
-//! wants to add one is sent away, and once in a while one that nobody uses goes: a scan of more than
-//! there is room for leaves what is there alone.
+//! Beside a block lies what readers have made of it, if they keep that ([`Sidecar`]): it comes
+//! later than the block, and goes with it. Sidecars have half of the budget; when that is taken,
+//! whoever wants to add one is sent away, and once in a while one that nobody uses goes: a scan of
+//! more than there is room for leaves what is there alone.
 //!
 //! Eviction is CLOCK: a ring of filled slots and a hand. Each slot has a heat of 0 to 3; a hit
 //! raises it, the hand lowers it, and takes the block of a slot that is cold. Blocks that a long

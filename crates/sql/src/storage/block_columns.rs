@@ -7,8 +7,8 @@
 //! A scan that reads a block that others have read before decodes its columns for all of the
 //! table's rows, whoever sees them, packs them ([`super::packed`]) and keeps them as long as the
 //! cache keeps the block. From then on a column costs a copy, and rows of other tables in between
-//! cost nothing. Of blocks that come from the device nothing is made: who reads a table once, or one
-//! that does not fit into memory, pays nothing for readers who will not come.
+//! cost nothing. Of blocks that come from the device nothing is made: who reads a table once, or
+//! one that does not fit into memory, pays nothing for readers who will not come.
 
 use std::borrow::Cow;
 use std::ops::Range;
