@@ -208,7 +208,9 @@ impl TxnScan {
         let classes = (options.classes, txn.coordinator().row_class());
         let overlay = OwnRows::open(overlay, &span, classes, options.reverse)?;
         let records = options.mode == ReadMode::Recorded && txn.records_reads();
-        options.blocks &= !hides && !options.reverse && !(records && options.jump.is_some());
+        // Each row is noted by itself.
+        let notes = records && options.jump.is_some();
+        options.blocks &= !(hides || options.reverse || notes);
         if options.blocks {
             // What lies inside of rows is passed by its class, block by block.
             options.jump = None;
