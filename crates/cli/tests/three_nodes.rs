@@ -477,6 +477,16 @@ fn run(client: &mut Client, sql: &str) {
     panic!("{sql}: never done");
 }
 
+/// A table of parents with their children inside of them.
+fn create_families(client: &mut Client) {
+    run(
+        client,
+        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
+         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
+             INTERLEAVE IN PARENT parent ON DELETE CASCADE",
+    );
+}
+
 /// The answer to SHOW RANGES, as text; NULL is empty.
 fn ranges(client: &mut Client, sql: &str) -> Vec<Vec<String>> {
     let rows = client.query(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -539,12 +549,7 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
         ["--max-range-mib", "1", "--max-memory", "48", "--gc-window-seconds", "2"];
     let cluster = Cluster::start(3 * PATIENCE, &ARGUMENTS);
     let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
-    run(
-        &mut clients[0],
-        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
-         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
-             INTERLEAVE IN PARENT parent ON DELETE CASCADE",
-    );
+    create_families(&mut clients[0]);
     let mut random = Random::seeded(7);
     for first in (0..FAMILIES).step_by(50) {
         let mut note =
@@ -695,12 +700,10 @@ fn a_member_that_was_away_for_long_is_given_the_state_of_all_ranges() {
         ["--max-range-mib", "1", "--max-raft-log-mib", "1", "--max-memory", "48"];
     let cluster = Cluster::start(3 * PATIENCE, &ARGUMENTS);
     let mut client = cluster.client(0);
+    create_families(&mut client);
     run(
         &mut client,
-        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
-         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
-             INTERLEAVE IN PARENT parent ON DELETE CASCADE;
-         INSERT INTO parent SELECT g, 'first' FROM generate_series(1, 100) g;
+        "INSERT INTO parent SELECT g, 'first' FROM generate_series(1, 100) g;
          INSERT INTO child SELECT g, 1, 'first' FROM generate_series(1, 100) g",
     );
     cluster.kill(2);

@@ -90,12 +90,7 @@ fn erased_families_are_one_tombstone_and_one_participant_each_and_their_room_com
     let limit = 4 * PATIENCE + Duration::from_millis(families * of_each);
     let cluster = Cluster::start(limit, &ARGUMENTS);
     let mut client = cluster.client(0);
-    run(
-        &mut client,
-        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
-         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
-             INTERLEAVE IN PARENT parent ON DELETE CASCADE",
-    );
+    create_families(&mut client);
     let (third, half) = (families / 3, families / 2);
     run(
         &mut client,

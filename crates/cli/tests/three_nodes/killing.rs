@@ -91,12 +91,7 @@ fn two_of_five_nodes_are_killed_and_every_family_is_whole() {
     let limit = 3 * PATIENCE + kills as u32 * Duration::from_secs(60);
     let cluster = Cluster::found(NODES, limit, &[]);
     let mut client = cluster.client(0);
-    run(
-        &mut client,
-        "CREATE TABLE parent (id bigint PRIMARY KEY, note text);
-         CREATE TABLE child (id bigint, n bigint, note text, PRIMARY KEY (id, n))
-             INTERLEAVE IN PARENT parent ON DELETE CASCADE",
-    );
+    create_families(&mut client);
     run(&mut client, "ALTER TABLE parent SPLIT AT VALUES (500), (1000), (1500)");
     for id in PROBES {
         run(&mut client, &format!("INSERT INTO parent VALUES ({id}, 'new')"));

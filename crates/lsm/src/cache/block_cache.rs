@@ -44,6 +44,8 @@ pub(crate) const COLD: u8 = 0;
 const SIDECAR_PART: u64 = 2;
 /// For each so many that are sent away, one sidecar is looked at, and goes if nobody used it.
 const SENT_AWAY: u64 = 8;
+/// Slots that are looked through for it, under the ring's lock.
+const LOOKED_AT: usize = 64;
 
 /// What a reader has made of a block, for the next reader. The cache does not know what it is.
 pub struct Sidecar {
@@ -240,7 +242,7 @@ impl Ring {
 
     /// Goes on to the next sidecar, and takes it if nobody has used it since the last time.
     fn drop_unused_sidecar(&mut self) {
-        for _ in 0..self.filled.len() {
+        for _ in 0..self.filled.len().min(LOOKED_AT) {
             self.sidecar_hand = (self.sidecar_hand + 1) % self.filled.len();
             let filled = &self.filled[self.sidecar_hand];
             let Some(slots) = filled.slots.upgrade() else { continue };

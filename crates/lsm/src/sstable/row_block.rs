@@ -499,8 +499,8 @@ impl RowBlock {
 
     /// Puts the key of a row into `out`.
     pub(crate) fn read_key(&self, row: usize, out: &mut Vec<u8>) {
-        self.read_shared(row, out);
-        out.extend_from_slice(self.suffix(row));
+        out.clear();
+        self.append_key(row, out);
     }
 
     /// Puts what the keys of a row's bundle share into `out`.

@@ -2,7 +2,7 @@
 //!
 //! Costs are counted in rows of a scan that gives columns: one costs 1, beginning a look-up as much
 //! as dozens of them, a row behind an entry of an index half of that, an entry that tells all that
-//! is wanted little more than a row. Where the last large scan found columns beside its blocks
+//! is wanted little more than a row. Where the last large scan found columns beside its blocks,
 //! a row of the next one costs a fraction.
 
 use std::fmt;

@@ -287,7 +287,11 @@ impl RowDecoder {
                 }
             }
         }
-        Some(Arc::new(TableColumns { table: names.table, rows: rows.into(), columns: Vec::new() }))
+        let columns = Vec::new();
+        let table = Arc::new(TableColumns { table: names.table, rows: rows.into(), columns });
+        // Who wants no column, as a count does, finds the rows there the next time.
+        keep(part, &table);
+        Some(table)
     }
 
     /// Adds the filter's columns of a source to `probed`, which has `before` rows. Returns how many
@@ -337,7 +341,7 @@ impl RowDecoder {
                     let rows = table.picked(picks);
                     let rows = RowsOfBlock::new(part, rows);
                     let located = self.locate_all(&rows)?;
-                    return self.finish_all(&located, (columns, before));
+                    return self.decode_out(&located, None, (columns, before));
                 }
                 let table = self.with_columns(part, &table, (self.out_targets(), &names.out))?;
                 for (name, column) in names.out.iter().zip(columns) {
@@ -356,14 +360,13 @@ impl RowDecoder {
         table: &Arc<TableColumns>,
         (targets, names): (&[Target], &[u128]),
     ) -> SqlResult<Arc<TableColumns>> {
-        if table.has(names) && !(names.is_empty() && table.columns.is_empty()) {
+        if table.has(names) {
             return Ok(table.clone());
         }
         let rows = RowsOfBlock::new(part, table.rows.to_vec());
         let located = self.locate_all(&rows)?;
-        let limit = MOST_BESIDE * part.block_bytes();
         // What is not used any more does not stay for ever.
-        let is_full = table.memory() > limit;
+        let is_full = table.memory() > most_beside(part);
         let known = table.columns.iter();
         let known = known.filter(|(name, _)| !is_full || names.contains(name));
         let mut columns: Vec<(u128, Arc<PackedColumn>)> = known.cloned().collect();
@@ -378,7 +381,7 @@ impl RowDecoder {
         }
         let (name, rows) = (table.table, table.rows.clone());
         let table = Arc::new(TableColumns { table: name, rows, columns });
-        keep(part, &table, limit);
+        keep(part, &table);
         Ok(table)
     }
 }
@@ -398,15 +401,20 @@ impl TableColumns {
     }
 }
 
+/// Bytes that may lie beside a block.
+fn most_beside(part: &BlockPart) -> usize {
+    MOST_BESIDE * part.block_bytes()
+}
+
 /// Keeps a table's columns beside a block, with those of other tables if there is room.
-fn keep(part: &BlockPart, table: &Arc<TableColumns>, limit: usize) {
+fn keep(part: &BlockPart, table: &Arc<TableColumns>) {
     let mut tables = vec![table.clone()];
     let mut bytes = table.memory();
     if let Some(sidecar) = part.kept()
         && let Some(beside) = sidecar.get::<BesideBlock>()
     {
         for other in &beside.tables {
-            if other.table != table.table && bytes + other.memory() <= limit {
+            if other.table != table.table && bytes + other.memory() <= most_beside(part) {
                 bytes += other.memory();
                 tables.push(other.clone());
             }

@@ -488,20 +488,18 @@ impl RowDecoder {
             };
             located = self.locate(batch, &self.all, of.into_iter())?;
         }
-        for (target, column) in self.out.iter().zip(columns) {
-            self.decode(target, &located, chosen.as_deref(), (column, before))?;
-        }
-        Ok(())
+        self.decode_out(&located, chosen.as_deref(), (columns, before))
     }
 
-    /// Adds all of these rows, which [`RowDecoder::locate_all`] has found.
-    pub(super) fn finish_all(
+    /// Adds the chosen ones of rows in which all that is wanted was found.
+    pub(super) fn decode_out(
         &self,
         located: &Located<'_>,
+        chosen: Option<&[u32]>,
         (columns, before): (&mut [Column], usize),
     ) -> SqlResult<()> {
         for (target, column) in self.out.iter().zip(columns) {
-            self.decode(target, located, None, (column, before))?;
+            self.decode(target, located, chosen, (column, before))?;
         }
         Ok(())
     }
