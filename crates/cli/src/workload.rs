@@ -192,6 +192,12 @@ enum Tpch {
         #[arg(long, default_value_t = 120)]
         timeout: u32,
     },
+    /// Print the 22 queries, each ended by a semicolon.
+    Queries {
+        /// Scale factor of the tables.
+        #[arg(long, default_value_t = 0.1)]
+        scale: f64,
+    },
 }
 
 pub(crate) fn run(arguments: WorkloadArguments) -> CliResult {
@@ -379,6 +385,9 @@ fn run_tpch(url: String, command: Tpch) -> CliResult {
             if report.wrong() > 0 {
                 return Err(format!("{} queries failed or differ", report.wrong()).into());
             }
+        }
+        Tpch::Queries { scale } => {
+            (1..=tpch::QUERIES).for_each(|number| println!("{};\n", tpch::query(number, scale)));
         }
     }
     Ok(())

@@ -144,3 +144,25 @@ fn whatever_names_the_parents_they_go_by_range_deletes() {
         }
     }
 }
+
+/// Tools that must write a condition write one that always holds.
+#[test]
+fn a_condition_that_always_holds_is_none() {
+    let plan = |sql: &str| {
+        let db = &mut filled();
+        let plan = db.run(&format!("explain {sql}"));
+        let ran = db.run(&format!("explain (analyze, timing off, summary off) {sql}"));
+        let tombstones = number(&ran[ran.len() - 1], "tombstones");
+        (plan, tombstones, contents(db, ""))
+    };
+    for table in ["c", "o"] {
+        let all = plan(&format!("delete from {table}"));
+        for always in ["true", "1 = 1", "1 = 1 and id is not null", "not false and 'a' < 'b'"] {
+            assert_eq!(plan(&format!("delete from {table} where {always}")), all, "{always}");
+        }
+    }
+    let db = &mut filled();
+    assert_eq!(db.run("delete from c where false returning id"), [""; 0]);
+    assert_eq!(db.run("delete from c where name is not null and id = 3 returning id"), ["3"]);
+    assert_eq!(db.run("select count(*) from c"), ["39"]);
+}

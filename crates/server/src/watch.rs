@@ -114,9 +114,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
         }
         ticks += 1;
         let pool = shared.place.memory();
-        if let Some(resident) = shared.config.resident {
-            pool.note_resident(resident(), shared.memory_fixed);
-        }
+        pool.look();
         let much = pool.is_strained();
         let rested = || shared.rested.swap(false, Ordering::Relaxed);
         if let Some(trim) = shared.config.trim

@@ -71,7 +71,8 @@ impl BlockPart {
     }
 
     /// Whether to make something that is kept: somebody had read the block before and may come
-    /// again, and there is something beside it already or room for it.
+    /// again, and there is room for it. To be asked only by who would make it: whoever is sent
+    /// away makes what nobody uses go sooner.
     pub fn is_worth_keeping(&self) -> bool {
         self.place.is_worth_keeping()
     }
@@ -84,6 +85,11 @@ impl BlockPart {
     /// What was kept beside the block.
     pub fn kept(&self) -> Option<Arc<Sidecar>> {
         self.place.sidecar()
+    }
+
+    /// Says that what was kept was what the reader looked for: what nobody uses makes room.
+    pub fn note_use_of_kept(&self) {
+        self.place.note_use_of_sidecar();
     }
 
     /// Keeps something beside the block, in place of what is there. It must not depend on anything

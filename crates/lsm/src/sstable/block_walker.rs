@@ -40,14 +40,19 @@ pub(crate) struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// Whether the block lay in the cache when it was looked for, and may have something beside it.
+    /// Whether the block lay in the cache when it was looked for, and there is room beside it.
     pub(crate) fn is_worth_keeping(&self) -> bool {
-        self.was_cached && self.part.has_room_beside(self.at)
+        self.was_cached && self.part.has_room_beside()
     }
 
     /// What lies beside the block.
     pub(crate) fn sidecar(&self) -> Option<Arc<Sidecar>> {
         self.part.sidecar(self.at)
+    }
+
+    /// Says that somebody uses that.
+    pub(crate) fn note_use_of_sidecar(&self) {
+        self.part.note_use_of_sidecar(self.at);
     }
 
     /// Puts something beside it, if it is in the cache.

@@ -74,9 +74,14 @@ impl Partition {
         self.frames.sidecar(at)
     }
 
-    /// Whether it is worth making something for that.
-    pub(super) fn has_room_beside(&self, at: usize) -> bool {
-        self.frames.has_room_beside(at)
+    /// Says that somebody uses that.
+    pub(super) fn note_use_of_sidecar(&self, at: usize) {
+        self.frames.note_use_of_sidecar(at);
+    }
+
+    /// Whether there is room for something beside blocks.
+    pub(super) fn has_room_beside(&self) -> bool {
+        self.frames.has_room_beside()
     }
 
     /// Puts something beside it, if it is in the cache.

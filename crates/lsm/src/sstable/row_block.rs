@@ -386,12 +386,30 @@ impl RowBlock {
         if self.classes & !classes == 0 {
             return seen;
         }
-        let first = word * 64;
+        // One class of few, mostly: a parent's rows among its children's.
+        let mut left = self.classes & classes;
+        let mut wanted = 0;
+        while left != 0 {
+            wanted |= self.of_class(word, left.trailing_zeros() as u8);
+            left &= left - 1;
+        }
+        wanted & seen
+    }
+
+    /// Of rows 64 `word` to 64 `word` + 63, those of a class, where there are several.
+    fn of_class(&self, word: usize, class: u8) -> u64 {
+        let (first, column) = (word * 64, self.class as usize);
         let end = (first + 64).min(self.n_rows);
-        (first..end).fold(0, |bits, row| {
-            let wanted = (classes >> (self.class(row) & 31)) & 1;
-            bits | (u64::from(wanted) << (row - first))
-        }) & seen
+        let classes = &self.image()[column + first..column + end];
+        let (eights, rest) = classes.as_chunks::<8>();
+        let mut found = 0;
+        for (i, eight) in eights.iter().enumerate() {
+            found |= equal_bytes(u64::from_le_bytes(*eight), class) << (8 * i);
+        }
+        for (i, byte) in rest.iter().enumerate() {
+            found |= u64::from(*byte == class) << (8 * eights.len() + i);
+        }
+        found
     }
 
     /// Of rows 64 `word` to 64 `word` + 63, those that nobody gets to see: deletes, and what is
@@ -678,6 +696,17 @@ impl RowBlock {
     }
 }
 
+/// Bit i: whether byte i of `eight` is `byte`.
+fn equal_bytes(eight: u64, byte: u8) -> u64 {
+    const LOW: u64 = u64::MAX / 0xFF;
+    let differs = eight ^ (LOW * u64::from(byte));
+    // The highest bit of each byte: 0 where all bits of the byte are.
+    let any = ((differs & (LOW * 0x7F)) + LOW * 0x7F) | differs;
+    let equal = !any >> 7 & LOW;
+    // Moves the lowest bit of byte i to bit i of the highest byte.
+    equal.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::row_block_builder::RowBlockBuilder;
@@ -723,6 +752,14 @@ mod tests {
                     block.same_key(i),
                 );
                 assert_eq!(&found, row, "seed {seed}");
+            }
+            for (word, classes) in (0..rows.len().div_ceil(64)).flat_map(|w| (0..8).map(move |c| (w, c))) {
+                let seen = block.visible(word, u64::MAX, u32::MAX, &mut false);
+                let of_classes = block.visible(word, u64::MAX, classes, &mut false);
+                for (i, row) in rows.iter().enumerate().skip(word * 64).take(64) {
+                    let expected = seen >> (i % 64) & u64::from(classes >> row.3) & 1;
+                    assert_eq!(of_classes >> (i % 64) & 1, expected, "seed {seed}, row {i}");
+                }
             }
             for _ in 0..200 {
                 let mut probe = keys[random.below(keys.len() as u64) as usize].clone();

@@ -48,8 +48,14 @@ impl Db {
 
     /// The database in these files, which one before may have left.
     pub fn on(files: MemFs) -> Db {
+        Db::with(files, |_| {})
+    }
+
+    /// As [`Db::on`], with a store that is set up otherwise.
+    pub fn with(files: MemFs, set: impl FnOnce(&mut StoreOptions)) -> Db {
         let clock = Arc::new(braid_env::clock::WallClock);
         let mut options = StoreOptions::new(Arc::new(files), "/data", clock);
+        set(&mut options);
         options.engine.row_class = braid_keys::row_class;
         options.row_form = Some(braid_sql::ROW_FORM);
         let store = Store::open(options).expect("store");

@@ -53,6 +53,18 @@ impl Session {
         })
     }
 
+    /// Whether it is EXPLAIN ANALYZE of a statement that only reads: it has to read as that does,
+    /// in a transaction that will not write.
+    pub(crate) fn explains_what_only_reads(&mut self, p: &Prepared) -> bool {
+        let Kind::Explain { options, statement } = &*p.statement.kind else { return false };
+        // What is wrong with the statement is said when it runs.
+        let plan = |session: &mut Session| {
+            let ctx = session.planning_context(p.statement.as_of.as_deref())?;
+            session.explained_plan(&ctx, statement)
+        };
+        options.analyze && plan(self).is_ok_and(|(_, inner)| inner.only_reads())
+    }
+
     /// The plan, and what it runs in. That of EXECUTE is the plan which is kept for it.
     fn explained_plan(
         &mut self,

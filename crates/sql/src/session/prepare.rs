@@ -77,7 +77,7 @@ impl Session {
     }
 
     /// A context good for planning only: its transaction is the open one or a read-only one.
-    pub(super) fn planning_context(
+    pub(crate) fn planning_context(
         &self,
         as_of: Option<&sqlparser::ast::Expr>,
     ) -> SqlResult<Context> {

@@ -93,7 +93,7 @@ impl Prepared {
     }
 
     /// Whether it can run in a read-only transaction whose end nobody waits for.
-    pub(super) fn only_reads(&self) -> bool {
+    pub(crate) fn only_reads(&self) -> bool {
         match self.entry.effect {
             Effect::Reads => true,
             Effect::None | Effect::Writes | Effect::AsExplained => false,

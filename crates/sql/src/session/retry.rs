@@ -83,7 +83,8 @@ impl Session {
         params: Arc<[Datum]>,
     ) -> SqlResult<Outcome> {
         let options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
-        let options = TxnOptions { read_only: options.read_only || p.only_reads(), ..options };
+        let only_reads = p.only_reads() || self.explains_what_only_reads(p);
+        let options = TxnOptions { read_only: options.read_only || only_reads, ..options };
         let mut attempt = 0;
         let mut begun: Option<Arc<Txn>> = None;
         // Always taken before the read timestamp is chosen.

@@ -131,6 +131,8 @@ struct Kept<'a> {
     part: &'a BlockPart,
     table: Arc<TableColumns>,
     places: Places,
+    /// Whether columns that are not there may be added: there is room for them.
+    may_add: bool,
 }
 
 /// A source whose columns for the filter are known.
@@ -259,24 +261,28 @@ impl RowDecoder {
         names: &Names,
     ) -> Source<'a> {
         let wanted = &part.rows()[wanted];
-        let table = if part.is_worth_keeping() { self.table_beside(part, names) } else { None };
+        let known = find_beside(part, names.table);
+        let has = |wanted: &[u128]| known.as_ref().is_some_and(|table| table.has(wanted));
+        let (has_probe, has_all) = (has(&names.probe), has(&names.probe) && has(&names.out));
+        let may_add = !has_all && part.is_worth_keeping();
+        // Where nothing may be added, columns for the filter are used if they are there.
+        let table = match known {
+            Some(table) if has_probe || may_add => Some(table),
+            None if may_add => self.locate_beside(part, names),
+            _ => None,
+        };
         match table {
             Some(table) => {
                 let places = Places::of(&table.rows, wanted);
-                Source::Kept(Kept { part, table, places })
+                Source::Kept(Kept { part, table, places, may_add })
             }
             None => Source::Block(RowsOfBlock::new(part, wanted.to_vec())),
         }
     }
 
-    /// The table's columns beside a block; `None` if keys are damaged: who reads them says so.
-    fn table_beside(&self, part: &BlockPart, names: &Names) -> Option<Arc<TableColumns>> {
-        if let Some(sidecar) = part.kept()
-            && let Some(beside) = sidecar.get::<BesideBlock>()
-            && let Some(table) = beside.tables.iter().find(|t| t.table == names.table)
-        {
-            return Some(table.clone());
-        }
+    /// Finds the table's rows in a block and keeps where they are; `None` if keys are damaged: who
+    /// reads them says so.
+    fn locate_beside(&self, part: &BlockPart, names: &Names) -> Option<Arc<TableColumns>> {
         let mut key = Vec::new();
         let mut rows = Vec::with_capacity(part.block_len());
         for row in 0..part.block_len() {
@@ -305,7 +311,7 @@ impl RowDecoder {
         let located = match source {
             Source::Single(rows) => self.look(rows, (probed, before))?,
             Source::Block(rows) => self.look(rows, (probed, before))?,
-            Source::Kept(Kept { part, table, places }) => {
+            Source::Kept(Kept { part, table, places, .. }) => {
                 let table = self.with_columns(part, table, (self.probe_targets(), &names.probe))?;
                 for (name, column) in names.probe.iter().zip(probed) {
                     table.give(*name, places.as_picks(), (column, before));
@@ -333,11 +339,11 @@ impl RowDecoder {
             (Source::Block(rows), Looked::Rows(located)) => {
                 self.finish(rows, located, chosen, (columns, before))
             }
-            (Source::Kept(Kept { part, places, .. }), Looked::Kept(table)) => {
+            (Source::Kept(Kept { part, places, may_add, .. }), Looked::Kept(table)) => {
                 let places = places.chosen(chosen.as_deref());
                 let picks = places.as_picks();
-                if !table.has(&names.out) && picks.len() * FEW < table.rows.len() {
-                    // The others are not worth it.
+                let is_worth_it = *may_add && picks.len() * FEW >= table.rows.len();
+                if !is_worth_it && !table.has(&names.out) {
                     let rows = table.picked(picks);
                     let rows = RowsOfBlock::new(part, rows);
                     let located = self.locate_all(&rows)?;
@@ -399,6 +405,15 @@ impl TableColumns {
             Picks::These(places) => places.iter().map(|at| self.rows[usize::from(*at)]).collect(),
         }
     }
+}
+
+/// What lies beside a block of a table, if anything does.
+fn find_beside(part: &BlockPart, table: u128) -> Option<Arc<TableColumns>> {
+    let sidecar = part.kept()?;
+    let tables = &sidecar.get::<BesideBlock>()?.tables;
+    let found = tables.iter().find(|known| known.table == table)?;
+    part.note_use_of_kept();
+    Some(found.clone())
 }
 
 /// Bytes that may lie beside a block.
