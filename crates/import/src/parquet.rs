@@ -196,7 +196,8 @@ impl ParquetSource {
         let opened = job.fs.open(&file.path).map_err(|e| failed(file, &e))?;
         let len = opened.len().map_err(|e| failed(file, &e))?;
         let chunks = Chunks { file: opened, len };
-        let reader = SerializedFileReader::new(chunks).map_err(|e| damaged(file, e))?;
+        let reader = SerializedFileReader::new(chunks)
+            .map_err(|e| damaged(file, e).with_detail(format!("its footer, near byte {len}")))?;
         let metadata = reader.metadata();
         let rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
         let columns = columns(reader.metadata().file_metadata().schema_descr(), &job.target)?;
@@ -208,7 +209,8 @@ impl ParquetSource {
 
     /// Opens the next row group; `false` at the end.
     fn next_group(&mut self) -> SqlResult<bool> {
-        let damaged = |e: ParquetError| damaged(&self.file, e);
+        let place = format!("row group {}", self.group + 1);
+        let damaged = |e: ParquetError| damaged(&self.file, e).with_detail(place.clone());
         if self.group == self.reader.num_row_groups() {
             return Ok(false);
         }

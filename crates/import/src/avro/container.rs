@@ -67,7 +67,7 @@ impl AvroSource {
         let mut magic = [0; MAGIC.len()];
         self.fill(&mut magic)?;
         if magic != MAGIC {
-            return Err(damaged(&self.file, "it is not an Avro object container file"));
+            return Err(self.damaged("it is not an Avro object container file"));
         }
         let (mut schema, mut codec) = (None, String::new());
         let mut bytes = 0;
@@ -94,11 +94,12 @@ impl AvroSource {
         self.sync = sync;
         self.codec = Codec::named(&codec).ok_or_else(|| {
             SqlError::unsupported(format!("Avro codec \"{codec}\""))
+                .with_detail("in its header")
                 .with_hint("Codecs are null, deflate, snappy, zstandard and bzip2.")
         })?;
         let schema = schema.and_then(|s| String::from_utf8(s).ok());
-        let schema = schema.ok_or_else(|| damaged(&self.file, "it has no schema"))?;
-        let (schemas, fields) = Schemas::read(&schema).map_err(|e| damaged(&self.file, e))?;
+        let schema = schema.ok_or_else(|| self.damaged("it has no schema"))?;
+        let (schemas, fields) = Schemas::read(&schema).map_err(|e| self.damaged(e))?;
         let columns = self.target.fields(fields.iter().map(|(name, _)| name.as_str()))?;
         self.schemas = schemas;
         self.fields = fields.into_iter().map(|(_, schema)| schema).zip(columns).collect();
@@ -106,14 +107,19 @@ impl AvroSource {
     }
 
     fn fill(&mut self, buffer: &mut [u8]) -> SqlResult<()> {
-        self.input.read_exact(buffer).map_err(|e| {
-            let place = format!("near byte {}", self.input.position());
-            match e.kind() {
-                std::io::ErrorKind::UnexpectedEof => damaged(&self.file, "it is cut off"),
-                _ => failed(&self.file, &e),
-            }
-            .with_detail(place)
+        self.input.read_exact(buffer).map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => self.damaged("it is cut off"),
+            _ => failed(&self.file, &e).with_detail(self.place()),
         })
+    }
+
+    /// How far the file was read.
+    fn place(&self) -> String {
+        format!("near byte {}", self.input.position())
+    }
+
+    fn damaged(&self, reason: impl std::fmt::Display) -> SqlError {
+        damaged(&self.file, reason).with_detail(self.place())
     }
 
     fn number(&mut self) -> SqlResult<i64> {
@@ -123,17 +129,17 @@ impl AvroSource {
             self.fill(&mut byte)?;
             raw[n] = byte[0];
             if byte[0] & 0x80 == 0 {
-                return Bytes(&raw[..=n]).long().map_err(|e| damaged(&self.file, e));
+                return Bytes(&raw[..=n]).long().map_err(|e| self.damaged(e));
             }
         }
-        Err(damaged(&self.file, "a number is too long"))
+        Err(self.damaged("a number is too long"))
     }
 
     fn sized(&mut self, bytes: &mut usize) -> SqlResult<Vec<u8>> {
         let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         *bytes = bytes.saturating_add(length);
         if *bytes > HEADER_MAX {
-            return Err(damaged(&self.file, "its header is too long"));
+            return Err(self.damaged("its header is too long"));
         }
         let mut out = vec![0; length];
         self.fill(&mut out)?;
@@ -146,7 +152,7 @@ impl AvroSource {
         match self.input.read(&mut first) {
             Ok(0) => return Ok(false),
             Ok(_) => {}
-            Err(e) => return Err(failed(&self.file, &e)),
+            Err(e) => return Err(failed(&self.file, &e).with_detail(self.place())),
         }
         let mut raw = vec![first[0]];
         while raw[raw.len() - 1] & 0x80 != 0 && raw.len() < 10 {
@@ -154,16 +160,14 @@ impl AvroSource {
             self.fill(&mut byte)?;
             raw.push(byte[0]);
         }
-        let file = self.file.clone();
-        let bad = |e: String| damaged(&file, e);
-        let count = Bytes(&raw).long().map_err(bad)?;
+        let count = Bytes(&raw).long().map_err(|e| self.damaged(e))?;
         let size = self.number()?;
         let (Ok(count), Ok(size)) = (u64::try_from(count), usize::try_from(size)) else {
-            return Err(bad("a block has a negative size".into()));
+            return Err(self.damaged("a block has a negative size"));
         };
         // Blocks that are longer than the file, or than anybody may hold.
         if size as u64 > self.file.size || size > self.block_max {
-            return Err(bad(format!("a block of {size} bytes")));
+            return Err(self.damaged(format!("a block of {size} bytes")));
         }
         self.held
             .resize(size * 2)
@@ -173,10 +177,10 @@ impl AvroSource {
         let mut sync = [0; SYNC];
         self.fill(&mut sync)?;
         if sync != self.sync {
-            let place = format!("near byte {}", self.input.position());
-            return Err(bad("a block does not end where it should".into()).with_detail(place));
+            return Err(self.damaged("a block does not end where it should"));
         }
-        let block = self.codec.decompress(&packed, self.block_max).map_err(bad)?.into_owned();
+        let block = self.codec.decompress(&packed, self.block_max);
+        let block = block.map_err(|e| self.damaged(e))?.into_owned();
         self.held
             .resize(size + block.len())
             .map_err(|e| SqlError::new(SqlState::OUT_OF_MEMORY, e.to_string()))?;
