@@ -470,7 +470,8 @@ mod tests {
         for _ in 0..40 {
             (0..60).for_each(|at| _ = read(at, 2));
         }
-        let is_second = |at: &usize| frames.sidecar(*at).is_some_and(|it| it.get() == Some(&2_usize));
+        let is_second =
+            |at: &usize| frames.sidecar(*at).is_some_and(|it| it.get() == Some(&2_usize));
         let second = (0..60).filter(is_second).count();
         assert!(second > 12, "{second} of {}", kept());
         assert!(cache.sidecar_bytes() <= 50_000);

@@ -168,6 +168,11 @@ impl BlockRows<'_, '_> {
     /// Hands out rows of a word of 64 together.
     pub(crate) fn pick(&mut self, word: usize, mut rows: u64) {
         let first = word as u16 * 64;
+        if self.picked.capacity() == 0 {
+            // One row in so many, or all: as the first ones are.
+            let share = rows.count_ones() as usize * self.block.len() / 64;
+            self.picked.reserve(share.clamp(16, self.block.len().max(16)) + 16);
+        }
         if rows == u64::MAX {
             return self.picked.extend(first..first + 64);
         }

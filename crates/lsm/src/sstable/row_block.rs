@@ -753,7 +753,9 @@ mod tests {
                 );
                 assert_eq!(&found, row, "seed {seed}");
             }
-            for (word, classes) in (0..rows.len().div_ceil(64)).flat_map(|w| (0..8).map(move |c| (w, c))) {
+            for (word, classes) in
+                (0..rows.len().div_ceil(64)).flat_map(|w| (0..8).map(move |c| (w, c)))
+            {
                 let seen = block.visible(word, u64::MAX, u32::MAX, &mut false);
                 let of_classes = block.visible(word, u64::MAX, classes, &mut false);
                 for (i, row) in rows.iter().enumerate().skip(word * 64).take(64) {

@@ -9,6 +9,7 @@ mod folds;
 pub(crate) mod in_order;
 mod kept;
 pub(crate) mod key_conditions;
+mod key_set;
 pub mod materialized;
 pub(crate) mod pieces;
 pub(crate) mod project_set;

@@ -23,10 +23,13 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use parking_lot::Mutex;
 
 use super::columns::record_batch;
 use super::constant::is_constant;
+use super::key_set::KeySet;
 use super::scalar::is_for_scans;
 use crate::error::from_df;
 
@@ -138,13 +141,54 @@ impl Worth {
     }
 }
 
+/// What an operator above has learned, or is going to.
+#[derive(Clone)]
+struct Learned {
+    condition: Arc<dyn PhysicalExpr>,
+    worth: Arc<Worth>,
+    /// Of the condition as it was seen last: the keys that it lists.
+    keys: Arc<Mutex<Option<Listed>>>,
+}
+
+/// A condition, and the keys that it lists if it does that.
+type Listed = (Arc<dyn PhysicalExpr>, Option<Arc<KeySet>>);
+
+impl Learned {
+    fn new(condition: Arc<dyn PhysicalExpr>) -> Learned {
+        Learned { condition, worth: Arc::default(), keys: Arc::default() }
+    }
+
+    /// The keys that it lists now.
+    fn keys(&self) -> SqlResult<Option<Arc<KeySet>>> {
+        let Some(changing) = self.condition.downcast_ref::<DynamicFilterPhysicalExpr>() else {
+            return Ok(None);
+        };
+        let now = changing.current().map_err(from_df)?;
+        let mut keys = self.keys.lock();
+        if let Some((seen, listed)) = &*keys
+            && Arc::ptr_eq(seen, &now)
+        {
+            return Ok(listed.clone());
+        }
+        let listed = KeySet::of(&now).map(Arc::new);
+        *keys = Some((now, listed.clone()));
+        Ok(listed)
+    }
+
+    /// The rows that pass, without NULLs.
+    fn passing(&self, keys: Option<&KeySet>, rows: &RecordBatch) -> SqlResult<BooleanArray> {
+        let by_keys = keys.and_then(|keys| keys.passing(rows));
+        by_keys.map_or_else(|| passing(&self.condition, rows), Ok)
+    }
+}
+
 /// The conditions of a scan.
 #[derive(Clone)]
 pub(super) struct ScanFilter {
     /// Over columns of `schema`, and whether each costs much.
     conditions: Vec<(Arc<dyn PhysicalExpr>, bool)>,
     /// What operators above have learned, over the same columns.
-    learned: Vec<(Arc<dyn PhysicalExpr>, Arc<Worth>)>,
+    learned: Vec<Learned>,
     /// Which columns of the table they are about.
     pub(super) columns: Vec<usize>,
     schema: SchemaRef,
@@ -216,7 +260,7 @@ impl ScanFilter {
         let conditions = planned.iter().flat_map(|filter| &filter.conditions);
         let conditions = conditions.map(|(e, costly)| Ok((here(e)?, *costly)));
         let conditions = conditions.collect::<Result<_>>()?;
-        let learned = learned.iter().map(|e| Ok((here(e)?, Arc::default())));
+        let learned = learned.iter().map(|e| Ok(Learned::new(here(e)?)));
         let learned = learned.collect::<Result<_>>()?;
         Ok(ScanFilter { conditions, learned, columns, schema })
     }
@@ -255,19 +299,21 @@ impl ScanFilter {
     fn mask(&self, probe: &RecordBatch) -> SqlResult<BooleanArray> {
         let mut mask: Option<BooleanArray> = None;
         for (condition, costly) in &self.conditions {
-            let both = narrowed(mask.take(), condition, *costly, probe)?;
+            let both = narrowed(mask.take(), *costly, probe, |rows| passing(condition, rows))?;
             if !both.has_true() {
                 return Ok(both);
             }
             mask = Some(both);
         }
-        for (learned, worth) in &self.learned {
-            if !worth.is_asked() {
+        for learned in &self.learned {
+            if !learned.worth.is_asked() {
                 continue;
             }
             let before = mask.as_ref().map_or(probe.num_rows(), BooleanArray::true_count);
-            let both = narrowed(mask.take(), learned, true, probe)?;
-            worth.note(before, both.true_count());
+            let keys = learned.keys()?;
+            let passing = |rows: &RecordBatch| learned.passing(keys.as_deref(), rows);
+            let both = narrowed(mask.take(), keys.is_none(), probe, passing)?;
+            learned.worth.note(before, both.true_count());
             mask = Some(both);
         }
         Ok(mask.unwrap_or_else(|| BooleanArray::from(vec![true; probe.num_rows()])))
@@ -277,20 +323,20 @@ impl ScanFilter {
 /// Of one row in so many, a condition that costs much is asked for these alone.
 const FEW: usize = 3;
 
-/// The rows of a mask that pass a condition, too.
+/// The rows of a mask that are among the passing ones, too.
 fn narrowed(
     mask: Option<BooleanArray>,
-    condition: &Arc<dyn PhysicalExpr>,
     costly: bool,
     probe: &RecordBatch,
+    passing: impl FnOnce(&RecordBatch) -> SqlResult<BooleanArray>,
 ) -> SqlResult<BooleanArray> {
     let internal = |e: ArrowError| SqlError::internal(e.to_string());
-    let Some(mask) = mask else { return passing(condition, probe) };
+    let Some(mask) = mask else { return passing(probe) };
     if !costly || mask.true_count() * FEW > mask.len() {
-        return and(&mask, &passing(condition, probe)?).map_err(internal);
+        return and(&mask, &passing(probe)?).map_err(internal);
     }
     let few = filter_record_batch(probe, &mask).map_err(internal)?;
-    let passed = passing(condition, &few)?;
+    let passed = passing(&few)?;
     let mut all = BooleanBufferBuilder::new(mask.len());
     all.append_n(mask.len(), false);
     for (nth, row) in mask.values().set_indices().enumerate() {

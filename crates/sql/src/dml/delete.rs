@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_kv::ReadMode;
-use braid_types::{SqlError, SqlResult};
+use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 use sqlparser::ast;
 
@@ -23,8 +23,9 @@ use crate::plan::access::Access;
 use crate::plan::choice;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
+use crate::storage::TableLayout;
 use crate::storage::scan::get_row;
-use braid_scalar::{Bound, ParamTypes};
+use braid_scalar::{Bound, Node, ParamTypes};
 
 /// A planned DELETE.
 pub struct DeletePlan {
@@ -73,7 +74,10 @@ impl DeletePlan {
             },
         };
         let how = match own_filter(delete, &target, params)? {
-            Some(filter) => own_access(ctx, &info, filter.as_ref())?,
+            Some(filter) => {
+                let filter = filter.and_then(|filter| narrowing(&filter, &info.layout));
+                own_access(ctx, &info, filter.as_ref())?
+            }
             None => How::General(named_rows(ctx, delete, one, &target, &extras, params)?),
         };
         Ok(DeletePlan { info, how, returning: list, extras: extras.len() })
@@ -271,6 +275,21 @@ fn own_filter(
         Err(e) if braid_scalar::needs_general_query(&e) => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+/// A condition without what holds for every row: who has to write one and means all rows writes
+/// `true`, or that a column of the key is not NULL.
+fn narrowing(filter: &Bound, layout: &TableLayout) -> Option<Bound> {
+    let always = |part: &Bound| match part.node() {
+        Node::Const(value) => matches!(value, Datum::Bool(true)),
+        Node::IsNull(of, true) => of.as_column().is_some_and(|at| {
+            let in_key = layout.rows.columns().iter().any(|key| key.ordinal == at);
+            in_key && !layout.table.columns[at].nullable
+        }),
+        _ => false,
+    };
+    let parts: Vec<Bound> = filter.conjuncts().into_iter().filter(|part| !always(part)).collect();
+    (!parts.is_empty()).then(|| Bound::and(parts))
 }
 
 /// By spans where they say exactly what goes, unless single rows do; else by finding rows.

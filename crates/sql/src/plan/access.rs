@@ -518,16 +518,7 @@ impl Access {
 
     /// The access along the primary key only.
     pub fn primary(layout: &TableLayout, filter: Option<&Bound>) -> Access {
-        let mut conjuncts = filter.map(Bound::conjuncts).unwrap_or_default();
-        // Who has to write some condition and means all rows writes one of these.
-        conjuncts.retain(|c| match c.node() {
-            Node::Const(value) => !matches!(value, Datum::Bool(true)),
-            Node::IsNull(of, true) => !of.as_column().is_some_and(|at| {
-                let in_key = layout.rows.columns().iter().any(|key| key.ordinal == at);
-                in_key && !layout.table.columns[at].nullable
-            }),
-            _ => true,
-        });
+        let conjuncts = filter.map(Bound::conjuncts).unwrap_or_default();
         Access::candidates(layout, &conjuncts, 0).swap_remove(0)
     }
 

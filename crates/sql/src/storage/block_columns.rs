@@ -126,6 +126,16 @@ enum Source<'a> {
     Kept(Kept<'a>),
 }
 
+impl Source<'_> {
+    fn rows_at_most(&self) -> usize {
+        match self {
+            Source::Single(rows) => rows.len(),
+            Source::Block(rows) => rows.rows.len(),
+            Source::Kept(kept) => kept.places.as_picks().len(),
+        }
+    }
+}
+
 /// Rows of a block with columns beside it.
 struct Kept<'a> {
     part: &'a BlockPart,
@@ -183,20 +193,38 @@ impl Places {
     }
 
     /// Of these, the chosen ones.
-    fn chosen(&self, chosen: Option<&[u32]>) -> Cow<'_, Places> {
+    fn chosen(&self, chosen: Option<&Chosen<'_>>) -> Cow<'_, Places> {
         let Some(chosen) = chosen else { return Cow::Borrowed(self) };
+        if chosen.rows.len() == self.as_picks().len() {
+            return Cow::Borrowed(self);
+        }
         Cow::Owned(Places::These(match self {
-            Places::Run(from, _) => chosen.iter().map(|at| *at as u16 + *from as u16).collect(),
-            Places::These(places) => chosen.iter().map(|at| places[*at as usize]).collect(),
+            Places::Run(from, _) => chosen.iter().map(|at| at as u16 + *from as u16).collect(),
+            Places::These(places) => chosen.iter().map(|at| places[at as usize]).collect(),
         }))
     }
 }
 
-/// Of all chosen rows, those from `from` to `to`, counted from there.
-fn chosen_of(chosen: &[u32], from: usize, to: usize) -> Vec<u32> {
-    let start = chosen.partition_point(|row| (*row as usize) < from);
-    let end = chosen.partition_point(|row| (*row as usize) < to);
-    chosen[start..end].iter().map(|row| row - from as u32).collect()
+/// Chosen rows of a source.
+struct Chosen<'a> {
+    /// Counted from the first row of all sources.
+    rows: &'a [u32],
+    /// The source's first row, counted so.
+    from: usize,
+}
+
+impl<'a> Chosen<'a> {
+    /// Takes those of a source's rows, which are the next ones, off what is left.
+    fn take(left: &mut &'a [u32], from: usize, to: usize) -> Chosen<'a> {
+        let (rows, rest) = left.split_at(left.partition_point(|row| (*row as usize) < to));
+        *left = rest;
+        Chosen { rows, from }
+    }
+
+    /// Counted from the source's first row.
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rows.iter().map(|row| row - self.from as u32)
+    }
 }
 
 impl RowDecoder {
@@ -232,6 +260,8 @@ impl RowDecoder {
         });
         let sources: Vec<Source<'_>> = sources.collect();
         let (mut probed, mut total, mut kept) = (self.empty_probe(), 0, 0);
+        let most = sources.iter().map(Source::rows_at_most).sum();
+        probed.iter_mut().for_each(|column| column.reserve(most));
         let mut looked = Vec::with_capacity(sources.len());
         for source in &sources {
             let (look, rows) = self.look_at(source, names, (&mut probed, total))?;
@@ -240,10 +270,12 @@ impl RowDecoder {
             total += rows;
         }
         let chosen = if total > 0 { filter(probed, total)? } else { None };
-        let (mut from, mut before) = (0, self.len());
+        let passed = chosen.as_ref().map_or(total, Vec::len);
+        columns.iter_mut().for_each(|column| column.reserve(passed));
+        let (mut from, mut before, mut left) = (0, self.len(), chosen.as_deref());
         for (source, (look, rows)) in sources.iter().zip(looked) {
-            let chosen = chosen.as_ref().map(|all| chosen_of(all, from, from + rows));
-            let passed = chosen.as_ref().map_or(rows, Vec::len);
+            let chosen = left.as_mut().map(|left| Chosen::take(left, from, from + rows));
+            let passed = chosen.as_ref().map_or(rows, |chosen| chosen.rows.len());
             if passed > 0 {
                 self.give(source, look, names, chosen, (columns, before))?;
             }
@@ -329,18 +361,19 @@ impl RowDecoder {
         source: &'a Source<'a>,
         looked: Looked<'a>,
         names: &Names,
-        chosen: Option<Vec<u32>>,
+        chosen: Option<Chosen<'_>>,
         (columns, before): (&mut [Column], usize),
     ) -> SqlResult<()> {
+        let listed = || chosen.as_ref().map(|chosen| chosen.iter().collect());
         match (source, looked) {
             (Source::Single(rows), Looked::Rows(located)) => {
-                self.finish(rows, located, chosen, (columns, before))
+                self.finish(rows, located, listed(), (columns, before))
             }
             (Source::Block(rows), Looked::Rows(located)) => {
-                self.finish(rows, located, chosen, (columns, before))
+                self.finish(rows, located, listed(), (columns, before))
             }
             (Source::Kept(Kept { part, places, may_add, .. }), Looked::Kept(table)) => {
-                let places = places.chosen(chosen.as_deref());
+                let places = places.chosen(chosen.as_ref());
                 let picks = places.as_picks();
                 let is_worth_it = *may_add && picks.len() * FEW >= table.rows.len();
                 if !is_worth_it && !table.has(&names.out) {

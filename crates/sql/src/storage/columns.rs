@@ -105,6 +105,22 @@ impl Column {
         Column { values, nulls: Vec::new() }
     }
 
+    /// Makes room for so many more values, if they have one size.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        match &mut self.values {
+            Values::Bool(all) => all.reserve(rows),
+            Values::I16(all) => all.reserve(rows),
+            Values::I32(all) => all.reserve(rows),
+            Values::I64(all) => all.reserve(rows),
+            Values::U32(all) => all.reserve(rows),
+            Values::F32(all) => all.reserve(rows),
+            Values::F64(all) => all.reserve(rows),
+            Values::I128(all) => all.reserve(rows),
+            Values::Made(all) => all.reserve(rows),
+            Values::Bytes(ends, _) => ends.reserve(rows),
+        }
+    }
+
     /// Bytes of variable length.
     fn byte_len(&self) -> usize {
         match &self.values {
