@@ -27,8 +27,8 @@
 use std::sync::Arc;
 
 use braid_types::{
-    ArrayValue, CompositeType, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind,
-    RangeValue, Shape, SqlError, SqlResult, SqlState, SqlType,
+    ArrayValue, CompositeType, Datum, Dimension, Interval, MultirangeValue, Ordered, OrderedKind,
+    RangeKind, RangeValue, Shape, SqlError, SqlResult, SqlState, SqlType,
 };
 
 use crate::decimal;
@@ -79,7 +79,7 @@ impl Direction {
 pub fn is_composite(ty: &SqlType) -> bool {
     match ty {
         SqlType::Numeric(_) | SqlType::Float4 | SqlType::Float8 | SqlType::Interval => true,
-        SqlType::Range(kind) => is_composite(&kind.element()),
+        SqlType::Range(kind) | SqlType::Multirange(kind) => is_composite(&kind.element()),
         SqlType::Array(e) => is_composite(e),
         SqlType::Composite(ty) => ty.fields.iter().any(|f| is_composite(&f.ty)),
         _ => false,
@@ -140,6 +140,12 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
         Datum::Bytea(b) => encode_bytes(out, b),
         Datum::Ordered(value) => encode_bytes(out, value.bytes()),
         Datum::Range(range) => encode_range(out, range)?,
+        Datum::Multirange(value) => {
+            // As an array of them, which sorts the same.
+            out.push(ARRAY);
+            value.ranges().iter().try_for_each(|range| encode_range(out, range))?;
+            out.push(ARRAY_END);
+        }
         Datum::Uuid(u) => {
             out.push(UUID);
             out.extend_from_slice(u);
@@ -333,6 +339,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         (NUMERIC_MINUS_INF, SqlType::Numeric(_)) => Datum::NumericInf(true),
         (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
         (ARRAY, SqlType::Array(element)) => decode_array(r, element)?,
+        (ARRAY, SqlType::Multirange(kind)) => decode_multirange(r, *kind)?,
         (ROW, SqlType::Composite(ty)) => decode_row(r, ty)?,
         _ => return Err(damaged()),
     })
@@ -391,6 +398,21 @@ fn encode_range(out: &mut Vec<u8>, range: &RangeValue) -> SqlResult<()> {
         out.push(u8::from(last));
     }
     Ok(())
+}
+
+fn decode_multirange(r: &mut Reader<'_>, kind: RangeKind) -> SqlResult<Datum> {
+    let mut ranges = Vec::new();
+    loop {
+        match r.byte()? {
+            ARRAY_END => break,
+            RANGE => match decode_range(r, kind)? {
+                Datum::Range(range) => ranges.push((*range).clone()),
+                _ => return Err(damaged()),
+            },
+            _ => return Err(damaged()),
+        }
+    }
+    Ok(Datum::Multirange(Arc::new(MultirangeValue::new(kind, ranges))))
 }
 
 fn decode_range(r: &mut Reader<'_>, kind: RangeKind) -> SqlResult<Datum> {

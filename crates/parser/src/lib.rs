@@ -56,8 +56,12 @@ pub use function::{
 };
 pub use insert::{Inference, InsertClauses, Overriding};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
+pub use rewrites::exclusion::{Exclusion, take_exclusion};
 pub use rewrites::locking::is_moved;
 pub use rewrites::merge::MERGE_NOTHING;
+pub use rewrites::recursion::{Cycle, Recursion, Search, take_recursion};
+pub use rewrites::rows_from::{ROWS_FROM, WITH_COLUMNS, column_list};
+pub use rewrites::shown::shown;
 pub use rewrites::subscripts::subscript;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
@@ -153,10 +157,30 @@ impl Statement {
     /// An error with its position in the script, if it knows its line and column in there, and what
     /// stands there is what it is about: parts of other texts are bound, too, such as views.
     pub fn locate(&self, error: SqlError) -> SqlError {
-        let Some((line, column)) = error.place() else { return error };
-        match position::of(&self.text, self.start, (line, column), error.message()) {
+        if error.position().is_some() {
+            return error;
+        }
+        let of = |place| position::of(&self.text, self.start, place, error.message());
+        let found = error.place().and_then(of).or_else(|| {
+            let only = || position::of_only(&self.text, self.start, &error);
+            self.is_planned_anew().then(only).flatten()
+        });
+        match found {
             Some(position) => error.with_position(position),
             None => error,
+        }
+    }
+
+    /// Whether it may be planned as a query that is written out of its parts: places in there are
+    /// none of the script.
+    fn is_planned_anew(&self) -> bool {
+        use ast::Statement::{Delete, Merge, Update};
+        match &*self.kind {
+            Kind::Sql(statement) => matches!(**statement, Update(_) | Delete(_) | Merge(_)),
+            Kind::Explain { statement, .. } | Kind::Prepare(_, _, statement) => {
+                statement.is_planned_anew()
+            }
+            _ => false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{Place, SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -54,7 +54,7 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
     Ok(out)
 }
 
-fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
+pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let mut out = lexical::tokens(sql).map_err(|e| {
         SqlError::syntax(unfinished(&e.message)).or_at(e.location.line, e.location.column)
     })?;
@@ -67,6 +67,9 @@ fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::plain_nulls(&mut out);
     lexical::plain_likes(&mut out);
     lexical::drop_idle_locks(&mut out);
+    rewrites::exclusion::rewrite(&mut out);
+    rewrites::rows_from::rewrite(&mut out);
+    rewrites::recursion::rewrite(&mut out);
     lexical::move_locks(&mut out);
     lexical::split_locks(&mut out);
     Ok(out)
@@ -417,7 +420,7 @@ impl Places<'_> {
 
     /// Turns a line and a column into a character position.
     fn fix(&self, e: SqlError) -> SqlError {
-        let Some((line, column)) = e.place() else { return e };
+        let Some(&Place { line, column, .. }) = e.place() else { return e };
         let line = (line as usize).saturating_sub(1);
         let (_, chars) = *self.lines.get(line).unwrap_or(&(0, 0));
         e.with_position(chars + column as usize)

@@ -121,6 +121,7 @@ pub(crate) fn is_native(ty: &SqlType) -> bool {
                 | SqlType::Jsonb
                 | SqlType::Array(_)
                 | SqlType::Range(_)
+                | SqlType::Multirange(_)
                 | SqlType::Int2Vector
                 | SqlType::OidVector
                 | SqlType::Record

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, NormalizationForm, Spanned,
-    Subscript, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, NormalizationForm, Subscript,
+    UnaryOperator, Value,
 };
 
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
@@ -13,8 +13,8 @@ use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
 use crate::conversion::{coerce, fold, settle, unify};
-use crate::interval_literal::bind_interval;
 use crate::scope::is_star;
+use crate::syntax::{at_beginning, at_its_place, bind_interval};
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
 };
@@ -56,7 +56,10 @@ pub fn bind_to(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let bound = bind_for(expr, target, scope, ctx)?;
-    coerce(bound, target, CastContext::Assignment, ctx)
+    coerce(bound, target, CastContext::Assignment, ctx).map_err(|e| match e.state() {
+        SqlState::DATATYPE_MISMATCH => at_beginning(e, expr),
+        _ => at_its_place(e, expr),
+    })
 }
 
 /// As [`bind_unsettled`]. The fields of `ROW(..)` that becomes a value of a composite type stay
@@ -84,12 +87,11 @@ pub fn bind_bool(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let bound = bind_unsettled(expr, scope, ctx)?;
-    let bound = settle(bound, &SqlType::Bool, CastContext::Implicit, ctx)?;
+    let bound = settle(bound, &SqlType::Bool, CastContext::Implicit, ctx)
+        .map_err(|e| at_its_place(e, expr))?;
     if *bound.ty() != SqlType::Bool {
-        return Err(SqlError::new(
-            SqlState::DATATYPE_MISMATCH,
-            format!("argument of {clause} must be type boolean, not type {}", bound.ty()),
-        ));
+        let text = format!("argument of {clause} must be type boolean, not type {}", bound.ty());
+        return Err(at_beginning(SqlError::new(SqlState::DATATYPE_MISMATCH, text), expr));
     }
     Ok(bound)
 }
@@ -104,21 +106,6 @@ fn column_parts(parts: &[Ident]) -> Vec<String> {
 /// As [`bind`].
 pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
     bind_anywhere(expr, scope, ctx).map_err(|e| at_its_place(e, expr))
-}
-
-/// An error with the place of the expression that it is about, as far as that can be told: of
-/// operators it is not known where they stand.
-fn at_its_place(error: SqlError, expr: &Expr) -> SqlError {
-    let start = match expr {
-        Expr::Identifier(_)
-        | Expr::CompoundIdentifier(_)
-        | Expr::Function(_)
-        | Expr::Value(_)
-        | Expr::TypedString(_) => expr.span().start,
-        Expr::Cast { expr: inner, .. } if matches!(**inner, Expr::Value(_)) => inner.span().start,
-        _ => return error,
-    };
-    error.or_at(start.line, start.column)
 }
 
 fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {

@@ -235,6 +235,10 @@ fn fold_literal(expr: Bound) -> SqlResult<Bound> {
     Ok(Bound::constant(value, expr.ty().clone()))
 }
 
+fn is_of_ranges(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Range(_) | SqlType::Multirange(_))
+}
+
 /// A date that no `DateStyle` can read is an error at once.
 fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
     let dated = [
@@ -246,7 +250,7 @@ fn refuse_malformed(cast: Bound) -> SqlResult<Bound> {
         SqlType::Interval,
     ];
     let of_values = cast.ty().element().unwrap_or(cast.ty());
-    if !dated.contains(of_values) && !matches!(of_values, SqlType::Range(_)) {
+    if !dated.contains(of_values) && !is_of_ranges(of_values) {
         return Ok(cast);
     }
     let mut failure = None;

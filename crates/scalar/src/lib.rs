@@ -28,7 +28,6 @@ mod conversion;
 mod display;
 mod enums;
 mod functions;
-mod interval_literal;
 mod likeness;
 mod limits;
 mod named_arguments;
@@ -39,6 +38,7 @@ mod registry;
 mod resolve;
 mod scope;
 mod sets;
+mod syntax;
 mod type_name;
 mod user_functions;
 mod windows;
@@ -73,6 +73,7 @@ pub use resolve::{Choice, resolve};
 pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, missing_table, object_name_parts,
 };
+pub use syntax::{at_beginning, beginning};
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use user_functions::{
     UserBody, UserCall, UserFunction, UserParam, argument_number, as_result, no_argument,

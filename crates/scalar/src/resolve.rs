@@ -229,8 +229,13 @@ const ALSO_OF_OTHER_TYPES: &[(&str, usize)] =
 /// is not converted.
 fn is_of_its_elements(range: &SqlType, other: &SqlType) -> bool {
     match (range, other) {
-        (SqlType::Range(_), SqlType::Range(_) | SqlType::Unknown) => true,
-        (SqlType::Range(kind), other) => kind.element().same_base(other),
+        (
+            SqlType::Range(_) | SqlType::Multirange(_),
+            SqlType::Range(_) | SqlType::Multirange(_) | SqlType::Unknown,
+        ) => true,
+        (SqlType::Range(kind) | SqlType::Multirange(kind), other) => {
+            kind.element().same_base(other)
+        }
         _ => true,
     }
 }

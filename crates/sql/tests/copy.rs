@@ -62,9 +62,13 @@ fn errors_name_the_place_and_nothing_stays() {
     run(s, "create table t (id int primary key, n int)");
     let e = copy_in(s, "copy t from stdin csv", &[b"1,1\n2,x\n"]).unwrap_err();
     assert_eq!(e.state().0, "22P02");
-    assert!(e.detail().unwrap().contains("COPY t, line 2, column n"), "{e:?}");
+    assert_eq!((e.context(), e.detail()), (Some("COPY t, line 2, column n: \"x\""), None));
+    let long = format!("1,1\n2,{}\n", "9".repeat(120));
+    let e = copy_in(s, "copy t from stdin csv", &[long.as_bytes()]).unwrap_err();
+    let shown = format!("COPY t, line 2, column n: \"{}...\"", "9".repeat(100));
+    assert_eq!((e.state().0, e.context()), ("22003", Some(&*shown)));
     let e = copy_in(s, "copy t from stdin csv", &[b"1,1\n1,2\n"]).unwrap_err();
-    assert!(e.detail().unwrap().contains("line 2"), "{e:?}");
+    assert_eq!(e.context(), Some("COPY t, line 2"));
     assert_eq!(copy_in(s, "copy t from stdin csv", &[b"1\n"]).unwrap_err().state().0, "22P04");
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
     run(s, "begin");
@@ -132,7 +136,7 @@ fn many_rows_go_in_as_one_load() {
         |n: u64| format!("{}\t{}\t{}\n", MANY + n, MANY + n, if n == 20_000 { 9 } else { 1 });
     let e = feed(s, copy, (0..MANY).map(orphan)).unwrap_err();
     assert_eq!(e.state().0, "23503");
-    assert!(e.detail().unwrap_or_default().contains("line 20001"), "{e}");
+    assert!(e.context().unwrap_or_default().contains("line 20001"), "{e}");
     assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()]);
     assert_eq!(feed(s, copy, shifted(MANY)).unwrap(), MANY);
     assert_eq!(rows(s, "select count(*) from t where n = 7"), [(2 * MANY).to_string()]);
@@ -382,7 +386,8 @@ fn options_say_what_is_null_and_which_rows_come() {
     assert_eq!(told[2], "2 rows were skipped due to data type incompatibility");
     let limited = "copy t from stdin with (on_error ignore, reject_limit 1)";
     let e = copy_in(s, limited, &[input]).unwrap_err();
-    assert_eq!((e.state().0, e.detail()), ("22P02", Some("COPY t, line 4, column a")));
+    let place = "COPY t, line 4, column a: \"9999999999\"";
+    assert_eq!((e.state().0, e.context()), ("22P02", Some(place)));
     // A row that is no row is an error all the same.
     assert_eq!(copy_in(s, ignore, &[b"1\tx\n"]).unwrap_err().state().0, "22P04");
     assert_eq!(rows(s, "select count(*) from t"), ["2"]);

@@ -9,8 +9,9 @@ use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 use crate::array::{check_bounds, check_dimensions};
 use crate::datetime::timestamp_in;
 use crate::{
-    ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind, Shape,
-    SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range, user_type,
+    ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind,
+    RangeKind, Shape, SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range,
+    user_type,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -109,6 +110,7 @@ impl Datum {
                 let value = range::from_wire(bytes, *kind).ok_or_else(|| malformed(ty))??;
                 Datum::Range(Arc::new(value))
             }
+            SqlType::Multirange(kind) => multirange_in(bytes, *kind, ty)?,
             SqlType::Composite(row) => {
                 user_type::wire::from_wire(bytes, row).ok_or_else(|| malformed(ty))??
             }
@@ -157,6 +159,7 @@ impl Datum {
             Datum::Enum(value) => out.extend(value.label().as_bytes()),
             Datum::Ordered(value) => value.to_wire(out),
             Datum::Range(value) => range::to_wire(value, out),
+            Datum::Multirange(value) => range::multi::to_wire(value, out),
             Datum::Array(array) => array_out(array, ty, out),
             Datum::Record(row) => user_type::wire::to_wire(row, ty, out),
         }
@@ -187,6 +190,7 @@ impl Datum {
             Datum::Enum(value) => SqlType::Enum(value.ty.clone()),
             Datum::Ordered(value) => value.kind().sql_type(),
             Datum::Range(value) => SqlType::Range(value.kind),
+            Datum::Multirange(value) => SqlType::Multirange(value.kind),
             Datum::Array(a) if a.shape == Shape::Vector && a.element == SqlType::Oid => {
                 SqlType::OidVector
             }
@@ -195,6 +199,11 @@ impl Datum {
             Datum::Record(_) => SqlType::Record,
         }
     }
+}
+
+fn multirange_in(bytes: &[u8], kind: RangeKind, ty: &SqlType) -> SqlResult<Datum> {
+    let value = range::multi::from_wire(bytes, kind).ok_or_else(|| malformed(ty))??;
+    Ok(Datum::Multirange(Arc::new(value)))
 }
 
 fn time_in(micros: i64) -> SqlResult<Datum> {

@@ -9,8 +9,8 @@ use crate::ordered::bits::fit;
 use crate::ordered::cast as ordered;
 use crate::text_in::{bad_input, clip_name, parse_base};
 use crate::{
-    ArrayValue, Datum, Interval, SqlError, SqlResult, SqlState, SqlType, Style, TypeCategory,
-    numeric,
+    ArrayValue, Datum, Interval, MultirangeValue, SqlError, SqlResult, SqlState, SqlType, Style,
+    TypeCategory, numeric,
 };
 
 /// Where a conversion happens. Later contexts allow more.
@@ -74,6 +74,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         // Whether the fields go together shows later: `CompositeType::check_row`.
         (T::Record, T::Composite(_)) | (T::Composite(_), T::Record) => Implicit,
+        (T::Range(a), T::Multirange(b)) if a == b => Explicit,
         (T::Record, T::Text | T::Varchar(_)) => Assignment,
         (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
         (_, t) if t.category() == TypeCategory::String => Assignment,
@@ -204,6 +205,10 @@ fn convert(
             Datum::Timestamp(t) => Ok(Datum::TimestampTz(in_range(style.zone.to_utc(*t))?)),
             other => from_text(other, from, to, style),
         },
+        T::Multirange(kind) if let Datum::Range(range) = value => {
+            let many = MultirangeValue::new(*kind, vec![(**range).clone()]);
+            Ok(Datum::Multirange(Arc::new(many)))
+        }
         T::Json => match value {
             Datum::Jsonb(document) => Ok(Datum::Json(crate::jsonb::text(document).into())),
             other => from_text(other, from, to, style),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 
-use crate::{ArrayValue, EnumValue, Ordered, RangeValue};
+use crate::{ArrayValue, EnumValue, MultirangeValue, Ordered, RangeValue};
 
 /// One SQL value. The type is implied by the variant only up to its modifiers: `varchar(3)`,
 /// `char(3)`, `text` and `name` are all [`Datum::Text`] (a `char(n)` keeps its blank padding).
@@ -60,6 +60,8 @@ pub enum Datum {
     Ordered(Ordered),
     /// A range.
     Range(Arc<RangeValue>),
+    /// Several ranges of one type.
+    Multirange(Arc<MultirangeValue>),
     /// Array.
     Array(Arc<ArrayValue>),
     /// Row value.
@@ -124,8 +126,9 @@ impl Datum {
             + match self {
                 Datum::Text(s) => SHARED + s.len(),
                 Datum::Bytea(b) => SHARED + b.len(),
-                Datum::Range(r) => {
-                    SHARED + size_of::<RangeValue>() + r.lower.memory() + r.upper.memory()
+                Datum::Range(r) => SHARED + r.memory(),
+                Datum::Multirange(m) => {
+                    SHARED + m.ranges().iter().map(RangeValue::memory).sum::<usize>()
                 }
                 Datum::Ordered(o) => SHARED + o.bytes().len(),
                 Datum::Numeric(_) => SHARED + 64,

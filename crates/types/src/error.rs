@@ -195,16 +195,41 @@ states! {
 #[derive(Clone)]
 pub struct SqlError(Box<Fields>);
 
+/// Where in a script something stands, as the parser's tokens tell it, and what it is: texts of
+/// views and functions are bound as well, whose places mean nothing in the script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// From 1.
+    pub line: u64,
+    /// In characters, from 1.
+    pub column: u64,
+    /// What is there.
+    pub mark: Mark,
+}
+
+/// What stands at a [`Place`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A word that the message has.
+    Named,
+    /// This word, or the beginning of this literal.
+    Word(String),
+    /// What is meant are these words or this sign right in front of it, with nothing between but
+    /// space and opening brackets.
+    Behind(String),
+}
+
 #[derive(Clone)]
 struct Fields {
     state: SqlState,
     message: String,
     detail: Option<String>,
     hint: Option<String>,
+    context: Option<String>,
     /// 1-based character position in the statement text.
     position: Option<usize>,
-    /// The same as line and column of the script, both from 1, before somebody works it out.
-    place: Option<(u64, u64)>,
+    /// The same before somebody works it out.
+    place: Option<Place>,
     schema: Option<String>,
     table: Option<String>,
     column: Option<String>,
@@ -224,6 +249,7 @@ impl SqlError {
             message: message.into(),
             detail: None,
             hint: None,
+            context: None,
             position: None,
             place: None,
             schema: None,
@@ -258,6 +284,12 @@ impl SqlError {
     /// Adds the hint field.
     pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what was being done, for instance which line of a COPY was read.
+    pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
+        self.0.context = Some(context.into());
         self
     }
 
@@ -309,17 +341,26 @@ impl SqlError {
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
+    /// What was being done, if it was told.
+    pub fn context(&self) -> Option<&str> {
+        self.0.context.as_deref()
+    }
     /// Tells the line and the column of what is wrong, unless something inside of it was told.
-    pub fn or_at(mut self, line: u64, column: u64) -> SqlError {
-        if self.0.place.is_none() && self.0.position.is_none() && line > 0 {
-            self.0.place = Some((line, column));
+    pub fn or_at(self, line: u64, column: u64) -> SqlError {
+        self.or_place(Some(Place { line, column, mark: Mark::Named }))
+    }
+
+    /// As [`SqlError::or_at`], of a place that may not be known.
+    pub fn or_place(mut self, place: Option<Place>) -> SqlError {
+        if self.0.place.is_none() && self.0.position.is_none() {
+            self.0.place = place.filter(|place| place.line > 0);
         }
         self
     }
 
-    /// Line and column, if they were told.
-    pub fn place(&self) -> Option<(u64, u64)> {
-        self.0.place
+    /// The place, if it was told.
+    pub fn place(&self) -> Option<&Place> {
+        self.0.place.as_ref()
     }
 
     /// The 1-based character position in the statement, if known.
@@ -356,6 +397,9 @@ impl fmt::Display for SqlError {
         }
         if let Some(hint) = self.hint() {
             write!(f, "\nHINT: {hint}")?;
+        }
+        if let Some(context) = self.context() {
+            write!(f, "\nCONTEXT: {context}")?;
         }
         Ok(())
     }

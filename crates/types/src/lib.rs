@@ -41,12 +41,12 @@ pub use datetime::{
     civil_from_days, commit_time_is_pending, days_from_civil,
 };
 pub use datum::{Datum, Interval, RecordValue};
-pub use error::{SqlError, SqlResult, SqlState};
+pub use error::{Mark, Place, SqlError, SqlResult, SqlState};
 pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;
 pub use ordered::{Ordered, OrderedKind};
 pub use quote::quote_ident;
-pub use range::{RangeKind, RangeValue};
+pub use range::{MultirangeValue, RangeKind, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use bigdecimal::BigDecimal;
 
-use crate::{ArrayValue, Datum, jsonb, numeric};
+use crate::{ArrayValue, Datum, RangeValue, jsonb, numeric};
 
 fn float_order(a: f64, b: f64) -> Ordering {
     // NaN is equal to itself and greater than everything else; the zeros are equal.
@@ -67,6 +67,7 @@ impl Datum {
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
             (Datum::Ordered(a), Datum::Ordered(b)) => a.cmp(b),
             (Datum::Range(a), Datum::Range(b)) => a.compare(b),
+            (Datum::Multirange(a), Datum::Multirange(b)) => a.compare(b),
             (Datum::Enum(a), Datum::Enum(b)) => a.place.cmp(&b.place),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => jsonb::compare(a, b),
             (Datum::Json(a), Datum::Json(b)) => a.cmp(b),
@@ -149,7 +150,8 @@ fn kind(value: &Datum) -> u8 {
         Datum::Enum(_) => 12,
         Datum::Ordered(_) => 13,
         Datum::Range(_) => 14,
-        Datum::Null => 15,
+        Datum::Multirange(_) => 15,
+        Datum::Null => 16,
     }
 }
 
@@ -174,6 +176,12 @@ impl Hash for GroupKey {
     }
 }
 
+fn hash_range<H: Hasher>(range: &RangeValue, state: &mut H) {
+    range.empty.hash(state);
+    hash_datum(&range.lower, state);
+    hash_datum(&range.upper, state);
+}
+
 fn hash_datum<H: Hasher>(value: &Datum, state: &mut H) {
     kind(value).hash(state);
     match value {
@@ -187,11 +195,8 @@ fn hash_datum<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Uuid(u) => u.hash(state),
         Datum::Enum(value) => value.place.hash(state),
         Datum::Ordered(value) => value.hash(state),
-        Datum::Range(range) => {
-            range.empty.hash(state);
-            hash_datum(&range.lower, state);
-            hash_datum(&range.upper, state);
-        }
+        Datum::Range(range) => hash_range(range, state),
+        Datum::Multirange(value) => value.ranges().iter().for_each(|r| hash_range(r, state)),
         Datum::Json(text) => text.hash(state),
         Datum::Array(a) => {
             for item in &a.items {

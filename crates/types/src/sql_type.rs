@@ -107,6 +107,8 @@ pub enum SqlType {
     Void,
     /// A literal or NULL whose type the context decides.
     Unknown,
+    /// `int4multirange` and the other types of several ranges.
+    Multirange(RangeKind),
 }
 
 /// The groups of types that overload resolution prefers among.
@@ -242,6 +244,48 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
         oid::DATERANGE_ARRAY,
         "daterange",
         "daterange",
+    ),
+    (
+        SqlType::Multirange(RangeKind::Int4),
+        oid::INT4MULTIRANGE,
+        oid::INT4MULTIRANGE_ARRAY,
+        "int4multirange",
+        "int4multirange",
+    ),
+    (
+        SqlType::Multirange(RangeKind::Int8),
+        oid::INT8MULTIRANGE,
+        oid::INT8MULTIRANGE_ARRAY,
+        "int8multirange",
+        "int8multirange",
+    ),
+    (
+        SqlType::Multirange(RangeKind::Num),
+        oid::NUMMULTIRANGE,
+        oid::NUMMULTIRANGE_ARRAY,
+        "nummultirange",
+        "nummultirange",
+    ),
+    (
+        SqlType::Multirange(RangeKind::Ts),
+        oid::TSMULTIRANGE,
+        oid::TSMULTIRANGE_ARRAY,
+        "tsmultirange",
+        "tsmultirange",
+    ),
+    (
+        SqlType::Multirange(RangeKind::Tstz),
+        oid::TSTZMULTIRANGE,
+        oid::TSTZMULTIRANGE_ARRAY,
+        "tstzmultirange",
+        "tstzmultirange",
+    ),
+    (
+        SqlType::Multirange(RangeKind::Date),
+        oid::DATEMULTIRANGE,
+        oid::DATEMULTIRANGE_ARRAY,
+        "datemultirange",
+        "datemultirange",
     ),
     (SqlType::Record, oid::RECORD, oid::RECORD_ARRAY, "record", "record"),
     (SqlType::Void, oid::VOID, 0, "void", "void"),
@@ -462,7 +506,7 @@ impl SqlType {
             | SqlType::Timestamp
             | SqlType::TimestampTz => TypeCategory::DateTime,
             SqlType::Inet | SqlType::Cidr => TypeCategory::Network,
-            SqlType::Range(_) => TypeCategory::Range,
+            SqlType::Range(_) | SqlType::Multirange(_) => TypeCategory::Range,
             SqlType::Bit(_) | SqlType::Varbit(_) => TypeCategory::BitString,
             SqlType::Int2
             | SqlType::Int4
@@ -542,7 +586,8 @@ impl SqlType {
             return ty.fields.iter().try_for_each(|f| f.ty.check_comparable(operator));
         }
         // Rows are compared field by field, literals are text by then.
-        if self.is_comparable() || matches!(self, SqlType::Record | SqlType::Unknown) {
+        let rows = self.element().unwrap_or(self) == &SqlType::Record;
+        if self.is_comparable() || rows || *self == SqlType::Unknown {
             return Ok(());
         }
         Err(SqlError::new(

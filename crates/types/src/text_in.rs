@@ -78,6 +78,9 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
         }
         SqlType::Void => Datum::text(""),
         SqlType::Range(kind) => Datum::Range(Arc::new(range::parse(text, *kind, style)?)),
+        SqlType::Multirange(kind) => {
+            Datum::Multirange(Arc::new(range::multi::parse(text, *kind, style)?))
+        }
         ty if let Some(kind) = OrderedKind::of(ty) => {
             Datum::Ordered(Ordered::parse(kind, text, style)?)
         }

@@ -45,6 +45,7 @@ impl Datum {
             Datum::Enum(value) => value.label().to_string(),
             Datum::Ordered(value) => value.text(),
             Datum::Range(value) => range::write(value, style),
+            Datum::Multirange(value) => range::multi::write(value, style),
             Datum::Array(array) => array::text::write(array, style),
             Datum::Record(fields) => user_type::text::write(fields, style),
         })

@@ -38,6 +38,9 @@ pub(crate) fn describe_error(e: &postgres::Error) -> String {
     if let Some(hint) = e.hint() {
         out.push_str(&format!("\nHINT: {hint}"));
     }
+    if let Some(context) = e.where_() {
+        out.push_str(&format!("\nCONTEXT: {context}"));
+    }
     out
 }
 

@@ -1,11 +1,19 @@
 //! Statements that are read as others.
 //!
 //! - [`check_option`]: WITH CHECK OPTION of views.
+//! - [`exclusion`]: EXCLUDE of a window's frame.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
+//! - [`recursion`]: SEARCH and CYCLE of WITH RECURSIVE.
+//! - [`rows_from`]: ROWS FROM.
+//! - [`shown`]: the way back, for texts that are kept.
 //! - [`subscripts`]: `SET a[1] = ..`.
 
 pub(crate) mod check_option;
+pub(crate) mod exclusion;
 pub(crate) mod locking;
 pub(crate) mod merge;
+pub(crate) mod recursion;
+pub(crate) mod rows_from;
+pub(crate) mod shown;
 pub(crate) mod subscripts;

@@ -65,7 +65,7 @@ impl Binder<'_> {
         let wanted = match &cte.materialized {
             Some(ast::CteAsMaterialized::Materialized) => true,
             Some(ast::CteAsMaterialized::NotMaterialized) => volatile(query),
-            None => volatile(query) || uses(whole, name) - uses(query, name) > 1,
+            None => volatile(query) || uses(whole, name) - uses(&cte.query, name) > 1,
         };
         // Inside of a recursive term the work table changes from step to step.
         if !wanted || self.ctes.iter().any(|c| matches!(c, Cte::Work { .. })) {

@@ -18,6 +18,7 @@ use sqlparser::ast::{self, Spanned};
 use super::function_table::FunctionRows;
 use super::lateral::{Lateral, Source as LateralSource, is_true};
 use super::lift::has_subquery;
+use super::rows_from::{BESIDE, rows_from};
 use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
 use crate::exec::table::{Source, SqlTable};
@@ -100,6 +101,18 @@ impl Binder<'_> {
 
     /// A table of FROM. The flag says that it already includes `left` (LATERAL functions).
     fn table_item(
+        &mut self,
+        factor: &ast::TableFactor,
+        left: Option<&Item>,
+    ) -> SqlResult<(Item, bool)> {
+        match rows_from(factor)? {
+            Some(functions) => self.plain_item(&functions, left),
+            None => self.plain_item(factor, left),
+        }
+    }
+
+    /// The same of what is not ROWS FROM.
+    fn plain_item(
         &mut self,
         factor: &ast::TableFactor,
         left: Option<&Item>,
@@ -563,6 +576,9 @@ impl Binder<'_> {
     fn join(&mut self, left: Item, join: &ast::Join) -> SqlResult<Item> {
         use ast::JoinOperator as Op;
         self.check_cancel()?;
+        if let Some(relation) = rows_from(&join.relation)? {
+            return self.join(left, &ast::Join { relation, ..join.clone() });
+        }
         let none = ast::JoinConstraint::None;
         let (kind, constraint) = match &join.join_operator {
             Op::Join(c) | Op::Inner(c) => (JoinType::Inner, c),
@@ -800,7 +816,7 @@ fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
         relation.scope.push(ScopeColumn {
             table: table.clone(),
             schema: None,
-            hidden: column.name.starts_with(KEY_COLUMN),
+            hidden: column.name.starts_with(KEY_COLUMN) || column.name.starts_with(BESIDE),
             name: column.name,
             ty: column.ty,
             nullable: column.nullable,
@@ -832,21 +848,20 @@ fn rows_item(
 ) -> SqlResult<(Item, bool)> {
     let table = alias.map_or_else(|| name.to_string(), |a| ident_name(&a.name));
     let single = rows.columns.len() == 1 + usize::from(ordinality);
+    let (beside, last) = (table.starts_with(BESIDE), rows.columns.len().saturating_sub(1));
     let mut relation = Relation { plan: rows.plan, scope: Default::default(), columns: vec![] };
     for (at, (column, ty, expr)) in rows.columns.into_iter().enumerate() {
         // One column takes the alias as its name: generate_series(1, 3) AS n.
-        let name = if single && at == 0 && alias.is_some() && column != "value" {
-            table.clone()
-        } else {
-            column
-        };
+        let named = alias.is_some() && !beside;
+        let name =
+            if single && at == 0 && named && column != "value" { table.clone() } else { column };
         relation.scope.push(ScopeColumn {
             table: Some(table.clone()),
             schema: None,
             name,
             ty,
             nullable: true,
-            hidden: false,
+            hidden: beside && at == last,
             scalar: single,
             padding: Padding::None,
         });

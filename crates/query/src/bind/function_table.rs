@@ -10,6 +10,7 @@ use sqlparser::ast;
 use super::Binder;
 use super::call::Inner;
 use super::populate::populating;
+use super::rows_from::check_ordinality;
 use crate::error::from_df;
 use crate::exec::scalar;
 use crate::exec::set_returning::{SetFunction, choose, list_expr, subquery_expr};
@@ -167,6 +168,7 @@ impl Binder<'_> {
             Some(plan) => plan,
             None => LogicalPlanBuilder::empty(true).build().map_err(from_df)?,
         };
+        check_ordinality(ordinality, alias)?;
         if let Some(call) = populating(name) {
             return self.populated_rows(&call, exprs, ordinality, alias, plan);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_scalar::{
-    AggregateCode, Bound, Choice, Code, Volatility, coerce, first_of_group, resolve,
+    AggregateCode, Bound, Choice, Code, Volatility, at_beginning, coerce, first_of_group, resolve,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -285,10 +285,11 @@ impl Binder<'_> {
             let at: usize = n.parse().unwrap_or(0);
             return match at.checked_sub(1).and_then(|at| select.get(at)) {
                 Some((_, expr)) => Ok(expr.clone()),
-                None => Err(SqlError::new(
-                    SqlState::INVALID_COLUMN_REFERENCE,
-                    format!("GROUP BY position {n} is not in select list"),
-                )),
+                None => {
+                    let text = format!("GROUP BY position {n} is not in select list");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
+                    Err(at_beginning(error, expr))
+                }
             };
         }
         if let ast::Expr::Identifier(ident) = expr {
@@ -327,7 +328,7 @@ impl Binder<'_> {
     }
 
     /// The group an input column is, by itself or because its table's key is grouped.
-    fn group_of_input(&mut self, at: usize) -> SqlResult<usize> {
+    pub(super) fn group_of_input(&mut self, at: usize) -> SqlResult<usize> {
         let level = self.level();
         if let Some(group) = level.groups.iter().find(|g| g.bound.as_column() == Some(at)) {
             return Ok(group.slot);

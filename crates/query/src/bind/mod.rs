@@ -25,11 +25,14 @@ mod grouping_sets;
 mod lateral;
 mod lift;
 mod populate;
+mod recursion;
+mod rows_from;
 mod sample;
 mod select;
 mod set_op;
 mod table_oid;
 mod ties;
+mod ungrouped;
 mod user_call;
 mod window;
 

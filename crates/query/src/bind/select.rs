@@ -9,11 +9,11 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, Node, Volatility, coerce, ident_name, output_name};
+use braid_scalar::{Bound, Node, Volatility, at_beginning, coerce, ident_name, output_name};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use sqlparser::ast;
+use sqlparser::ast::{self, Spanned};
 
 use super::from_order::from_order;
 use super::function_table::columns_of;
@@ -144,7 +144,7 @@ impl Binder<'_> {
         }
     }
 
-    fn add_ctes(&mut self, with: &ast::With, whole: &ast::Query) -> SqlResult<()> {
+    pub(super) fn add_ctes(&mut self, with: &ast::With, whole: &ast::Query) -> SqlResult<()> {
         let first = self.ctes.len();
         for cte in &with.cte_tables {
             let name = ident_name(&cte.alias.name);
@@ -155,13 +155,7 @@ impl Binder<'_> {
                 ));
             }
             super::cte::check_only_reads(&cte.query)?;
-            let columns = cte.alias.columns.iter().map(|c| ident_name(&c.name)).collect();
-            let entry = Cte::Query {
-                name: name.clone(),
-                columns,
-                query: Arc::new((*cte.query).clone()),
-                recursive: with.recursive && super::set_op::names_itself(&cte.query, &name),
-            };
+            let entry = self.cte_entry(cte, with.recursive)?;
             let entry = self.shared_cte(cte, whole, &entry)?.unwrap_or(entry);
             self.ctes.push(entry);
         }
@@ -199,7 +193,8 @@ impl Binder<'_> {
         check_begins_with(&keys, distinct_on.as_deref().unwrap_or_default(), &items)?;
         let aggregated = grouped || having.is_some() || !self.level().aggregates.is_empty();
         if aggregated {
-            self.regroup_all(&mut items, &mut having, &mut keys)?;
+            let grouped = self.regroup_all(&mut items, &mut having, &mut keys);
+            grouped.map_err(|e| self.first_ungrouped(select, order, e))?;
             plan = self.aggregate_plan(plan)?;
             if let Some(having) = &having {
                 plan = self.filtered(plan, having, false)?;
@@ -381,7 +376,9 @@ impl Binder<'_> {
                 ast::SelectItem::QualifiedWildcard(kind, _) => match kind {
                     ast::SelectItemQualifiedWildcardKind::ObjectName(name) => {
                         let parts = braid_scalar::object_name_parts(name);
-                        self.star(parts.last().map(String::as_str), &mut items)?;
+                        let start = name.span().start;
+                        self.star(parts.last().map(String::as_str), &mut items)
+                            .map_err(|e| e.or_at(start.line, start.column))?;
                     }
                     ast::SelectItemQualifiedWildcardKind::Expr(e) => {
                         return Err(SqlError::unsupported(format!("({e}).*")));
@@ -496,12 +493,7 @@ impl Binder<'_> {
                 Target::Output(at) => (columns[*at].expr.clone(), columns[*at].ty.clone()),
                 Target::Expr(bound) => match same_item(bound, &items) {
                     Some(at) => (columns[at].expr.clone(), columns[at].ty.clone()),
-                    None if distinct => {
-                        return Err(SqlError::new(
-                            SqlState::INVALID_COLUMN_REFERENCE,
-                            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-                        ));
-                    }
+                    None if distinct => return Err(not_distinct()),
                     None => {
                         let name = self.fresh("s");
                         let value = self.lift(&mut plan, bound)?;
@@ -685,6 +677,14 @@ impl Binder<'_> {
     }
 }
 
+/// 42P10.
+fn not_distinct() -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_COLUMN_REFERENCE,
+        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+    )
+}
+
 /// The select item that an expression repeats.
 fn same_item(bound: &Bound, items: &[Item]) -> Option<usize> {
     let text = bound.to_string();
@@ -701,10 +701,9 @@ fn output_target(expr: &ast::Expr, names: &[&str]) -> SqlResult<Option<usize>> {
             ast::Value::Number(n, _) => {
                 let at = n.parse::<usize>().ok().filter(|n| (1..=names.len()).contains(n));
                 at.map(|n| Some(n - 1)).ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INVALID_COLUMN_REFERENCE,
-                        format!("ORDER BY position {n} is not in select list"),
-                    )
+                    let text = format!("ORDER BY position {n} is not in select list");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
+                    at_beginning(error, expr)
                 })
             }
             _ => Ok(None),

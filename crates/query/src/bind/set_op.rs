@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 use sqlparser::ast::{self, Visit, Visitor};
 
 use super::from::Item;
+use super::recursion::HIDDEN;
 use super::{Binder, Bounded, Cte, OutputColumn, Relation, Slot, SlotKind, column};
 use crate::arrow_form;
 use crate::error::from_df;
@@ -207,7 +208,9 @@ impl Binder<'_> {
         let mut rows: Vec<Vec<Bound>> = Vec::new();
         for row in &values.rows {
             if row.content.len() != width {
-                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+                let error = SqlError::syntax("VALUES lists must all be the same length");
+                let first = row.content.first();
+                return Err(error.or_place(first.and_then(braid_scalar::beginning)));
             }
             rows.push(row.content.iter().map(|e| self.expr(e)).collect::<SqlResult<_>>()?);
         }
@@ -284,10 +287,10 @@ impl Binder<'_> {
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
                 schema: None,
-                name,
+                hidden: name.starts_with(HIDDEN),
+                name: name.trim_start_matches(HIDDEN).to_string(),
                 ty,
                 nullable: true,
-                hidden: false,
                 scalar: false,
                 padding: Padding::None,
             });
@@ -324,7 +327,23 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("ORDER BY or LIMIT in a recursive query"));
         }
         check_recursion(name, left, right)?;
-        let all = *set_quantifier == ast::SetQuantifier::All;
+        let known = self.ctes.len();
+        if let Some(with) = &query.with {
+            self.add_ctes(with, query)?;
+        }
+        let bound = self.recursive_union(name, names, (&**left, &**right), *set_quantifier);
+        self.ctes.truncate(known);
+        bound
+    }
+
+    fn recursive_union(
+        &mut self,
+        name: &str,
+        names: &[String],
+        (left, right): (&ast::SetExpr, &ast::SetExpr),
+        quantifier: ast::SetQuantifier,
+    ) -> SqlResult<Bounded> {
+        let all = quantifier == ast::SetQuantifier::All;
         let start = self.set_expr(left)?;
         // DataFusion executes such a plan once.
         self.bind_anew();

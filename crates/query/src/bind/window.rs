@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use braid_parser::{Exclusion, take_exclusion};
 use braid_scalar::{Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name, resolve};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
@@ -25,6 +26,7 @@ use super::{Binder, aggregate_not_allowed, column};
 use crate::arrow_form;
 use crate::error::from_df;
 use crate::exec::scalar;
+use crate::exec::windows::{Excluding, Inner};
 
 /// A window call that was met.
 #[derive(Clone)]
@@ -34,6 +36,7 @@ pub(super) struct Pending {
     partition: Vec<Bound>,
     order: Vec<OrderedBy>,
     frame: Option<ast::WindowFrame>,
+    exclusion: Option<Exclusion>,
     filter: Option<Bound>,
     slot: usize,
     ret: SqlType,
@@ -55,6 +58,37 @@ impl Pending {
             *bound = f(bound)?;
         }
         Ok(())
+    }
+}
+
+impl Pending {
+    /// The call with its arguments and its FILTER.
+    fn call(&self, mut args: Vec<Expr>, filter: Option<Expr>) -> WindowFunction {
+        let inner = self.excluded_from();
+        let Some((inner, exclusion)) = inner.zip(self.exclusion) else {
+            let mut call = WindowFunction::new(self.function.clone(), args);
+            call.params.filter = filter.map(Box::new);
+            return call;
+        };
+        let count = (args.len(), filter.is_some());
+        args.extend(filter);
+        let ret = arrow_form::data_type(&self.ret);
+        let function = Excluding::function(inner, exclusion, count, ret);
+        WindowFunction::new(WindowFunctionDefinition::WindowUDF(function), args)
+    }
+
+    /// What looks at a frame that leaves rows out.
+    fn excluded_from(&self) -> Option<Inner> {
+        match &self.function {
+            WindowFunctionDefinition::AggregateUDF(aggregate) => {
+                Some(Inner::Aggregate(aggregate.clone()))
+            }
+            WindowFunctionDefinition::WindowUDF(function) => {
+                let codes = [WindowCode::FirstValue, WindowCode::LastValue, WindowCode::NthValue];
+                let is = |code: &WindowCode| definition(*code).name() == function.name();
+                codes.into_iter().find(is).map(Inner::Value)
+            }
+        }
     }
 }
 
@@ -101,10 +135,35 @@ fn refuse_in_window(name: &str, function: &ast::Function, given: &Arguments<'_>)
     Ok(())
 }
 
+/// 42P20 for what a window that is made of a named one cannot say again.
+fn check_copied(name: &str, base: &ast::WindowSpec, spec: &ast::WindowSpec) -> SqlResult<()> {
+    let refuse = |text: String| Err(SqlError::new(SqlState("42P20"), text));
+    if !spec.partition_by.is_empty() {
+        return refuse(format!("cannot override PARTITION BY clause of window \"{name}\""));
+    }
+    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+        return refuse(format!("cannot override ORDER BY clause of window \"{name}\""));
+    }
+    if base.window_frame.is_none() {
+        return Ok(());
+    }
+    let text = format!("cannot copy window \"{name}\" because it has a frame clause");
+    let error = SqlError::new(SqlState("42P20"), text);
+    let bare = spec.order_by.is_empty() && spec.window_frame.is_none();
+    Err(match bare {
+        true => error.with_hint("Omit the parentheses in this OVER clause."),
+        false => error,
+    })
+}
+
 impl Binder<'_> {
-    fn window_spec(&mut self, over: &ast::WindowType) -> SqlResult<ast::WindowSpec> {
+    /// The window of a call, and what its frame leaves out.
+    fn window_spec(
+        &mut self,
+        over: &ast::WindowType,
+    ) -> SqlResult<(ast::WindowSpec, Option<Exclusion>)> {
         let named = |binder: &mut Self, name: &ast::Ident| {
-            let name = ident_name(name);
+            let (name, start) = (ident_name(name), name.span.start);
             binder
                 .level()
                 .named_windows
@@ -112,24 +171,28 @@ impl Binder<'_> {
                 .find(|(n, _)| *n == name)
                 .map(|(_, spec)| spec.clone())
                 .ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!("window \"{name}\" does not exist"),
-                    )
+                    let text = format!("window \"{name}\" does not exist");
+                    SqlError::new(SqlState::UNDEFINED_OBJECT, text).or_at(start.line, start.column)
                 })
         };
         match over {
-            ast::WindowType::NamedWindow(name) => named(self, name),
+            ast::WindowType::NamedWindow(name) => {
+                let mut spec = named(self, name)?;
+                let exclusion = take_exclusion(&mut spec);
+                Ok((spec, exclusion))
+            }
             ast::WindowType::WindowSpec(spec) => {
                 let mut spec = spec.clone();
+                let exclusion = take_exclusion(&mut spec);
                 if let Some(name) = spec.window_name.take() {
                     let base = named(self, &name)?;
+                    check_copied(&ident_name(&name), &base, &spec)?;
                     spec.partition_by = base.partition_by;
                     if spec.order_by.is_empty() {
                         spec.order_by = base.order_by;
                     }
                 }
-                Ok(spec)
+                Ok((spec, exclusion))
             }
         }
     }
@@ -146,7 +209,7 @@ impl Binder<'_> {
             return Err(aggregate_not_allowed("window functions' arguments"));
         }
         let over = function.over.as_ref().ok_or_else(|| SqlError::internal("no OVER"))?;
-        let spec = self.window_spec(over)?;
+        let (spec, exclusion) = self.window_spec(over)?;
         let Resolved { function: definition, args, ret, default } =
             self.window_function(name, function)?;
         let filter = match &function.filter {
@@ -174,6 +237,7 @@ impl Binder<'_> {
             partition,
             order,
             frame: spec.window_frame.clone(),
+            exclusion,
             filter,
             slot: 0,
             ret: ret.clone(),
@@ -304,17 +368,17 @@ impl Binder<'_> {
                 }
                 order.push(Sort::new(expr, !desc, *nulls_first));
             }
-            let mut call = WindowFunction::new(one.function.clone(), args);
-            call.params.partition_by = partition;
-            call.params.order_by = order;
-            call.params.window_frame = frame;
-            call.params.filter = match &one.filter {
+            let filter = match &one.filter {
                 Some(f) => {
                     let expr = self.plan_expr(f)?;
-                    Some(Box::new(self.without_placeholders(&mut plan, expr)?))
+                    Some(self.without_placeholders(&mut plan, expr)?)
                 }
                 None => None,
             };
+            let mut call = one.call(args, filter);
+            call.params.partition_by = partition;
+            call.params.order_by = order;
+            call.params.window_frame = frame;
             let name = self.slot_name(one.slot);
             plan = window_column(plan, call, name, &arrow_form::data_type(&one.ret))?;
         }

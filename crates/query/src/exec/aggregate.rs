@@ -110,6 +110,22 @@ pub(crate) fn depends_on_order(function: &AggregateUDF) -> bool {
     }
 }
 
+/// The state of an aggregate of ours that has seen nothing, for a first argument of this carrier.
+pub(crate) fn state_of(
+    function: &AggregateUDF,
+    carrier: Option<&DataType>,
+) -> Option<Box<dyn Accumulator>> {
+    let spec = &function.inner().downcast_ref::<SqlAggregate>()?.spec;
+    Some(start(spec, carrier))
+}
+
+fn start(spec: &Arc<Spec>, carrier: Option<&DataType>) -> Box<dyn Accumulator> {
+    match folds::fold(spec, carrier) {
+        Some(fold) => Box::new(Single::new(fold)),
+        None => Box::new(Grouped::new(spec.clone())),
+    }
+}
+
 /// Whether the call of an aggregate has, or may have, a FILTER.
 pub(crate) fn is_filtered(function: &AggregateUDF) -> bool {
     function.inner().downcast_ref::<SqlAggregate>().is_none_or(|own| own.spec.filtered)
@@ -177,10 +193,7 @@ impl AggregateUDFImpl for SqlAggregate {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(match folds::fold(&self.spec, first_type(args.expr_fields)) {
-            Some(fold) => Box::new(Single::new(fold)),
-            None => Box::new(Grouped::new(self.spec.clone())),
-        })
+        Ok(start(&self.spec, first_type(args.expr_fields)))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {

@@ -557,7 +557,7 @@ fn views(v: &View<'_>) -> Made {
                 text(v.database),
                 text(s.name.as_str()),
                 text(view.name.as_str()),
-                text(view.definition.query.as_str()),
+                text(braid_parser::shown(&view.definition.query)),
                 text(view.check_option.map_or("NONE", CheckOption::sql)),
                 yes_no(may_write(v.catalog, view).is_some()),
                 yes_no(may_write(v.catalog, view).is_some()),

@@ -188,7 +188,7 @@ fn pg_views(v: &View<'_>) -> Made {
             text(s.name.as_str()),
             text(view.name.as_str()),
             roles::owner_name(v, view.id),
-            text(view.definition.query.as_str()),
+            text(braid_parser::shown(&view.definition.query)),
         ]
     };
     Ok(views.map(row).collect())
@@ -204,7 +204,7 @@ fn pg_matviews(v: &View<'_>) -> Made {
             Datum::Null,
             flag(!v.indexes(t).is_empty()),
             flag(view.populated),
-            text(view.definition.query.as_str()),
+            text(braid_parser::shown(&view.definition.query)),
         ])
     };
     Ok(v.stored().filter_map(row).collect())

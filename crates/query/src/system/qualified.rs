@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use braid_catalog::{Catalog, Definition, Relation, Table, id_of_oid};
+use braid_parser::shown;
 use braid_scalar::{SessionFunctions, ident_name, object_name_parts};
 use braid_sql::session::SessionState;
 use sqlparser::ast::{self, VisitMut, VisitorMut};
@@ -192,7 +193,7 @@ fn query_of(
     definition: &Definition,
     names: &[&str],
 ) -> String {
-    let Ok(mut query) = parse_query(&definition.query) else { return definition.query.clone() };
+    let Ok(mut query) = parse_query(&definition.query) else { return shown(&definition.query) };
     let mut qualifier = Qualifier {
         session,
         catalog,
@@ -206,9 +207,10 @@ fn query_of(
     if !named {
         let names: Vec<String> =
             names.iter().map(|name| braid_types::quote_ident(name).to_string()).collect();
-        return format!("SELECT * FROM ({query}) AS q ({})", names.join(", "));
+        let text = format!("SELECT * FROM ({query}) AS q ({})", names.join(", "));
+        return shown(&text);
     }
-    query.to_string()
+    shown(&query.to_string())
 }
 
 /// Gives the items of a SELECT the names of the view's columns; false where it has a star or is

@@ -39,6 +39,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         SqlType::Record | SqlType::Void | SqlType::Unknown => "p",
         SqlType::Enum(_) => "e",
         SqlType::Range(_) => "r",
+        SqlType::Multirange(_) => "m",
         SqlType::Composite(_) => "c",
         _ => "b",
     };
@@ -221,9 +222,10 @@ pub(super) fn domain_check(catalog: &Catalog, oid: u32) -> Option<&Check> {
 
 pub(super) fn pg_range(_: &View<'_>) -> Made {
     let row = |kind: RangeKind| {
-        let types = [SqlType::Range(kind).oid(), kind.element().oid()];
-        // Types of many ranges, collations and functions: there are none.
-        types.into_iter().chain([0; 5]).map(Datum::Oid).collect()
+        let types =
+            [SqlType::Range(kind), kind.element(), SqlType::Multirange(kind)].map(|ty| ty.oid());
+        // Collations and functions: there are none.
+        types.into_iter().chain([0; 4]).map(Datum::Oid).collect()
     };
     Ok(RangeKind::ALL.into_iter().map(row).collect())
 }

@@ -13,6 +13,7 @@ mod extremes;
 mod lists;
 mod ordered;
 mod pairs;
+mod ranges;
 mod running;
 mod sums;
 
@@ -22,5 +23,12 @@ pub use accumulator::{Accumulator, AggregateCode, AggregateTypes};
 pub use extremes::first_of_group;
 
 /// What adds the aggregates of each subject to the registry.
-pub(crate) const SUBJECTS: &[fn(&mut Table)] =
-    &[sums::fill, running::fill, extremes::fill, lists::fill, ordered::fill, pairs::fill];
+pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
+    sums::fill,
+    running::fill,
+    extremes::fill,
+    lists::fill,
+    ordered::fill,
+    pairs::fill,
+    ranges::fill,
+];

@@ -20,6 +20,7 @@ mod json_text;
 mod jsonpath;
 mod math;
 pub(crate) mod money;
+mod multiranges;
 mod names;
 mod networks;
 mod number_format;
@@ -66,6 +67,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     bit_strings::fill,
     money::fill,
     ranges::fill,
+    multiranges::fill,
     json::fill,
     jsonpath::fill,
     json_text::fill,

@@ -69,6 +69,7 @@ fn fields(severity: &str, e: &SqlError) -> Vec<(u8, String)> {
     add(b'D', e.detail());
     add(b'H', e.hint());
     add(b'P', e.position().map(|p| p.to_string()).as_deref());
+    add(b'W', e.context());
     add(b's', e.schema());
     add(b't', e.table());
     add(b'c', e.column());

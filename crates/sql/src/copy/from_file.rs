@@ -65,12 +65,14 @@ fn load_file(
     let take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
         rows.drain(..).try_for_each(|row| loader.write(row))
     };
-    let name_file = |e: SqlError| match e.detail() {
-        Some(d) if !d.contains(path) => {
+    let name_file = |e: SqlError| match (e.detail(), e.context()) {
+        (Some(d), _) if d.contains(path) => e,
+        (Some(d), _) => {
             let detail = format!("{d}\nfile \"{path}\"");
             e.with_detail(detail)
         }
-        _ => e,
+        (None, Some(_)) => e.with_detail(format!("file \"{path}\"")),
+        (None, None) => e,
     };
     read_file(path, source, |data| {
         loader.progress.add(Copied::Bytes, data.len() as u64);

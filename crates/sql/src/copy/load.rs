@@ -81,6 +81,20 @@ impl Filter {
     }
 }
 
+/// What errors call a COPY.
+const COPY: &str = "COPY";
+
+/// A value as an error shows it: of a long one the beginning.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+/// So much of a value is shown.
+const SHOWN_CHARS: usize = 100;
+
 impl Loader {
     pub(super) fn new(
         ctx: &Context,
@@ -90,7 +104,7 @@ impl Loader {
     ) -> SqlResult<Loader> {
         let targets = targets(table, &c.columns)?;
         let filter = Filter::new(ctx, table, c)?;
-        let (binary, input) = (c.options.format == CopyFormat::Binary, "COPY".into());
+        let (binary, input) = (c.options.format == CopyFormat::Binary, COPY.into());
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };
         let who = (ctx.session.pid(), &*ctx.session.database);
@@ -119,7 +133,7 @@ impl Loader {
             let limit = self.filter.limit;
             let message = format!("skipped more than REJECT_LIMIT ({limit}) rows {why}");
             let e = SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message);
-            return Err(self.place(e, line, Some(column)));
+            return Err(self.place(e, line, Some((column, Some(text)))));
         }
         if self.filter.verbose {
             let name = &self.info.table().columns[column].name;
@@ -135,12 +149,20 @@ impl Loader {
         Ok(matches!(condition.eval(row, &self.ctx.eval)?, Datum::Bool(true)))
     }
 
-    /// `COPY t, line 3, column a` as the last line of the detail.
-    fn place(&self, e: SqlError, line: u64, column: Option<usize>) -> SqlError {
+    /// `COPY t, line 3, column a: "x"` as the context; of an IMPORT, without the value, as the last
+    /// line of the detail.
+    fn place(&self, e: SqlError, line: u64, of: Option<(usize, Option<&str>)>) -> SqlError {
         let table = self.info.table();
         let mut place = format!("{} {}, line {line}", self.input, table.name);
-        if let Some(at) = column {
+        if let Some((at, _)) = of {
             place.push_str(&format!(", column {}", table.columns[at].name));
+        }
+        if self.input == COPY {
+            match of {
+                Some((_, Some(text))) => place.push_str(&format!(": \"{}\"", shortened(text))),
+                Some((_, None)) | None => {}
+            }
+            return e.with_context(place);
         }
         let detail = match e.detail() {
             Some(d) => format!("{d}\n{place}"),
@@ -178,14 +200,16 @@ impl Loader {
         }
         let mut row: Vec<Option<Datum>> = vec![None; table.columns.len()];
         for (field, at) in raw.fields.into_iter().zip(self.targets.clone()) {
-            let kept = if self.filter.ignores { field.clone() } else { None };
-            match self.value(field, &table.columns[at].ty) {
+            match self.value(field.as_deref(), &table.columns[at].ty) {
                 Ok(value) => row[at] = Some(value),
-                Err(e) if self.filter.ignores && e.state().0.starts_with("22") => {
-                    let text = String::from_utf8_lossy(&kept.unwrap_or_default()).into_owned();
-                    return self.skip(line, at, &text);
+                Err(e) => {
+                    let text = field.as_deref().map(String::from_utf8_lossy);
+                    if self.filter.ignores && e.state().0.starts_with("22") {
+                        return self.skip(line, at, &text.unwrap_or_default());
+                    }
+                    let text = if self.binary { None } else { text };
+                    return Err(self.place(e, line, Some((at, text.as_deref()))));
                 }
-                Err(e) => return Err(self.place(e, line, Some(at))),
             }
         }
         let mut full = Vec::with_capacity(row.len());
@@ -264,13 +288,13 @@ impl Loader {
         Ok(())
     }
 
-    fn value(&self, field: Option<Vec<u8>>, ty: &SqlType) -> SqlResult<Datum> {
+    fn value(&self, field: Option<&[u8]>, ty: &SqlType) -> SqlResult<Datum> {
         let Some(bytes) = field else { return Ok(Datum::Null) };
         let eval = &self.ctx.eval;
         let parsed = if self.binary {
-            Datum::from_binary(&bytes, ty)?
+            Datum::from_binary(bytes, ty)?
         } else {
-            let text = std::str::from_utf8(&bytes).map_err(|_| {
+            let text = std::str::from_utf8(bytes).map_err(|_| {
                 SqlError::new(
                     SqlState::CHARACTER_NOT_IN_REPERTOIRE,
                     "invalid byte sequence for encoding \"UTF8\"",

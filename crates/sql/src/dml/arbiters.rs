@@ -10,8 +10,8 @@
 //! of a partial index only if the WHERE behind the list implies its predicate.
 
 use braid_parser::Inference;
-use braid_scalar::{Bound, ParamTypes, ident_name, object_name_parts};
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_scalar::{Bound, ParamTypes, beginning, ident_name, object_name_parts};
+use braid_types::{Mark, Place, SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::target::Target;
@@ -62,7 +62,8 @@ fn inferred(
     for element in &inference.elements {
         match plain(element) {
             ast::Expr::Identifier(name) => {
-                columns.push(table.columns[target.ordinal(&ident_name(name))?].id);
+                let column = arbiter(target, name, inference.elements.first())?;
+                columns.push(table.columns[column].id);
             }
             e => expressions.push(target.settle(braid_scalar::bind(e, &scope, params)?)?),
         }
@@ -93,6 +94,18 @@ fn inferred(
         ));
     }
     Ok(found)
+}
+
+/// The column that ON CONFLICT names.
+fn arbiter(target: &Target, name: &ast::Ident, first: Option<&ast::Expr>) -> SqlResult<usize> {
+    target.ordinal(&ident_name(name)).map_err(|e| match e.state() {
+        SqlState::UNDEFINED_COLUMN => {
+            let text = format!("column \"{}\" does not exist", ident_name(name));
+            let open = |place| Place { mark: Mark::Behind("(".to_string()), ..place };
+            SqlError::new(e.state(), text).or_place(first.and_then(beginning).map(open))
+        }
+        _ => e,
+    })
 }
 
 /// An element without the parentheses and the collation that it may have.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use braid_catalog::Identity;
 use braid_kv::ReadMode;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, Mark, Place, SqlError, SqlResult, SqlState, SqlType};
 use bytes::Bytes;
-use sqlparser::ast::{self, AssignmentTarget};
+use sqlparser::ast::{self, AssignmentTarget, Spanned};
 
 use super::Written;
 use super::ahead;
@@ -28,7 +28,7 @@ use crate::general_query::{ColumnInfo, Row};
 use crate::session::Context;
 use crate::storage::scan::get_row_as;
 use braid_parser::{Inference, InsertClauses, Overriding};
-use braid_scalar::{Bound, ParamTypes, Scope, Volatility, object_name_parts};
+use braid_scalar::{Bound, ParamTypes, Scope, Volatility, at_beginning, object_name_parts};
 
 /// A planned INSERT.
 pub struct InsertPlan {
@@ -426,13 +426,14 @@ impl InsertPlan {
 fn listed(target: &Target, insert: &ast::Insert) -> SqlResult<Vec<usize>> {
     let mut out: Vec<usize> = Vec::new();
     for c in &insert.columns {
-        let name = object_name_parts(c).pop().unwrap_or_default();
-        let at = target.ordinal(&name)?;
+        let at = target.ordinal_of(c)?;
         if out.contains(&at) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
+            let name = object_name_parts(c).pop().unwrap_or_default();
+            let text = format!("column \"{name}\" specified more than once");
+            let start = c.span().start;
+            return Err(
+                SqlError::new(SqlState::DUPLICATE_COLUMN, text).or_at(start.line, start.column)
+            );
         }
         out.push(at);
     }
@@ -453,7 +454,7 @@ fn rows(
     if let ast::SetExpr::Values(v) = &*query.body
         && plain
     {
-        match values(v, target, targets, named, params) {
+        match values(insert, v, target, (targets, named), params) {
             Err(e) if braid_scalar::needs_general_query(&e) => {}
             other => return other,
         }
@@ -463,13 +464,15 @@ fn rows(
     let typed = untyped::typed(query, table, targets);
     let source = Source::plan(ctx, typed.as_ref().unwrap_or(query), params)?;
     let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
-    check_count(target, source.columns().len(), targets, named)?;
+    let exprs = written_out(query);
+    check_count(target, source.columns().len(), targets, named)
+        .map_err(|e| at_excess(e, insert, &exprs, targets.len()))?;
     for n in &pending {
         commit_time::pending(table, targets[*n])?;
     }
     if !from_values {
-        for (c, at) in source.columns().iter().zip(targets.iter()) {
-            check_assignable(table, *at, &c.ty)?;
+        for (n, (c, at)) in source.columns().iter().zip(targets.iter()).enumerate() {
+            check_assignable(table, *at, &c.ty, exprs.get(n).copied())?;
         }
     }
     Ok(Rows::Query(source, pending))
@@ -496,20 +499,56 @@ fn check_count(
     Ok(())
 }
 
+/// The expressions of a select list, as far as it is written out.
+fn written_out(query: &ast::Query) -> Vec<&ast::Expr> {
+    let ast::SetExpr::Select(select) = &*query.body else { return Vec::new() };
+    let expr = |item: &'_ ast::SelectItem| {
+        matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+    };
+    let items = select.projection.iter().take_while(|item| expr(item));
+    let exprs = items.filter_map(|item| match item {
+        ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. } => Some(e),
+        _ => None,
+    });
+    exprs.collect()
+}
+
+/// An error about too many or too few values, with the first column or value that has no other.
+fn at_excess(
+    error: SqlError,
+    insert: &ast::Insert,
+    given: &[&ast::Expr],
+    wanted: usize,
+) -> SqlError {
+    match (given.get(wanted), insert.columns.get(given.len())) {
+        (Some(expr), _) => at_beginning(error, expr),
+        (None, Some(column)) if !given.is_empty() => {
+            let (start, name) = (column.span().start, object_name_parts(column));
+            let mark = Mark::Word(name.into_iter().next().unwrap_or_default());
+            error.or_place(Some(Place { line: start.line, column: start.column, mark }))
+        }
+        _ => error,
+    }
+}
+
 fn values(
+    insert: &ast::Insert,
     v: &ast::Values,
     target: &Target,
-    targets: &mut Vec<usize>,
-    named: bool,
+    (targets, named): (&mut Vec<usize>, bool),
     params: &mut ParamTypes,
 ) -> SqlResult<Rows> {
-    let width = v.rows.first().map_or(0, |r| r.content.len());
+    let first: Vec<&ast::Expr> = v.rows.first().iter().flat_map(|r| &r.content).collect();
+    let width = first.len();
     let table = &target.table;
-    check_count(target, width, targets, named)?;
+    check_count(target, width, targets, named)
+        .map_err(|e| at_excess(e, insert, &first, targets.len()))?;
     let mut out = Vec::with_capacity(v.rows.len());
     for row in &v.rows {
         if row.content.len() != width {
-            return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            let error = SqlError::syntax("VALUES lists must all be the same length");
+            let first = row.content.first();
+            return Err(error.or_place(first.and_then(braid_scalar::beginning)));
         }
         let mut exprs = Vec::with_capacity(width);
         for (e, at) in row.content.iter().zip(targets.iter()) {
@@ -540,6 +579,7 @@ pub(super) fn bind_column(
         if err.state() == SqlState::DATATYPE_MISMATCH && !err.message().contains('"') {
             SqlError::new(err.state(), format!("column \"{}\" {}", c.name, err.message()))
                 .with_hint("You will need to rewrite or cast the expression.")
+                .or_place(err.place().cloned())
         } else {
             err
         }

@@ -327,7 +327,7 @@ fn bind_general(
     for (at, from) in sets.iter_mut() {
         if let Given::Value(from) = from {
             let c = given.next().ok_or_else(|| SqlError::internal("a SET value is missing"))?;
-            check_assignable(table, *at, &c.ty)?;
+            check_assignable(table, *at, &c.ty, None)?;
             *from = if c.ty == SqlType::Unknown { SqlType::Text } else { c.ty.clone() };
         }
     }

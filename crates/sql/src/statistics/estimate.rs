@@ -5,7 +5,7 @@
 //! of the rows. Distinct values are estimated by the estimator "Duj1" of Haas and Stokes,
 //! "Estimating the number of classes in a finite population" (1998).
 
-use braid_types::{Datum, SqlType};
+use braid_types::{Datum, RangeValue, SqlType};
 
 /// A value of more bytes is counted and not kept.
 const LONG: usize = 1024;
@@ -276,6 +276,10 @@ fn stored_width(value: &Datum) -> usize {
         Datum::Text(text) | Datum::Json(text) => varying(text.len()),
         Datum::Bytea(bytes) => varying(bytes.len()),
         Datum::Range(range) => varying(9 + stored_width(&range.lower) + stored_width(&range.upper)),
+        Datum::Multirange(value) => {
+            let bounds = |r: &RangeValue| 9 + stored_width(&r.lower) + stored_width(&r.upper);
+            varying(9 + value.ranges().iter().map(bounds).sum::<usize>())
+        }
         Datum::Ordered(value) => varying(value.bytes().len()),
         Datum::Numeric(number) => {
             // Digits come by four, from the point to both sides.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use braid_types::{
-    ArrayValue, CompositeType, Datum, Dimension, Interval, Ordered, OrderedKind, RangeKind,
-    RangeValue, Shape, SqlResult, SqlType,
+    ArrayValue, CompositeType, Datum, Dimension, Interval, MultirangeValue, Ordered, OrderedKind,
+    RangeKind, RangeValue, Shape, SqlResult, SqlType,
 };
 
 use super::row_value::damaged;
@@ -148,6 +148,14 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
         Datum::Bytea(b) => out.extend_from_slice(b),
         Datum::Ordered(value) => out.extend_from_slice(value.bytes()),
         Datum::Range(range) => encode_range(out, range),
+        Datum::Multirange(value) => {
+            for range in value.ranges() {
+                let mut payload = Vec::new();
+                encode_range(&mut payload, range);
+                push_varint(out, payload.len() as u64);
+                out.extend_from_slice(&payload);
+            }
+        }
         Datum::Uuid(u) => out.extend_from_slice(u),
         Datum::Interval(i) => {
             push_varint(out, zigzag(i64::from(i.months)));
@@ -261,7 +269,8 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         }
         SqlType::Array(element) => decode_array(b, element)?,
         SqlType::Composite(ty) => decode_row(b, ty)?,
-        SqlType::Range(kind) => decode_range(b, *kind)?,
+        SqlType::Range(kind) => Datum::Range(Arc::new(decode_range(b, *kind)?)),
+        SqlType::Multirange(kind) => decode_multirange(b, *kind)?,
         ty if let Some(kind) = OrderedKind::of(ty) => {
             let value = Ordered::from_bytes(kind, b);
             Datum::Ordered(value.ok_or_else(|| damaged(&ty.name()))?)
@@ -294,11 +303,22 @@ fn encode_range(out: &mut Vec<u8>, range: &RangeValue) {
     }
 }
 
-fn decode_range(b: &[u8], kind: RangeKind) -> SqlResult<Datum> {
+fn decode_multirange(mut b: &[u8], kind: RangeKind) -> SqlResult<Datum> {
+    let mut ranges = Vec::new();
+    while !b.is_empty() {
+        let length = read_varint(&mut b)? as usize;
+        let parts = b.split_at_checked(length).ok_or_else(|| damaged("multirange"))?;
+        ranges.push(decode_range(parts.0, kind)?);
+        b = parts.1;
+    }
+    Ok(Datum::Multirange(Arc::new(MultirangeValue::new(kind, ranges))))
+}
+
+fn decode_range(b: &[u8], kind: RangeKind) -> SqlResult<RangeValue> {
     let bad = || damaged("range");
     let (&flags, mut rest) = b.split_first().ok_or_else(bad)?;
     if flags & EMPTY != 0 {
-        return Ok(Datum::Range(Arc::new(RangeValue::empty(kind))));
+        return Ok(RangeValue::empty(kind));
     }
     let mut bound = |none: u8| {
         if flags & none != 0 {
@@ -311,8 +331,7 @@ fn decode_range(b: &[u8], kind: RangeKind) -> SqlResult<Datum> {
     };
     let (lower, upper) = (bound(NO_LOWER)?, bound(NO_UPPER)?);
     let with = (flags & WITH_LOWER != 0, flags & WITH_UPPER != 0);
-    let range = RangeValue::new(kind, lower, upper, with).map_err(|_| bad())?;
-    Ok(Datum::Range(Arc::new(range)))
+    RangeValue::new(kind, lower, upper, with).map_err(|_| bad())
 }
 
 /// In front of the elements of an array that is not one list from 1: no element is that long.

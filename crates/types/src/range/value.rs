@@ -122,6 +122,11 @@ impl RangeValue {
         Ok(range)
     }
 
+    /// Bytes in memory.
+    pub fn memory(&self) -> usize {
+        size_of::<RangeValue>() + self.lower.memory() + self.upper.memory()
+    }
+
     fn is_discrete(&self) -> bool {
         matches!(self.kind, RangeKind::Int4 | RangeKind::Int8 | RangeKind::Date)
     }

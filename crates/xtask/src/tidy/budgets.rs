@@ -20,7 +20,7 @@ const LONG: &[(&str, &str)] = &[
     ("crates/lsm/src/wal/reader.rs", "read_segment"),
     ("crates/query/src/bind/from.rs", "using_join"),
     ("crates/query/src/bind/select.rs", "finish_select"),
-    ("crates/query/src/bind/set_op.rs", "recursive_query"),
+    ("crates/query/src/bind/set_op.rs", "recursive_union"),
     ("crates/query/src/bind/set_op.rs", "set_operation"),
     ("crates/query/src/system/info_schema.rs", "table"),
     ("crates/query/src/system/pg_tables.rs", "server"),

@@ -8,12 +8,15 @@
 //! ```
 //! Around the first stands [`bounded`], which counts. The second is replaced by [`whole`], which
 //! takes one partition after the other, keeps of its rows in memory what the functions look at, and
-//! writes the rows themselves to disk when there is no room for them.
+//! writes the rows themselves to disk when there is no room for them. [`excluding`] is what takes
+//! EXCLUDE.
 
 mod bounded;
+mod excluding;
 mod functions;
 mod part;
 mod rule;
 mod whole;
 
+pub(crate) use excluding::{Excluding, Inner};
 pub(crate) use rule::CountedWindows;

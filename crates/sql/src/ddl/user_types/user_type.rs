@@ -27,7 +27,9 @@ pub(crate) fn create(
         Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
         Some(UserDefinedTypeRepresentation::Composite { .. }) => &[],
         Some(UserDefinedTypeRepresentation::Range { .. }) => {
-            return Err(SqlError::unsupported("a range type"));
+            return Err(SqlError::unsupported("a range type").with_hint(
+                "Use int4range, int8range, numrange, tsrange, tstzrange or daterange.",
+            ));
         }
         _ => return Err(SqlError::unsupported("a base type")),
     };

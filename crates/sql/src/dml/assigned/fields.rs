@@ -31,7 +31,7 @@ pub(super) fn place(target: &Target, name: &ast::ObjectName) -> SqlResult<Place>
     {
         return Ok(Place { column, path: parts.split_off(1) });
     }
-    let column = target.ordinal(&parts.pop().unwrap_or_default())?;
+    let column = target.ordinal_of(name)?;
     Ok(Place { column, path: Vec::new() })
 }
 

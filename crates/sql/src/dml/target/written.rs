@@ -9,7 +9,7 @@ use braid_catalog::{Relation, Table, oid_of};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use bytes::Bytes;
 use sqlparser::ast::{
-    self, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+    self, SelectItem, SelectItemQualifiedWildcardKind, Spanned, TableFactor, VisitMut, VisitorMut,
 };
 
 use super::through::{Through, Verb, ViewChecks, key_name};
@@ -35,9 +35,11 @@ impl Target {
         alias: Option<&ast::Ident>,
         verb: Verb,
     ) -> SqlResult<Target> {
+        let start = name.span().start;
         let name = object_name_parts(name);
         let mut through = None;
-        let table = match ctx.relation(&name)? {
+        let found = ctx.relation(&name).map_err(|e| e.or_at(start.line, start.column));
+        let table = match found? {
             Relation::Table(t) if t.materialized().is_some() => {
                 return Err(SqlError::new(
                     SqlState::WRONG_OBJECT_TYPE,
@@ -176,6 +178,13 @@ impl Target {
         }
     }
 
+    /// The same of a name as it was written, with its place in the error.
+    pub(in crate::dml) fn ordinal_of(&self, name: &ast::ObjectName) -> SqlResult<usize> {
+        let start = name.span().start;
+        let last = object_name_parts(name).pop().unwrap_or_default();
+        self.ordinal(&last).map_err(|e| e.or_at(start.line, start.column))
+    }
+
     /// The columns that an INSERT without a list of them is about, and why there are no more.
     pub(in crate::dml) fn in_order(&self) -> (Vec<usize>, Option<SqlError>) {
         let columns = &self.table.columns;
@@ -296,8 +305,10 @@ pub fn returning(
                 }
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(n), _) => {
+                let start = n.span().start;
                 let name = object_name_parts(n).pop().unwrap_or_default();
-                for at in scope.expand_star(Some(&name))? {
+                let columns = scope.expand_star(Some(&name));
+                for at in columns.map_err(|e| e.or_at(start.line, start.column))? {
                     if !scope.columns()[at].hidden {
                         push_column(&mut out, at);
                     }
@@ -501,28 +512,28 @@ pub(in crate::dml) fn refuse_given(table: &Table, at: usize) -> SqlError {
     }
 }
 
-/// Cast of a query's column to the column it is written to.
+/// Cast of a query's column to the column it is written to; `expr` is what it is computed by.
 pub(in crate::dml) fn check_assignable(
     table: &Table,
     at: usize,
-    from: &braid_types::SqlType,
+    from: &SqlType,
+    expr: Option<&ast::Expr>,
 ) -> SqlResult<()> {
     use braid_types::CastContext::{Assignment, Implicit};
     let to = &table.columns[at].ty;
-    let ok = *from == braid_types::SqlType::Unknown
+    let ok = *from == SqlType::Unknown
         || from.same_base(to)
         || matches!(braid_types::cast_exists(from, to), Some(Implicit | Assignment));
     if ok {
         return Ok(());
     }
-    Err(SqlError::new(
-        SqlState::DATATYPE_MISMATCH,
-        format!(
-            "column \"{}\" is of type {} but expression is of type {}",
-            table.columns[at].name,
-            to.base_name(),
-            from.base_name()
-        ),
-    )
-    .with_hint("You will need to rewrite or cast the expression."))
+    let text = format!(
+        "column \"{}\" is of type {} but expression is of type {}",
+        table.columns[at].name,
+        to.base_name(),
+        from.base_name()
+    );
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text)
+        .with_hint("You will need to rewrite or cast the expression.")
+        .or_place(expr.and_then(braid_scalar::beginning)))
 }

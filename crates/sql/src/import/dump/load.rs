@@ -366,7 +366,8 @@ fn feed(copy: &mut CopyIn, chunk: &mut Vec<u8>, line: u64) -> SqlResult<()> {
 
 /// The lines that a COPY speaks of are those of its data, which begin behind its statement.
 fn in_data(e: SqlError, line: u64) -> SqlError {
-    let detail = e.detail().unwrap_or_default();
+    let said: Vec<&str> = e.detail().into_iter().chain(e.context()).collect();
+    let detail = said.join("\n");
     let detail = format!("{detail}\nLines are counted from line {line} of the dump.");
     e.with_detail(detail.trim_start().to_string())
 }
