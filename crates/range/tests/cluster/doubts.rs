@@ -71,7 +71,8 @@ fn what_was_written_long_after_a_reader_began_is_no_doubt_wherever_ranges_and_le
     cluster.restart(holder);
     cluster.pass(120, &[1, 2, 3]);
     let serves = |id: &u64| cluster.process(*id).serves(RangeId(2));
-    let holder = [1, 2, 3].into_iter().find(serves).expect("somebody serves it");
+    let holder = [1, 2, 3].into_iter().find(serves);
+    let holder = holder.unwrap_or_else(|| panic!("{:?}", [1, 2, 3].map(|id| cluster.describe(id))));
     assert!(is_certain(&mut cluster, (2, holder), "m", reader(began)));
 }
 
