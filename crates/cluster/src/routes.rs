@@ -160,9 +160,8 @@ mod tests {
         assert_eq!([of("a"), of("f"), of("g"), of("z")], [Some(1), Some(1), Some(4), None]);
         let before = |key: &str| routes.before(key.as_bytes()).map(|route| route.range.0);
         assert_eq!([before("a"), before("d"), before("z")], [None, Some(1), Some(2)]);
-        let nodes = |routes: &mut Routes| {
-            routes.nodes().iter().map(|node| node.0).collect::<Vec<u64>>()
-        };
+        let nodes =
+            |routes: &mut Routes| routes.nodes().iter().map(|node| node.0).collect::<Vec<u64>>();
         assert_eq!(nodes(&mut routes), [1, 2, 4, 7]);
         routes.learn(vec![range(9, "a", "d", 5)]);
         assert_eq!(nodes(&mut routes), [1, 2, 4, 7, 9]);

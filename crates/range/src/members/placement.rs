@@ -496,7 +496,10 @@ impl Replicas {
         for range in ranges {
             let sleeps = self.sleeps(range);
             let (next, settled) = self.next_step(range, (wanted, balances), &nodes);
-            if !settled && !sleeps && let Some(replica) = self.replicas.get_mut(&range) {
+            if !settled
+                && !sleeps
+                && let Some(replica) = self.replicas.get_mut(&range)
+            {
                 // Where nothing is written, nobody knows who is up to date: its lease is renewed.
                 replica.wanted = true;
             }
