@@ -102,11 +102,11 @@ fn a_node_that_was_alone_becomes_the_first_and_nothing_is_lost_whatever_breaks()
 /// other in both directions or in one, stand still. Somebody asks, and is answered.
 #[test]
 fn ranges_that_sleep_wake_whatever_breaks() {
-    let counts = counted(seeds(10), Plan::dozing);
+    let counts = counted(seeds(6), Plan::dozing);
     for what in ["crashes", "partitions", "one-way cuts", "pauses"] {
         assert_ne!(counts.get(what), None, "no {what}");
     }
-    assert!(counts["naps"] > 1_000, "{}", counts["naps"]);
+    assert!(counts["naps"] > 500, "{}", counts["naps"]);
 }
 
 /// A range is split in front of a family of which only a later row is there so far: the border is
