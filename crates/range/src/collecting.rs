@@ -80,8 +80,8 @@ pub(crate) struct Thresholds {
     pub(crate) walk: Walk,
 }
 
-/// A walk over all ranges, to wake those that sleep and whose thresholds are to move. All of them at
-/// once would be in the way of who is asked something.
+/// A walk over all ranges, to wake those that sleep and whose thresholds are to move. All at once
+/// would be in the way of who is asked something.
 #[derive(Default)]
 pub(crate) struct Walk {
     /// Where thresholds are to come to.
