@@ -1,6 +1,6 @@
 //! Finds leaseholders, and asks until there is an answer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -381,10 +381,16 @@ impl Router {
         }
     }
 
+    /// Asks a node something that is about no range of its own.
+    pub(crate) fn ask_node(&self, node: NodeId, ask: Ask) -> Option<Answer> {
+        let reply = self.transport.ask(node, &Request::of_node(ask), ASK_PATIENCE, &self.never);
+        reply.map(|reply| reply.answer)
+    }
+
     /// All nodes that are known, that one first.
     fn all_nodes(&self, first: Option<NodeId>) -> Vec<NodeId> {
-        let of_ranges = self.routes().into_iter().flat_map(|route| route.nodes);
-        let all: BTreeSet<NodeId> = of_ranges.chain(self.transport.nodes()).collect();
+        let mut all = self.routes.lock().nodes().clone();
+        all.extend(self.transport.nodes());
         let others = all.into_iter().filter(|node| Some(*node) != first);
         first.into_iter().chain(others).collect()
     }
@@ -479,8 +485,7 @@ impl Router {
             let now = self.now();
             txns.oldest_read().map_or(now, |oldest| oldest.min(now))
         };
-        let nodes: BTreeSet<NodeId> =
-            self.routes().into_iter().flat_map(|route| route.nodes).collect();
+        let nodes = self.routes.lock().nodes().clone();
         let coordinator = self.options.coordinator;
         for node in nodes {
             let says = Request::of_node(Ask::ReadsFrom { coordinator, oldest });

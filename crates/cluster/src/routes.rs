@@ -9,7 +9,7 @@
 //! All of it may be wrong: whoever is asked for keys that it does not have says what it knows, and
 //! of two that say something about a key the one with the higher generation is right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use braid_lsm::KeySpan;
@@ -41,6 +41,8 @@ pub(crate) struct Learned {
 pub(crate) struct Routes {
     /// By start; disjoint.
     by_start: BTreeMap<Bytes, Route>,
+    /// Their nodes, if nothing was learned since somebody wanted to know.
+    nodes: Option<BTreeSet<NodeId>>,
 }
 
 impl Routes {
@@ -59,6 +61,12 @@ impl Routes {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
         self.by_start.values()
+    }
+
+    /// All nodes with a replica of any. Asked every second, and there may be very many ranges.
+    pub(crate) fn nodes(&mut self) -> &BTreeSet<NodeId> {
+        let all = || self.by_start.values().flat_map(|route| route.nodes.iter().copied()).collect();
+        self.nodes.get_or_insert_with(all)
     }
 
     /// A range by its number.
@@ -82,6 +90,7 @@ impl Routes {
                 continue;
             }
             learned.any = true;
+            self.nodes = None;
             let mut holder = None;
             for known in overlapping {
                 self.by_start.remove(&known.span.start);
@@ -151,5 +160,10 @@ mod tests {
         assert_eq!([of("a"), of("f"), of("g"), of("z")], [Some(1), Some(1), Some(4), None]);
         let before = |key: &str| routes.before(key.as_bytes()).map(|route| route.range.0);
         assert_eq!([before("a"), before("d"), before("z")], [None, Some(1), Some(2)]);
+        let nodes =
+            |routes: &mut Routes| routes.nodes().iter().map(|node| node.0).collect::<Vec<u64>>();
+        assert_eq!(nodes(&mut routes), [1, 2, 4, 7]);
+        routes.learn(vec![range(9, "a", "d", 5)]);
+        assert_eq!(nodes(&mut routes), [1, 2, 4, 7, 9]);
     }
 }

@@ -17,7 +17,7 @@
 //! A range may turn out to be several at any moment. Then everything is cut anew, and asked for
 //! again under the same name: what was prepared is found prepared, on both sides of the new border.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_env::clock::Hlc;
 use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, Reads, Target, TxnId};
@@ -412,13 +412,19 @@ impl Router {
     }
 
     /// Brings transactions over several ranges to their end whose coordinators do not, in the
-    /// ranges that are served at home; without a home, in all that are known. Returns how many.
+    /// ranges that are led at home and have some; without a home, in all that are known. Returns
+    /// how many. No range is asked that has nothing to say: it would not sleep any more.
     pub fn recover(&self) -> KvResult<usize> {
         let mut count = 0;
-        for route in self.routes() {
-            if self.options.home.is_some() && route.holder != self.options.home {
-                continue;
+        let (home, routes) = (self.options.home, || self.routes().into_iter());
+        let concerned: Vec<Route> = match home.map(|home| self.unfinished_on(home)).transpose()? {
+            None => routes().collect(),
+            Some(unfinished) if unfinished.is_empty() => return Ok(0),
+            Some(unfinished) => {
+                routes().filter(|route| unfinished.contains(&route.range)).collect()
             }
+        };
+        for route in concerned {
             let Sent::Answer(Answer::Unfinished(Unfinished { prepared, decided })) =
                 self.send(&route, &|_| Ask::Unfinished, None)?
             else {
@@ -433,6 +439,15 @@ impl Router {
             }
         }
         Ok(count)
+    }
+
+    /// The ranges that a node leads and that have transactions which are not at their end.
+    fn unfinished_on(&self, node: NodeId) -> KvResult<BTreeSet<RangeId>> {
+        match self.ask_node(node, Ask::UnfinishedRanges) {
+            Some(Answer::Ranges(ranges)) => Ok(ranges.into_iter().map(|range| range.id).collect()),
+            Some(other) => Err(unexpected(other)),
+            None => Err(KvError::Unavailable("this node's replicas do not answer".into())),
+        }
     }
 }
 

@@ -422,6 +422,53 @@ impl Group {
             })
     }
 
+    /// On the leader: whether a follower was heard of lately and has all of the log.
+    pub fn has_all(&self, follower: ReplicaId) -> bool {
+        let raft = &self.node.raft;
+        let matched = raft.prs().get(follower.0).map(|progress| progress.matched);
+        self.is_current(follower) && matched == Some(raft.raft_log.last_index())
+    }
+
+    /// The term and the last entry of a replica that has nothing to do: all of its log is durable,
+    /// committed and applied, nobody is to be told anything, and leadership is not handed on.
+    pub fn at_rest(&self) -> Option<(Term, LogIndex)> {
+        let raft = &self.node.raft;
+        let (log, last) = (&raft.raft_log, raft.raft_log.last_index());
+        let is_whole = [log.committed, log.applied, log.persisted].iter().all(|at| *at == last);
+        let changes = self.is_leader() && raft.has_pending_conf() || raft.lead_transferee.is_some();
+        let rests = is_whole && !changes && !self.node.has_ready();
+        rests.then(|| (self.term(), LogIndex(last)))
+    }
+
+    /// On a follower: how many ticks ago it has heard of a leader, or voted.
+    pub fn silent_ticks(&self) -> usize {
+        self.node.raft.election_elapsed
+    }
+
+    /// Goes on after a time without ticks. A leader says that it is there, and counts anew who
+    /// answers; a follower goes on as if it had heard of its leader so many ticks ago. (As it was
+    /// when its ticks ended it would refuse its vote to others for too long.)
+    pub fn wake(&mut self, silent_ticks: usize) {
+        match self.is_leader() {
+            true => {
+                self.node.raft.election_elapsed = 0;
+                self.node.ping();
+            }
+            // Many may wake at the same moment: they are not to ask for votes at the same, too.
+            false => {
+                let most = self.options.election_ticks;
+                self.node.raft.election_elapsed = silent_ticks.min(most);
+            }
+        }
+        self.settle();
+    }
+
+    /// Whether a message says no more than that a follower of this leader is there.
+    pub fn is_known_from(&self, message: &Message) -> bool {
+        let of_term = Term(message.raft.term) == self.term();
+        self.is_leader() && of_term && message.answers_heartbeat()
+    }
+
     /// The place behind which entries are kept.
     pub fn cut_at(&self) -> LogIndex {
         LogIndex(self.node.store().cut().0)

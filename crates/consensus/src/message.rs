@@ -35,6 +35,11 @@ impl Message {
         matches!(self.raft.get_msg_type(), MessageType::MsgAppend | MessageType::MsgHeartbeat)
     }
 
+    /// Whether it answers a heartbeat.
+    pub(crate) fn answers_heartbeat(&self) -> bool {
+        self.raft.get_msg_type() == MessageType::MsgHeartbeatResponse
+    }
+
     /// Whether it asks for a vote because a leader has told its sender to, which may happen while
     /// that leader is there.
     pub fn is_of_transfer(&self) -> bool {

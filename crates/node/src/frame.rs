@@ -25,7 +25,7 @@ const MAX_REPLY: usize = 64 << 10;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 9;
+pub const FORMAT_VERSION: u64 = 10;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]

@@ -200,6 +200,7 @@ pub struct Member {
     store: Db,
     states_installed: Arc<AtomicU64>,
     led: Arc<AtomicU64>,
+    asleep: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     _lock: Box<dyn DirLock>,
@@ -256,6 +257,7 @@ impl Member {
         let router = Arc::new(router(carrier, &replicas, &identity, &options));
         let store = replicas.store().clone();
         let (states_installed, led) = (replicas.states_installed(), replicas.led());
+        let asleep = replicas.asleep();
         let driver =
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
@@ -286,6 +288,7 @@ impl Member {
             store,
             states_installed,
             led,
+            asleep,
             stopping,
             failed,
             _lock: lock,
@@ -340,6 +343,11 @@ impl Member {
     /// How many ranges it leads, as of a moment ago: it serves them, or is about to.
     pub fn led_ranges(&self) -> u64 {
         self.led.load(Ordering::Relaxed)
+    }
+
+    /// Of how many ranges its replicas sleep: nobody asks them anything.
+    pub fn sleeping_ranges(&self) -> u64 {
+        self.asleep.load(Ordering::Relaxed)
     }
 
     /// Gives the leases that it has to other members, and ends what its transactions have left; to

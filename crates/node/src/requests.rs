@@ -122,6 +122,7 @@ enums! {
         22 ReadsFrom { coordinator, oldest },
         23 Ranges,
         24 SplitAt(at),
+        25 UnfinishedRanges,
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -277,6 +278,7 @@ mod tests {
             Ask::ShowLocks,
             Ask::ShowRanges,
             Ask::Ranges,
+            Ask::UnfinishedRanges,
             Ask::SplitAt(key("q")),
             Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),

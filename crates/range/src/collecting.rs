@@ -9,7 +9,7 @@
 //!
 //! 1. A threshold moves in *steps*, for which it takes one entry of the log each. All ranges move
 //!    at the same steps, also those that nobody asks anything: the store's threshold is the
-//!    smallest of its replicas' ones.
+//!    smallest of its replicas' ones. Those that sleep are woken for it, some with each tick.
 //! 2. It stays below the oldest time that a transaction reads. Each router says now and then what
 //!    that is, to each node. Who begins later reads a later time, so what it has said stays true;
 //!    and who was silent for too long protects nobody any more.
@@ -28,12 +28,16 @@ use braid_kv::{Conflict, Reads};
 use braid_lsm::CommitTs;
 
 use crate::command::Act;
+use crate::ids::RangeId;
 use crate::lease::micros;
 use crate::replica::{Matter, Replica};
+use crate::replicas::{NodeOptions, Replicas};
 use crate::request::NOBODY;
 
 /// Steps of a window.
 const STEPS: u64 = 16;
+/// So many ranges are looked at with each tick, of those that sleep, when thresholds are to move.
+const WALKED: usize = 32;
 /// A step is no shorter, in microseconds: it is an entry of each range.
 const MIN_STEP_MICROS: u64 = 100_000;
 /// Nor longer.
@@ -73,6 +77,17 @@ pub(crate) struct Thresholds {
     pub(crate) readers: Readers,
     /// The newest one.
     pub(crate) newest: Arc<AtomicU64>,
+    pub(crate) walk: Walk,
+}
+
+/// A walk over all ranges, to wake those that sleep and whose thresholds are to move. All at once
+/// would be in the way of who is asked something.
+#[derive(Default)]
+pub(crate) struct Walk {
+    /// Where thresholds are to come to.
+    target: CommitTs,
+    /// The range that is looked at next; `None`: it is over.
+    next: Option<RangeId>,
 }
 
 impl Replica {
@@ -93,14 +108,15 @@ impl Replica {
         Ok(())
     }
 
+    /// Whether the threshold is to move.
+    pub(crate) fn is_collecting(&self, read: CommitTs) -> bool {
+        self.next_threshold(read).is_some()
+    }
+
     /// Where the threshold should be, if not where it is.
     fn next_threshold(&self, read: CommitTs) -> Option<CommitTs> {
-        let window = self.options.gc_window_micros?;
-        let step = (window / STEPS).clamp(MIN_STEP_MICROS, MAX_STEP_MICROS);
-        let kept = self.clocks.wall.now_micros().saturating_sub(window);
         let below = self.machine.oldest_write().map_or(read, |write| write.min(read));
-        let most = kept.min(micros(CommitTs(below.0.saturating_sub(1))));
-        let threshold = CommitTs(Hlc::from_micros(most / step * step));
+        let threshold = threshold_at(&self.options, self.clocks.wall.now_micros(), below)?;
         (threshold > self.machine.state.gc).then_some(threshold)
     }
 
@@ -114,6 +130,38 @@ impl Replica {
     pub(crate) fn collected_since(&self, floor: CommitTs, reads: &Reads) -> Option<Conflict> {
         let any = !reads.points.is_empty() || !reads.spans.is_empty();
         self.collected(floor).filter(|_| any)
+    }
+}
+
+/// Where thresholds of ranges should be if nobody reads below a time; `None`: nothing goes.
+fn threshold_at(options: &NodeOptions, now_micros: u64, below: CommitTs) -> Option<CommitTs> {
+    let window = options.gc_window_micros?;
+    let step = (window / STEPS).clamp(MIN_STEP_MICROS, MAX_STEP_MICROS);
+    let kept = now_micros.saturating_sub(window);
+    let most = kept.min(micros(CommitTs(below.0.saturating_sub(1))));
+    Some(CommitTs(Hlc::from_micros(most / step * step)))
+}
+
+impl Replicas {
+    /// Wakes ranges that this node leads, that sleep, and whose thresholds are to move.
+    pub(crate) fn wake_for_thresholds(&mut self, oldest: CommitTs) {
+        let now = self.clocks.wall.now_micros();
+        let Some(target) = threshold_at(&self.options, now, oldest) else { return };
+        let walk = &mut self.thresholds.walk;
+        if walk.next.is_none() && target > walk.target {
+            *walk = Walk { target, next: Some(RangeId(0)) };
+        }
+        let Some(from) = walk.next else { return };
+        let mut rest = self.replicas.range(from..);
+        let is_due = |(_, replica): &(&RangeId, &Replica)| {
+            replica.group.is_leader() && replica.is_collecting(oldest)
+        };
+        let due: Vec<RangeId> =
+            rest.by_ref().take(WALKED).filter(is_due).map(|(range, _)| *range).collect();
+        walk.next = rest.next().map(|(range, _)| *range);
+        for range in due {
+            self.wake(range);
+        }
     }
 }
 

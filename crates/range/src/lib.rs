@@ -44,6 +44,9 @@
 //! Who has a replica changes by one replica at a time (`members`): what dead nodes had, others get,
 //! and what leaves or joins is made up for.
 //!
+//! A range that nobody asks anything sleeps, until somebody does, or a node that it depends on is
+//! not there any more (`leading::sleeping`).
+//!
 //! What is not there yet: a place to look ranges up.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
@@ -56,12 +59,12 @@ mod deadlocks;
 mod envelope;
 mod foreign;
 mod ids;
+mod leading;
 mod lease;
 mod local_keys;
 mod locking;
 mod machine;
 mod members;
-mod moving;
 mod outcomes;
 mod prepared;
 mod raft_snapshot;
@@ -76,6 +79,7 @@ mod state;
 pub use answers::{AnswerTimes, Answered};
 pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
+pub use leading::sleeping::Activity;
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;
 pub use members::placement::{Members, Standing};

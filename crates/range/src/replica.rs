@@ -37,12 +37,12 @@ use bytes::Bytes;
 use crate::answers::{Answered, Answers};
 use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, RangeId, TxnId};
+use crate::leading::moving::Giving;
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
 use crate::machine::{Applied, Machine};
 use crate::members::replica_changes::differ;
-use crate::moving::Giving;
 use crate::prepared::Decision;
 use crate::replicas::NodeOptions;
 use crate::request::{Answer, Ask, CommitAsk, HeldLocks, PrepareAsk, Request, RequestNumber};
@@ -163,6 +163,8 @@ pub(crate) struct Replica {
     waiting: VecDeque<Waiting>,
     pub(crate) answers: Answers,
     pub(crate) progress: Progress,
+    /// For so many ticks the range does not sleep, whatever happens.
+    pub(crate) rest_left: u64,
 }
 
 /// What came of applying.
@@ -201,6 +203,7 @@ impl Replica {
             waiting: VecDeque::new(),
             answers,
             progress: Progress::default(),
+            rest_left: options.quiet_ticks.unwrap_or(0),
         }
     }
 
@@ -220,6 +223,7 @@ impl Replica {
 
     /// Time has passed.
     pub(crate) fn tick(&mut self) -> Result<()> {
+        self.rest_left = self.rest_left.saturating_sub(1);
         self.group.tick();
         self.tick_giving()?;
         self.hand_on_without_a_vote();
@@ -241,6 +245,7 @@ impl Replica {
 
     /// A request has come; it is answered now or later.
     pub(crate) fn request(&mut self, number: RequestNumber, request: Request) -> Result<()> {
+        self.is_wanted_again();
         match self.attempt(number, &request.ask)? {
             Tried::Answer(answer) => self.answer(number, answer),
             Tried::Read(answer, certain) => self.answer_read(number, answer, certain),
@@ -309,6 +314,7 @@ impl Replica {
             last = Some(entry.index);
         }
         let Some(last) = last else { return Ok(()) };
+        self.has_stirred();
         self.group.applied(last);
         self.advance_giving()?;
         self.look_after_lease()?;
@@ -401,6 +407,11 @@ impl Replica {
         self.asked.is_some()
     }
 
+    /// Whether requests wait to be tried again.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Whether it leads in the term of its lease.
     pub(crate) fn proposes(&self) -> bool {
         let lease = &self.machine.state.lease;
@@ -463,6 +474,8 @@ impl Replica {
     /// long, where this one has applied it.
     fn propose_cut(&mut self) -> Result<()> {
         let ts = self.clocks.now();
+        // The lease of a range that nobody asks anything is over.
+        self.wanted |= self.keeps_files();
         if !self.proposes() || !self.serves(ts) {
             return Ok(());
         }
@@ -488,6 +501,13 @@ impl Replica {
             self.propose(Act::Cut(index), ts)?;
         }
         Ok(())
+    }
+
+    /// Whether this replica leads and should have its log cut since its oldest entries keep files
+    /// that could go, and are not in memory, from where they could be written again.
+    pub(crate) fn keeps_files(&self) -> bool {
+        let state = &self.machine.state;
+        self.log.is_old && self.group.is_leader() && self.group.in_files_up_to() > state.cut
     }
 
     /// Proposes; returns the proposal's number and the place of its entry, nothing if the group
@@ -570,7 +590,7 @@ impl Replica {
             }),
             Ask::Split(split) => self.split(number, split),
             Ask::SplitAt(_) => unreachable!("the node has given the new range its number"),
-            Ask::ReadsFrom { .. } | Ask::Ranges | Ask::ShowRanges => {
+            Ask::ReadsFrom { .. } | Ask::Ranges | Ask::ShowRanges | Ask::UnfinishedRanges => {
                 unreachable!("the node answers for all of its replicas")
             }
         }
@@ -858,6 +878,7 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::ReadsFrom { .. }
         | Ask::Ranges
         | Ask::ShowRanges
+        | Ask::UnfinishedRanges
         | Ask::Split(_)
         | Ask::SplitAt(_) => Vec::new(),
     };

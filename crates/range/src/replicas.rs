@@ -33,15 +33,16 @@ use braid_lsm::{Batch, CommitTs, Db, Durability, Options, Pending, ScanOptions};
 
 use crate::absent::Absent;
 use crate::answers::{AnswerTimes, Answered};
-use crate::collecting::{Readers, Thresholds};
+use crate::collecting::{Readers, Thresholds, Walk};
 use crate::command::Split;
 use crate::envelope::Envelope;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
+use crate::leading::moving::Moves;
+use crate::leading::sleeping::Quiet;
 use crate::lease::micros;
 use crate::local_keys;
 use crate::machine::{Machine, ValueForms, newest};
 use crate::members::retiring::{finish_retiring, stamp_for};
-use crate::moving::Moves;
 use crate::prepared::Decision;
 use crate::raft_snapshot::{Staging, Traffic, finish_installs};
 use crate::replica::{Clocks, Replica};
@@ -85,6 +86,8 @@ pub struct NodeOptions {
     /// are
     /// any. Default 5 minutes.
     pub dead_after_ticks: u64,
+    /// A range that nobody has asked anything for so many ticks sleeps; `None`: never. Default 50.
+    pub quiet_ticks: Option<u64>,
 }
 
 impl NodeOptions {
@@ -105,6 +108,7 @@ impl NodeOptions {
             gc_window_micros: None,
             abandoned_micros: 3_000_000,
             dead_after_ticks: 3_000,
+            quiet_ticks: Some(50),
         }
     }
 }
@@ -165,9 +169,11 @@ struct Unsynced {
     send: Vec<Message>,
 }
 
-/// What was appended to the raft log.
+/// What was appended to the raft log, and who may want to append something.
 #[derive(Default)]
 struct Appends {
+    /// Ranges that something has happened to.
+    touched: BTreeSet<RangeId>,
     unsynced: VecDeque<Unsynced>,
     synced: LogPlace,
 }
@@ -180,16 +186,15 @@ pub struct Replicas {
     pub(crate) db: Db,
     pub(crate) log: RaftLog,
     pub(crate) replicas: BTreeMap<RangeId, Replica>,
-    /// Those that something has happened to.
-    touched: BTreeSet<RangeId>,
     appends: Appends,
     pub(crate) effects: NodeEffects,
     pub(crate) random: Random,
-    thresholds: Thresholds,
+    pub(crate) thresholds: Thresholds,
     pub(crate) counts: Counts,
     pub(crate) traffic: Traffic,
     pub(crate) moves: Moves,
     pub(crate) absent: Absent,
+    pub(crate) quiet: Quiet,
 }
 
 /// What a node counts.
@@ -199,6 +204,8 @@ pub(crate) struct Counts {
     pub(crate) starts: u64,
     /// Ticks of this process.
     pub(crate) ticks: u64,
+    /// The same, of each replica that was awake.
+    pub(crate) replica_ticks: u64,
     /// Ranges that this process has given a number.
     ranges: u64,
 }
@@ -258,7 +265,7 @@ impl Replicas {
             let replica = open_replica(&db, state, logged, random, made)?;
             replicas.insert(range, replica);
         }
-        let touched = replicas.keys().copied().collect();
+        let touched: BTreeSet<RangeId> = replicas.keys().copied().collect();
         let readers = Readers::new(clocks.wall.now_micros());
         let mut node = Replicas {
             options,
@@ -267,16 +274,20 @@ impl Replicas {
             db,
             log,
             replicas,
-            touched,
-            appends: Appends::default(),
+            appends: Appends { touched, ..Appends::default() },
             effects: NodeEffects::default(),
             random: env.random,
-            thresholds: Thresholds { readers, newest: Arc::default() },
+            thresholds: Thresholds { readers, newest: Arc::default(), walk: Walk::default() },
             counts: Counts { starts, ..Counts::default() },
             traffic: Traffic::new(staging),
             moves: Moves::default(),
             absent: Absent::new(logged, retired),
+            quiet: Quiet::new(options.group.election_ticks),
         };
+        for range in node.replicas.keys().copied().collect::<Vec<_>>() {
+            node.quiet.sleepers.begin(range);
+            node.watch_nodes_of(range);
+        }
         node.pump()?;
         Ok(node)
     }
@@ -286,10 +297,12 @@ impl Replicas {
         let (now, patience) =
             (self.clocks.wall.now_micros(), self.options.coordinator_patience_micros);
         let oldest = self.thresholds.readers.oldest(now, patience);
-        for (range, replica) in &mut self.replicas {
+        for range in self.quiet.sleepers.awake() {
+            let Some(replica) = self.replicas.get_mut(&range) else { continue };
             replica.tick()?;
             oldest.map_or(Ok(()), |oldest| replica.collect(oldest))?;
-            self.touched.insert(*range);
+            self.appends.touched.insert(range);
+            self.counts.replica_ticks += 1;
         }
         self.counts.ticks += 1;
         if self.counts.ticks.is_multiple_of(SIZE_TICKS) {
@@ -302,13 +315,16 @@ impl Replicas {
         self.tick_founding()?;
         self.move_leases()?;
         self.tick_placement()?;
+        self.tick_quiet(oldest);
         self.pump()
     }
 
     /// Says which replicas have heard of no leader since this was called last.
     fn tell_leaderless(&mut self) {
         let node = self.options.node;
-        for (range, replica) in &mut self.replicas {
+        // Those that sleep hear of their leaders' nodes.
+        for range in self.quiet.sleepers.awake() {
+            let Some(replica) = self.replicas.get_mut(&range) else { continue };
             let hears = replica.group.hears_leader();
             if !hears && replica.progress.is_leaderless {
                 let state = replica.describe(node);
@@ -320,11 +336,12 @@ impl Replicas {
 
     /// Splits what is too large and led by this node.
     fn split_by_size(&mut self) -> Result<()> {
-        for (range, replica) in &mut self.replicas {
+        for range in self.quiet.sleepers.awake() {
+            let Some(replica) = self.replicas.get_mut(&range) else { continue };
             let Some(at) = replica.wanted_split()? else { continue };
             let right = self.counts.new_range(self.options.node);
             let ask = Ask::Split(Split { at, right });
-            replica.request(NOBODY, Request { range: *range, ask })?;
+            replica.request(NOBODY, Request { range, ask })?;
         }
         Ok(())
     }
@@ -339,6 +356,9 @@ impl Replicas {
         }
         let (range, from) = (envelope.range, envelope.from);
         self.moves.placement.hear(from, self.counts.ticks);
+        if self.quiet.neighbours.hear(from, self.counts.ticks) {
+            self.wake_ranges_of(from, false);
+        }
         if let Some(said) = envelope.said() {
             self.clocks.hlc.update(envelope.clock.0);
             self.heed(range, from, said)?;
@@ -365,11 +385,15 @@ impl Replicas {
         if message.brings_entries() && replica.is_choked() {
             return Ok(());
         }
+        if !self.wake_for_message(range, &message) {
+            return self.pump();
+        }
+        let Some(replica) = self.replicas.get_mut(&range) else { return Ok(()) };
         match replica.group.receive(message) {
             Ok(()) | Err(Error::BadMessage(_)) => {}
             Err(error) => return Err(error),
         }
-        self.touched.insert(range);
+        self.appends.touched.insert(range);
         self.pump()
     }
 
@@ -382,6 +406,7 @@ impl Replicas {
                 let all = self.ranges().into_iter().map(|(range, _)| range);
                 Some(Answer::Ranges(all.collect()))
             }
+            Ask::UnfinishedRanges => Some(Answer::Ranges(self.unfinished_ranges())),
             Ask::ReadsFrom { coordinator, oldest } => {
                 self.thresholds.readers.hear(*coordinator, *oldest, self.clocks.wall.now_micros());
                 Some(Answer::Fine)
@@ -396,12 +421,13 @@ impl Replicas {
             let right = self.counts.new_range(self.options.node);
             request.ask = Ask::Split(Split { at, right });
         }
+        self.wake_for_request(range);
         let Some(replica) = self.replicas.get_mut(&range) else {
             self.answer_at_once(number, Answer::NoReplica);
             return Ok(());
         };
         replica.request(number, request)?;
-        self.touched.insert(range);
+        self.appends.touched.insert(range);
         self.pump()
     }
 
@@ -418,15 +444,24 @@ impl Replicas {
 
     /// What the store holds now.
     pub fn store_position(&self) -> StorePosition {
-        let pending = |replica: &Replica| replica.machine.pending.clone();
-        let stored = |(range, replica): (&RangeId, &Replica)| (*range, replica.machine.stored);
-        // A range that is born later has inherited one of these, or a later one.
-        let thresholds = self.replicas.values().map(|replica| replica.machine.state.gc);
+        let find = |range: RangeId| Some((range, self.replicas.get(&range)?));
+        // Of the others everything is durable.
+        let restless: Vec<_> = self.quiet.sleepers.restless().filter_map(find).collect();
+        let pending = |(_, replica): &(RangeId, &Replica)| replica.machine.pending.clone();
+        let stored = |(range, replica): &(RangeId, &Replica)| (*range, replica.machine.stored);
         StorePosition {
-            last: self.replicas.values().filter_map(pending).collect(),
-            stored: self.replicas.iter().map(stored).collect(),
-            threshold: thresholds.min().unwrap_or(CommitTs::ZERO),
+            last: restless.iter().filter_map(pending).collect(),
+            stored: restless.iter().map(stored).collect(),
+            // A range that is born later has inherited one of these, or a later one.
+            threshold: self.lowest_threshold().unwrap_or(CommitTs::ZERO),
         }
+    }
+
+    /// The lowest threshold of the node's ranges.
+    fn lowest_threshold(&self) -> Option<CommitTs> {
+        let awake = self.quiet.sleepers.awake().into_iter();
+        let awake = awake.filter_map(|range| Some(self.replicas.get(&range)?.machine.state.gc));
+        awake.chain(self.quiet.sleepers.lowest_threshold()).min()
     }
 
     /// What the store held then is durable: logs may be cut, and versions may go. Blocks on the
@@ -435,7 +470,7 @@ impl Replicas {
         // Not before the states that say so are durable: what is applied again after a crash is
         // above the thresholds that the ranges had then, but not above later ones.
         // Nor above that of a range that has got its replica since then.
-        let own = self.replicas.values().map(|replica| replica.machine.state.gc).min();
+        let own = self.lowest_threshold();
         let threshold = own.map_or(position.threshold, |own| own.min(position.threshold));
         if threshold > self.db.gc_threshold() {
             self.db.set_gc_threshold(threshold)?;
@@ -447,11 +482,11 @@ impl Replicas {
             if index > replica.group.cut_at() {
                 batch.cut(range.group(), replica.group.cut(index));
             }
+            if replica.machine.stored == *stored {
+                self.quiet.sleepers.is_synced(*range);
+            }
         }
-        let old = self.log.holding(OLD_SEGMENTS);
-        for (range, replica) in &mut self.replicas {
-            replica.log.is_old = old.contains(&range.group());
-        }
+        self.note_old_files();
         for group in self.log.holding(2) {
             let Some(replica) = self.replicas.get(&RangeId(group.0)) else {
                 self.absent.keep_promise(group, &mut batch);
@@ -466,6 +501,20 @@ impl Replicas {
             self.log.release()?;
         }
         Ok(())
+    }
+
+    /// Notes which groups' oldest entries keep files that could go. Ranges that should have their
+    /// logs cut wake.
+    fn note_old_files(&mut self) {
+        let old: BTreeSet<RangeId> =
+            self.log.holding(OLD_SEGMENTS).into_iter().map(|group| RangeId(group.0)).collect();
+        for range in self.quiet.sleepers.awake().into_iter().chain(old.iter().copied()) {
+            let Some(replica) = self.replicas.get_mut(&range) else { continue };
+            replica.log.is_old = old.contains(&range);
+            if replica.keeps_files() {
+                self.wake(range);
+            }
+        }
     }
 
     /// What must be done.
@@ -551,6 +600,15 @@ impl Replicas {
         all.fold((0, 0), |(prepared, decided), (p, d)| (prepared + p, decided + d))
     }
 
+    /// Those of them that this node leads.
+    fn unfinished_ranges(&self) -> Vec<RangeDescriptor> {
+        // Whoever has some is awake.
+        let awake = self.quiet.sleepers.awake().into_iter();
+        let led = awake.filter_map(|range| self.replicas.get(&range));
+        let led = led.filter(|replica| replica.group.is_leader() && replica.has_unfinished());
+        led.map(|replica| replica.machine.state.descriptor.clone()).collect()
+    }
+
     /// The state, a line for each replica and for each promise of one that is not there yet.
     pub fn describe(&self) -> String {
         let node = self.options.node;
@@ -560,16 +618,16 @@ impl Replicas {
 
     /// Something has happened to a range's replica.
     pub(crate) fn touch(&mut self, range: RangeId) {
-        self.touched.insert(range);
+        self.appends.touched.insert(range);
     }
 
     /// Carries out what groups want, until they want nothing.
     fn pump(&mut self) -> Result<()> {
         self.tell_synced();
-        while !self.touched.is_empty() {
+        while !self.appends.touched.is_empty() {
             let mut batch = LogBatch::default();
             let (mut appended, mut removed) = (Vec::new(), Vec::new());
-            for range in std::mem::take(&mut self.touched) {
+            for range in std::mem::take(&mut self.appends.touched) {
                 let Some(replica) = self.replicas.get_mut(&range) else { continue };
                 let effects = replica.group.effects();
                 let idle = effects.appends.is_empty()
@@ -600,7 +658,7 @@ impl Replicas {
                 }
                 self.answer(answers);
                 if !idle {
-                    self.touched.insert(range);
+                    self.appends.touched.insert(range);
                 }
             }
             let place = self.log.write(&batch)?;
@@ -647,7 +705,9 @@ impl Replicas {
         let made = (self.options, self.clocks.clone(), self.forms);
         let replica = open_replica(&self.db, state, logged, random, made)?;
         self.replicas.insert(range, replica);
-        self.touched.insert(range);
+        self.quiet.sleepers.begin(range);
+        self.watch_nodes_of(range);
+        self.appends.touched.insert(range);
         Ok(())
     }
 
@@ -713,7 +773,7 @@ impl Replicas {
             self.send(range, send);
             if let Some(replica) = self.replicas.get_mut(&range) {
                 replica.group.persisted(number);
-                self.touched.insert(range);
+                self.appends.touched.insert(range);
             }
         }
     }

@@ -129,6 +129,9 @@ pub enum Ask {
     },
     /// Transactions over several ranges that are not at their end here after a while.
     Unfinished,
+    /// The ranges that the node leads and that have such transactions, of whatever age: see
+    /// [`Request::of_node`]. Those that have none need not be asked.
+    UnfinishedRanges,
     /// Whether what was read still holds, and the locks are still there.
     Validate {
         /// Which locks.
@@ -329,7 +332,7 @@ pub enum Answer {
     Locks(LockReport),
     /// To [`Ask::ShowRanges`], in key order.
     ShownRanges(Vec<ShownRange>),
-    /// To [`Ask::Ranges`].
+    /// To [`Ask::Ranges`] and [`Ask::UnfinishedRanges`].
     Ranges(Vec<RangeDescriptor>),
     /// Nothing has happened here: another replica may serve.
     NotHolder {

@@ -121,6 +121,12 @@ impl Replica {
         self.propose_for(number, matter, (ts, Vec::new(), Vec::new()), Act::Settle { txn })
     }
 
+    /// Whether a transaction over several ranges is prepared here, or was decided here and not
+    /// everybody knows it.
+    pub(crate) fn has_unfinished(&self) -> bool {
+        !self.machine.prepared.is_empty() || self.machine.outcomes.anchored().next().is_some()
+    }
+
     pub(crate) fn unfinished(&self) -> Tried {
         if !self.serves(self.clocks.now()) {
             return self.elsewhere().map_or(Tried::Wait, Tried::Answer);

@@ -13,6 +13,8 @@ mod moving;
 mod replicas;
 #[path = "cluster/several.rs"]
 mod several;
+#[path = "cluster/sleeping.rs"]
+mod sleeping;
 #[path = "cluster/states.rs"]
 mod states;
 
@@ -55,6 +57,12 @@ struct Cluster {
     deaf: Vec<(u64, u8)>,
     /// As soon as a node notes this, these become deaf: what it says then they do not hear.
     deaf_when: Option<(&'static str, Vec<(u64, u8)>)>,
+    /// From whom to whom nothing comes through.
+    one_way: Vec<(u64, u64)>,
+    /// The next so many last words for this node are lost.
+    loses_last_words: Option<(u64, usize)>,
+    /// Messages that were sent: those of groups, and all.
+    sent: (usize, usize),
     /// Of large messages for this node one arrives in a second, and all others are lost.
     slow: Option<u64>,
     /// When the last of them arrived, in ticks.
@@ -139,6 +147,7 @@ impl Cluster {
         let (messages, answers, clocks) = (VecDeque::new(), Vec::new(), BTreeMap::new());
         let (cut_off, deaf) = (Vec::new(), Vec::new());
         let (deaf_when, slow, large_at, ticks, asked) = (None, None, 0, 0, 0);
+        let (one_way, loses_last_words, sent) = (Vec::new(), None, (0, 0));
         let mut cluster = Cluster {
             nodes,
             messages,
@@ -147,6 +156,9 @@ impl Cluster {
             cut_off,
             deaf,
             deaf_when,
+            one_way,
+            loses_last_words,
+            sent,
             slow,
             large_at,
             ticks,
@@ -212,6 +224,9 @@ impl Cluster {
                 if let Some((_, deaf)) = self.deaf_when.take_if(|(text, _)| said(text)) {
                     self.deaf = deaf;
                 }
+                let of_groups = effects.send.iter().filter(|(_, bytes)| is_of_group(bytes));
+                self.sent.0 += of_groups.count();
+                self.sent.1 += effects.send.len();
                 if !cut_off {
                     self.messages.extend(effects.send);
                 }
@@ -219,7 +234,10 @@ impl Cluster {
             while let Some((to, bytes)) = self.messages.pop_front() {
                 any = true;
                 let deaf = self.deaf.contains(&(to.0, bytes[0])) && is_of_group(&bytes);
-                let is_lost = deaf || self.cut_off.contains(&to.0) || self.is_too_many(to, &bytes);
+                let is_cut = self.cut_off.contains(&to.0)
+                    || self.one_way.contains(&(sender(&bytes), to.0))
+                    || self.loses_last_word(to, &bytes);
+                let is_lost = deaf || is_cut || self.is_too_many(to, &bytes);
                 let there = self.nodes[to.0 as usize - 1].process.as_mut();
                 if let (Some(process), false) = (there, is_lost) {
                     process.receive(&bytes).expect("nothing fails");
@@ -228,6 +246,19 @@ impl Cluster {
             if !any {
                 return;
             }
+        }
+    }
+
+    /// Whether a leader's last word before it sleeps is lost.
+    fn loses_last_word(&mut self, to: NodeId, bytes: &[u8]) -> bool {
+        // Kind, length, item.
+        let is_last_word = !is_of_group(bytes) && bytes[head(bytes) + 2] == 13;
+        match &mut self.loses_last_words {
+            Some((of, left)) if *of == to.0 && *left > 0 && is_last_word => {
+                *left -= 1;
+                true
+            }
+            _ => false,
         }
     }
 
@@ -280,10 +311,21 @@ impl Cluster {
     }
 }
 
-/// Whether a message is one of its range's group: range, sender, clock, then 0.
-fn is_of_group(bytes: &[u8]) -> bool {
+/// The length of a message's head: range, sender, clock.
+fn head(bytes: &[u8]) -> usize {
     let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at);
-    ends.nth(2).is_some_and(|end| bytes[end + 1] == 0)
+    ends.nth(2).expect("messages have a head") + 1
+}
+
+/// Whether a message is one of its range's group: 0 behind the head.
+fn is_of_group(bytes: &[u8]) -> bool {
+    bytes[head(bytes)] == 0
+}
+
+/// Who has sent a message.
+fn sender(bytes: &[u8]) -> u64 {
+    let of_range = bytes.iter().position(|byte| *byte < 0x80).expect("messages have a head");
+    u64::from(bytes[of_range + 1])
 }
 
 fn key(name: &str) -> Bytes {

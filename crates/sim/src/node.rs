@@ -107,6 +107,7 @@ impl Node {
             outcome_window_micros: 600_000_000,
             cut_after_entries: plan.log.cut_after,
             spread_ticks: plan.leases.spread.then_some(7),
+            quiet_ticks: plan.leases.quiet_ticks,
             max_range_bytes: plan.disk.max_range_bytes,
             gc_window_micros: plan.gc_window_micros,
             dead_after_ticks: plan.spares.map_or(u64::MAX, |(_, dead_after)| dead_after),

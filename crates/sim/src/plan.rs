@@ -121,6 +121,8 @@ pub struct LeasePlan {
     pub micros: u64,
     /// Whether nodes give leases to others that have fewer.
     pub spread: bool,
+    /// A range that nobody has asked anything for so many ticks sleeps; `None`: never.
+    pub quiet_ticks: Option<u64>,
 }
 
 /// How long entries of logs are kept.
@@ -187,6 +189,7 @@ impl Plan {
             leases: LeasePlan {
                 micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
                 spread: seed.is_multiple_of(2),
+                quiet_ticks: [Some(2), None, Some(5), Some(50)][(seed / 5) as usize % 4],
             },
             keys: random.between(2, 6),
             log: LogPlan {
@@ -225,6 +228,19 @@ impl Plan {
     pub fn grown(mut self) -> Plan {
         self = self.moving();
         self.disk.grown_from = Some([1, 40, 400][self.seed as usize % 3]);
+        self
+    }
+
+    /// The same with ranges that sleep most of the time: trouble comes while they do, and then
+    /// somebody asks.
+    pub fn dozing(mut self) -> Plan {
+        self.leases.quiet_ticks = Some(2);
+        self.clients.rest_micros = 3_000_000;
+        self.clients.transactions = self.clients.transactions.min(120);
+        self.splits.at_first = true;
+        self.trouble_every = self.trouble_every.max(1_000_000);
+        // Steps of thresholds are not to keep them awake.
+        self.gc_window_micros = self.gc_window_micros.map(|_| 64_000_000);
         self
     }
 

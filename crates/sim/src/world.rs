@@ -308,6 +308,8 @@ impl World {
         for state in self.nodes.iter().map(describe).collect::<Vec<_>>() {
             self.note(state);
         }
+        let naps = |node: &Node| node.process.as_ref().map_or(0, |process| process.activity().naps);
+        *self.verdict.counts.entry("naps").or_default() += self.nodes.iter().map(naps).sum::<u64>();
         self.verdict.micros = self.now() - BEGIN_MICROS;
         let history = std::mem::take(&mut self.history);
         self.verdict.judge(&history);

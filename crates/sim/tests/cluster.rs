@@ -98,6 +98,17 @@ fn a_node_that_was_alone_becomes_the_first_and_nothing_is_lost_whatever_breaks()
     assert_ne!(counts["states installed"], 0);
 }
 
+/// Ranges sleep most of the time, and whatever breaks does so in their sleep: nodes die, lose each
+/// other in both directions or in one, stand still. Somebody asks, and is answered.
+#[test]
+fn ranges_that_sleep_wake_whatever_breaks() {
+    let counts = counted(seeds(6), Plan::dozing);
+    for what in ["crashes", "partitions", "one-way cuts", "pauses"] {
+        assert_ne!(counts.get(what), None, "no {what}");
+    }
+    assert!(counts["naps"] > 500, "{}", counts["naps"]);
+}
+
 /// A range is split in front of a family of which only a later row is there so far: the border is
 /// in
 /// front of all that it may have. Clients that look at a number whole cannot do so over a border.

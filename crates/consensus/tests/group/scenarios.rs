@@ -16,6 +16,8 @@
 //!   transfer r1 r2           r1 hands leadership to r2
 //!   forget r1 i3             r1 drops its log up to there
 //!   give r1 r3               r3 gets the state of r1, and begins anew behind it
+//!   wake r1 15               it was not ticked, and has heard of its leader so many ticks ago
+//!   rest                     who has nothing to do
 //!   state                    one line for each replica
 //! ```
 //! Printed is what is sent, appended, applied and refused.
@@ -242,6 +244,14 @@ impl Scene {
             ["heal"] => self.cut_off.clear(),
             ["crash", id] => self.crash(id),
             ["give", from, to] => self.give(from, to),
+            ["wake", id, count] => self.peer(id).group.wake(count.parse().expect("a number")),
+            ["rest"] => {
+                let line = |(id, peer): (&ReplicaId, &Peer)| match peer.group.at_rest() {
+                    Some((term, last)) => format!("{id} rests, {term} {last}"),
+                    None => format!("{id} does not rest"),
+                };
+                self.out.extend(self.peers.iter().map(line).collect::<Vec<_>>());
+            }
             ["forget", id, index] => self.forget(id, index),
             ["state"] => {
                 let lines = self.peers.values().map(|peer| {

@@ -71,10 +71,13 @@ impl Replicas {
     pub(crate) fn tick_founding(&mut self) -> Result<()> {
         let asks = self.counts.ticks.is_multiple_of(ASK_TICKS);
         let mut questions = Vec::new();
-        let awaited = |(left, replica): (&RangeId, &Replica)| {
-            replica.awaited().iter().map(|right| (*left, *right)).collect::<Vec<_>>()
+        let awaited = |left: RangeId| {
+            let awaited = self.replicas.get(&left).map_or(&[][..], Replica::awaited);
+            awaited.iter().map(|right| (left, *right)).collect::<Vec<_>>()
         };
-        let pairs: Vec<(RangeId, RangeId)> = self.replicas.iter().flat_map(awaited).collect();
+        // Who waits for that does not sleep.
+        let awake = self.quiet.sleepers.awake().into_iter();
+        let pairs: Vec<(RangeId, RangeId)> = awake.flat_map(awaited).collect();
         for (left, right) in pairs {
             if self.is_founded(right) {
                 self.conclude_founding(left, right)?;

@@ -119,6 +119,9 @@ pub(crate) struct Placement {
     /// Where replicas are that have said something and that this node's own replica has not heard
     /// of: they were added while it was away. Without an answer they could not give it anything.
     strangers: BTreeMap<(RangeId, ReplicaId), NodeId>,
+    /// How nodes looked when it was looked at ranges that sleep, and none of them had a step to
+    /// take.
+    looked: Option<(usize, BTreeMap<NodeId, Health>)>,
 }
 
 impl Placement {
@@ -302,6 +305,14 @@ impl Situation<'_> {
     }
 }
 
+/// Whether some node has two replicas more than one that could get some.
+fn is_uneven(nodes: &BTreeMap<NodeId, Seen>) -> bool {
+    let fit = nodes.values().filter(|seen| seen.health == Health::Fit);
+    let fewest = fit.map(|seen| seen.replicas).min();
+    let most = nodes.values().map(|seen| seen.replicas).max();
+    most.zip(fewest).is_some_and(|(most, fewest)| most >= fewest + 2)
+}
+
 /// What is about to change in who has a replica of a range, and why, for people.
 fn told(
     range: &RangeDescriptor,
@@ -422,38 +433,95 @@ impl Replicas {
         self.place(wanted, balances)
     }
 
+    /// The ranges that this node leads and that may have a step to take. Those that sleep are among
+    /// them if nodes look otherwise than before, or if one may move for the sake of balance.
+    fn to_be_placed(
+        &mut self,
+        (wanted, balances): (usize, bool),
+        nodes: &BTreeMap<NodeId, Seen>,
+    ) -> Vec<RangeId> {
+        let looks = nodes.iter().map(|(node, seen)| (*node, seen.health)).collect();
+        let looks = Some((wanted, looks));
+        let all = self.moves.placement.looked != looks || balances && is_uneven(nodes);
+        self.moves.placement.looked = looks;
+        let some = match all {
+            true => self.replicas.keys().copied().collect(),
+            false => self.quiet.sleepers.awake(),
+        };
+        let leads = |range: &RangeId| self.replicas.get(range).map(|r| r.group.is_leader());
+        some.into_iter().filter(|range| leads(range) == Some(true)).collect()
+    }
+
+    /// A range that this node leads falls asleep. If it should have other replicas it is looked at
+    /// nevertheless.
+    pub(crate) fn look_again_at(&mut self, range: RangeId) {
+        let Some(members) = &self.moves.placement.members else { return };
+        let (wanted, nodes) = (members.replicas, self.nodes_seen());
+        let (_, is_settled) = self.next_step(range, (wanted, false), &nodes);
+        if !is_settled {
+            self.moves.placement.looked = None;
+        }
+    }
+
+    /// What a range that this node leads has to do next; and whether nothing has to be done.
+    fn next_step(
+        &self,
+        range: RangeId,
+        (wanted, balances): (usize, bool),
+        nodes: &BTreeMap<NodeId, Seen>,
+    ) -> (Option<(Step, &'static str)>, bool) {
+        let (replica, own) = (&self.replicas[&range], self.options.node);
+        let descriptor = &replica.machine.state.descriptor;
+        let (sleeps, neighbours) = (self.sleeps(range), &self.quiet.neighbours);
+        let is_current = |other| {
+            // What a leader that sleeps knows of others may be old.
+            let node = descriptor.node_of(other).filter(|_| sleeps);
+            replica.group.is_current(other) && !node.is_some_and(|node| neighbours.is_silent(node))
+        };
+        let is_current: &dyn Fn(ReplicaId) -> bool = &is_current;
+        let situation = Situation { range: descriptor, own, wanted, nodes, is_current, balances };
+        (situation.next(), situation.is_settled())
+    }
+
     /// Takes the next step of each range that this node leads, as far as there is room.
     fn place(&mut self, wanted: usize, mut balances: bool) -> Result<()> {
-        let own = self.options.node;
-        let led = |(_, replica): &(&RangeId, &Replica)| replica.group.is_leader();
-        let ranges: Vec<RangeId> =
-            self.replicas.iter().filter(led).map(|(range, _)| *range).collect();
-        let learners =
-            |range: &RangeId| self.replicas[range].machine.state.descriptor.learners.len();
+        let mut nodes = self.nodes_seen();
+        let ranges = self.to_be_placed((wanted, balances), &nodes);
+        // Who has replicas on the way does not sleep.
+        let learners = |range: &RangeId| {
+            self.replicas.get(range).map_or(0, |r| r.machine.state.descriptor.learners.len())
+        };
         let mut on_the_way: usize = ranges.iter().map(learners).sum();
+        let mut woken = 0;
         for range in ranges {
-            let nodes = self.nodes_seen();
-            let replica = &self.replicas[&range];
-            let is_current = |other| replica.group.is_current(other);
-            let descriptor = &replica.machine.state.descriptor;
-            let is_current: &dyn Fn(ReplicaId) -> bool = &is_current;
-            let situation =
-                Situation { range: descriptor, own, wanted, nodes: &nodes, is_current, balances };
-            let (next, settled) = (situation.next(), situation.is_settled());
-            if !settled && let Some(replica) = self.replicas.get_mut(&range) {
+            let sleeps = self.sleeps(range);
+            let (next, settled) = self.next_step(range, (wanted, balances), &nodes);
+            if !settled
+                && !sleeps
+                && let Some(replica) = self.replicas.get_mut(&range)
+            {
                 // Where nothing is written, nobody knows who is up to date: its lease is renewed.
                 replica.wanted = true;
             }
             let Some((step, why)) = next else { continue };
+            if sleeps {
+                // It may have to wait for others, and is looked at again until it is done.
+                self.moves.placement.looked = None;
+                if woken == ON_THE_WAY {
+                    continue;
+                }
+            }
             match step {
                 Step::Feed(node) => self.traffic.want(range, node),
                 Step::Take(Change::Add(..)) if on_the_way >= ON_THE_WAY => {}
                 Step::Take(change) => {
                     let count = usize::from(matches!(change, Change::Add(..)));
+                    woken += usize::from(self.wake(range));
                     if self.take_step(range, change, why)? {
                         on_the_way += count;
                         // What others have said of their replicas does not count with this one.
                         balances &= count == 0;
+                        nodes = self.nodes_seen();
                     } else {
                         self.moves.placement.again = true;
                     }
@@ -490,8 +558,10 @@ impl Replicas {
 
     /// Replicas that hear of no leader ask whether they were removed.
     fn ask_whether_removed(&mut self, others: &[NodeId]) {
-        let lost = self.replicas.iter().filter(|(_, replica)| !replica.group.hears_leader());
-        let lost: Vec<_> = lost.map(|(range, replica)| (*range, replica.group.id())).collect();
+        let awake = self.quiet.sleepers.awake().into_iter();
+        let awake = awake.filter_map(|range| Some((range, self.replicas.get(&range)?)));
+        let lost = awake.filter(|(_, replica)| !replica.group.hears_leader());
+        let lost: Vec<_> = lost.map(|(range, replica)| (range, replica.group.id())).collect();
         for (range, replica) in lost {
             for node in others {
                 self.say(range, *node, &Said::Asks { replica });

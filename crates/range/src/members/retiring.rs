@@ -119,6 +119,7 @@ impl Replicas {
         self.store_position().wait_durable()?;
         keep_number(&self.db, range, next)?;
         self.absent.retired.insert(range, next);
+        self.quiet.sleepers.end(range);
         if let Some(mut replica) = self.replicas.remove(&range) {
             let answers = replica.dismiss_all();
             self.answer(answers);

@@ -19,6 +19,8 @@ const REMOVED: u8 = 8;
 const ASKS: u8 = 9;
 const IS_FOUNDED: u8 = 10;
 const FOUNDED: u8 = 11;
+const THERE: u8 = 12;
+const SLEEP: u8 = 13;
 
 /// What is about to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +103,16 @@ pub(crate) enum Said {
     IsFounded,
     /// It is.
     Founded,
+    /// The node is there, and was started so often. About no range.
+    There {
+        life: u64,
+    },
+    /// The range's leader sleeps from now on. Who follows it in this term, with this last entry,
+    /// may sleep, too.
+    Sleep {
+        term: Term,
+        last: LogIndex,
+    },
 }
 
 impl Said {
@@ -115,6 +127,15 @@ impl Said {
                 out.push(HERE);
                 put_number(&mut out, *replicas);
                 put_number(&mut out, *led);
+            }
+            Said::There { life } => {
+                out.push(THERE);
+                put_number(&mut out, *life);
+            }
+            Said::Sleep { term, last } => {
+                out.push(SLEEP);
+                put_number(&mut out, term.0);
+                put_number(&mut out, last.0);
             }
             Said::Removed { replica } => {
                 out.push(REMOVED);
@@ -167,6 +188,11 @@ impl Said {
                 Said::Piece(Piece { number, place, is_last, items })
             }
             HERE => Said::Here { replicas: reader.number()?, led: reader.number()? },
+            THERE => Said::There { life: reader.number()? },
+            SLEEP => {
+                let (term, last) = (Term(reader.number()?), LogIndex(reader.number()?));
+                Said::Sleep { term, last }
+            }
             REMOVED => Said::Removed { replica: ReplicaId(reader.number()?) },
             ASKS => Said::Asks { replica: ReplicaId(reader.number()?) },
             GOT => Said::Got { number: reader.number()?, upto: reader.number()? },
@@ -249,6 +275,8 @@ mod tests {
             Said::Asks { replica: ReplicaId(3) },
             Said::IsFounded,
             Said::Founded,
+            Said::There { life: 300 },
+            Said::Sleep { term: Term(4), last: LogIndex(300) },
             Said::Begin(Box::new(begin)),
             Said::Piece(Piece { number: 1, place: 0, is_last: true, items }),
             Said::Got { number: 1, upto: 2 },

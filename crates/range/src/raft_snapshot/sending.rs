@@ -191,6 +191,7 @@ impl Replicas {
                     replica.machine.state.descriptor.replica_on(from).is_some()
                 });
                 if is_member {
+                    self.wake(range);
                     self.traffic.want(range, from);
                 }
                 Ok(())
@@ -215,6 +216,14 @@ impl Replicas {
                 Ok(())
             }
             Said::Founded => self.hear_of_founding(range),
+            Said::There { life } => {
+                self.hear_life(from, life);
+                Ok(())
+            }
+            Said::Sleep { term, last } => {
+                self.hear_last_word(range, from, (term, last));
+                Ok(())
+            }
             Said::Begin(begin) => self.begin_receiving(range, from, *begin),
             Said::Piece(piece) => self.receive_piece(range, from, piece),
             Said::Got { number, upto } => self.was_got(range, from, (number, upto)),

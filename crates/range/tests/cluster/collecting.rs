@@ -114,6 +114,25 @@ fn lock_at(number: u64, read_ts: CommitTs, check: bool) -> Ask {
     Ask::Lock(LockAsk { request, step: 1, session: None })
 }
 
+/// Or one of them would hold the whole store back.
+#[test]
+fn ranges_that_sleep_wake_for_each_step_of_their_thresholds() {
+    // A step is 30 s.
+    let mut cluster = Cluster::keeping(Some(480 * SECOND));
+    write(&mut cluster, 1, 1, "1");
+    live(&mut cluster, 25, None);
+    let before = thresholds(&mut cluster);
+    let mut slept = 0;
+    for _ in 0..100 {
+        live(&mut cluster, 1, None);
+        slept += u64::from([1, 2, 3].iter().all(|id| cluster.process(*id).sleeps(RangeId(1))));
+    }
+    let after = thresholds(&mut cluster);
+    let moved = [0, 1, 2].map(|n| (micros(after[n]) - micros(before[n])) / SECOND);
+    assert!(moved.iter().all(|seconds| [90, 120].contains(seconds)), "moved by {moved:?} s");
+    assert!(slept > 80, "slept for {slept} of 100 s");
+}
+
 #[test]
 fn a_threshold_follows_the_clock_on_all_nodes_also_where_nobody_asks_anything() {
     let mut cluster = Cluster::keeping(Some(WINDOW));

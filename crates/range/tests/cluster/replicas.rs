@@ -55,7 +55,7 @@ impl Cluster {
         panic!("{found:?}, not {expected:?}:\n{}", states.join("\n"));
     }
 
-    fn rows_in_store(&mut self, id: u64) -> usize {
+    pub(super) fn rows_in_store(&mut self, id: u64) -> usize {
         let view = self.process(id).store().view(CommitTs(u64::MAX - 1)).expect("it is open");
         let span = KeySpan::new(FIRST_DATA_KEY, KeySpan::all().end);
         let mut scan = view.scan(span, ScanOptions::default()).expect("the disk works");

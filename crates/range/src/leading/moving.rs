@@ -175,9 +175,10 @@ impl Replicas {
     /// Gives leases away, if that is due.
     pub(crate) fn move_leases(&mut self) -> Result<()> {
         let own = self.options.node;
-        let mut leads: BTreeMap<NodeId, u64> = BTreeMap::new();
-        let mut current: BTreeSet<NodeId> = BTreeSet::new();
-        for replica in self.replicas.values() {
+        let mut leads: BTreeMap<NodeId, u64> = self.quiet.sleepers.leads();
+        let mut current: BTreeSet<NodeId> = self.quiet.sleepers.current().collect();
+        let awake = self.quiet.sleepers.awake();
+        for replica in awake.iter().filter_map(|range| self.replicas.get(range)) {
             let descriptor = &replica.machine.state.descriptor;
             let leader = replica.group.leader().and_then(|leader| descriptor.node_of(leader));
             leader.into_iter().for_each(|leader| *leads.entry(leader).or_default() += 1);
@@ -199,7 +200,8 @@ impl Replicas {
             return self.give_all_away(leads);
         }
         let Some(every) = self.options.spread_ticks else { return Ok(()) };
-        let is_moving = self.replicas.values().any(Replica::is_closing);
+        let is_moving =
+            awake.iter().any(|range| self.replicas.get(range).is_some_and(Replica::is_closing));
         if !now.is_multiple_of(every) || now < self.moves.rests_until || is_moving {
             return Ok(());
         }
@@ -263,6 +265,8 @@ impl Replicas {
         if !replica.group.is_leader() || !replica.group.is_current(there) {
             return Ok(false);
         }
+        self.wake(range);
+        let Some(replica) = self.replicas.get_mut(&range) else { return Ok(false) };
         let gives = replica.give_away(there, at_any_price)?;
         if gives {
             self.moves.placement.leads_more(to);

@@ -1,0 +1,13 @@
+//! Who leads a range, whether anybody has to be awake for that, and when leadership goes on.
+//!
+//! ```text
+//!   moving       leases go to other nodes: so that all serve their share, and before a node ends
+//!   sleeping     ranges that nobody asks anything: who of them sleeps, when they wake
+//!   sleepers     what a node knows of those that sleep without looking at each of them
+//!   neighbours   which nodes are there: one word from node to node, however many ranges they share
+//! ```
+
+pub(crate) mod moving;
+pub(crate) mod neighbours;
+pub(crate) mod sleepers;
+pub(crate) mod sleeping;
