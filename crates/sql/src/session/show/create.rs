@@ -25,7 +25,7 @@ pub(crate) fn create_statement(ctx: &Context, r: &Relation) -> SqlResult<String>
             "CREATE VIEW {} ({}) AS {}{}",
             qualified(&ctx.catalog, v.id),
             v.columns.iter().map(|c| quote_ident(&c.0)).collect::<Vec<_>>().join(", "),
-            v.definition.query,
+            braid_parser::shown(&v.definition.query),
             v.check_option
                 .map(|option| format!(" WITH {} CHECK OPTION", option.sql()))
                 .unwrap_or_default()
@@ -62,7 +62,7 @@ fn create_materialized(c: &Catalog, t: &Table, view: &Materialized) -> String {
         "CREATE MATERIALIZED VIEW {} ({}) AS {}{}",
         qualified(c, t.id),
         column_names(t, t.visible_columns().map(|c| c.id)),
-        view.definition.query,
+        braid_parser::shown(&view.definition.query),
         if view.populated { "" } else { " WITH NO DATA" }
     );
     for index in &t.indexes {
