@@ -151,8 +151,6 @@ fn mark(tokens: &mut Vec<TokenWithSpan>, place: Place, excluded: Exclusion) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     fn shown(sql: &str) -> String {
         crate::parse_query(sql).unwrap().to_string().to_lowercase()
     }

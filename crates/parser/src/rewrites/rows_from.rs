@@ -56,12 +56,12 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
 fn lists(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) {
     let (mut depth, mut places) = (0usize, Vec::new());
     let mut first = start;
-    for at in start..end {
-        match tokens[at].token {
+    for (at, token) in tokens.iter().enumerate().take(end).skip(start) {
+        match &token.token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             Token::Comma if depth == 0 => first = at + 1,
-            _ if depth == 0 && token_is(&tokens[at].token, "as") => places.push((first, at)),
+            token if depth == 0 && token_is(token, "as") => places.push((first, at)),
             _ => {}
         }
     }

@@ -435,7 +435,7 @@ impl Replicas {
 
     /// The ranges that this node leads and that may have a step to take. Those that sleep are among
     /// them if nodes look otherwise than before, or if one may move for the sake of balance.
-    fn to_be_placed(
+    fn ranges_to_place(
         &mut self,
         (wanted, balances): (usize, bool),
         nodes: &BTreeMap<NodeId, Seen>,
@@ -486,7 +486,7 @@ impl Replicas {
     /// Takes the next step of each range that this node leads, as far as there is room.
     fn place(&mut self, wanted: usize, mut balances: bool) -> Result<()> {
         let mut nodes = self.nodes_seen();
-        let ranges = self.to_be_placed((wanted, balances), &nodes);
+        let ranges = self.ranges_to_place((wanted, balances), &nodes);
         // Who has replicas on the way does not sleep.
         let learners = |range: &RangeId| {
             self.replicas.get(range).map_or(0, |r| r.machine.state.descriptor.learners.len())

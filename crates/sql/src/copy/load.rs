@@ -158,9 +158,8 @@ impl Loader {
             place.push_str(&format!(", column {}", table.columns[at].name));
         }
         if self.input == COPY {
-            match of {
-                Some((_, Some(text))) => place.push_str(&format!(": \"{}\"", shortened(text))),
-                Some((_, None)) | None => {}
+            if let Some((_, Some(text))) = of {
+                place.push_str(&format!(": \"{}\"", shortened(text)));
             }
             return e.with_context(place);
         }
