@@ -72,8 +72,8 @@ impl Pool {
         self.uncounted.load(Ordering::Relaxed)
     }
 
-    /// Says how to look how much the process really has, of which `fixed` bytes are nobody's concern
-    /// here: caches and the like with limits of their own. The first one counts.
+    /// Says how to look how much the process really has, of which `fixed` bytes are nobody's
+    /// concern here: caches and the like with limits of their own. The first one counts.
     pub fn look_by(&self, resident: fn() -> usize, fixed: usize) {
         // As with `trim_by`: there is one process.
         let _ = self.resident.set((resident, fixed));
