@@ -207,7 +207,7 @@ fn versions_that_are_dropped_while_somebody_reads_them_are_noticed() {
 
 #[test]
 fn conflicts_that_are_not_seen_because_of_raised_floors_are_noticed() {
-    noticed(Sabotage::FloorsRaised, 30);
+    noticed(Sabotage::FloorsRaised, 60);
 }
 
 #[test]
