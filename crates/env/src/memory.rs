@@ -32,13 +32,7 @@ pub struct Pool {
     uncounted: AtomicUsize,
     /// Gives the calling thread's free memory back to the system.
     trim: OnceLock<fn()>,
-    /// What the process has, and how much of it is of no concern here.
-    resident: OnceLock<(fn() -> usize, usize)>,
 }
-
-/// For so much at once it is worth looking how much the process has: many who come between two
-/// looks would all get what is left.
-const MUCH_AT_ONCE: usize = 1 << 20;
 
 /// More than this part of the pool that nobody counted is much: it is worth giving memory back.
 const MUCH_PART: usize = 8;
@@ -47,9 +41,9 @@ impl Pool {
     /// A pool of so many bytes.
     pub fn new(limit: usize) -> Arc<Pool> {
         let zero = || AtomicUsize::new(0);
-        let (trim, resident) = (OnceLock::new(), OnceLock::new());
+        let trim = OnceLock::new();
         let (used, peak) = (zero(), zero());
-        Arc::new(Pool { limit, used, peak, unwritten: zero(), uncounted: zero(), trim, resident })
+        Arc::new(Pool { limit, used, peak, unwritten: zero(), uncounted: zero(), trim })
     }
 
     /// A pool that refuses nothing, for tools and tests.
@@ -72,21 +66,8 @@ impl Pool {
         self.uncounted.load(Ordering::Relaxed)
     }
 
-    /// Says how to look how much the process really has, of which `fixed` bytes are nobody's
-    /// concern here: caches and the like with limits of their own. The first one counts.
-    pub fn look_by(&self, resident: fn() -> usize, fixed: usize) {
-        // As with `trim_by`: there is one process.
-        let _ = self.resident.set((resident, fixed));
-    }
-
-    /// Looks how much the process really has.
-    pub fn look(&self) {
-        if let Some((resident, fixed)) = self.resident.get() {
-            self.note_resident(resident(), *fixed);
-        }
-    }
-
-    /// Tells how much the process really has, of which `fixed` bytes are nobody's concern here.
+    /// Tells how much the process really has, of which `fixed` bytes are nobody's concern here:
+    /// caches and the like with limits of their own.
     pub fn note_resident(&self, resident: usize, fixed: usize) {
         let written = self.used().saturating_sub(self.unwritten.load(Ordering::Relaxed));
         let counted = written.saturating_add(fixed);
@@ -132,9 +113,6 @@ impl Pool {
     }
 
     fn take(&self, bytes: usize) -> bool {
-        if bytes >= MUCH_AT_ONCE {
-            self.look();
-        }
         let taken = take(&self.used, self.room(), bytes);
         if let Some(used) = taken {
             self.peak.fetch_max(used, Ordering::Relaxed);
@@ -515,23 +493,6 @@ mod tests {
         assert_eq!(pool.room(), 25);
         pool.note_resident(0, 0);
         assert_eq!((pool.uncounted(), pool.room()), (0, 100));
-    }
-
-    #[test]
-    fn who_wants_much_looks_first() {
-        static RESIDENT: AtomicUsize = AtomicUsize::new(0);
-        const MIB: usize = 1 << 20;
-        let pool = Pool::new(100 * MIB);
-        pool.look_by(|| RESIDENT.load(Ordering::Relaxed) * MIB, 10 * MIB);
-        let account = pool.account(usize::MAX);
-        account.take("rows", 20 * MIB).unwrap();
-        // Between two looks somebody else has taken what he did not count.
-        RESIDENT.store(70, Ordering::Relaxed);
-        account.take("a few", MIB - 1).unwrap();
-        assert_eq!(pool.uncounted(), 0, "nobody looks for so little");
-        assert_eq!(account.take("list", 41 * MIB).unwrap_err().scope, Scope::Node);
-        assert_eq!(pool.uncounted(), 39 * MIB + 1);
-        account.take("list", 40 * MIB).unwrap();
     }
 
     #[test]

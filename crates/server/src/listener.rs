@@ -105,6 +105,8 @@ pub struct Server {
 /// What all threads of a server use.
 pub(crate) struct Shared {
     pub(crate) place: Place,
+    /// Bytes of the block cache and the memtables.
+    pub(crate) memory_fixed: usize,
     pub(crate) database: Arc<Database>,
     pub(crate) backends: Arc<Backends>,
     pub(crate) watch: Watch,
@@ -132,7 +134,7 @@ impl Server {
         let listener = listen(config.listen)?;
         let http_listener = config.http.map(listen).transpose()?;
 
-        let place = Place::open(&config)?;
+        let (place, memory_fixed) = Place::open(&config)?;
         let spill = spill_directory(&config).map_err(StartError::System)?;
         let general: Arc<dyn GeneralQueries> =
             braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
@@ -145,6 +147,7 @@ impl Server {
         let http_address = http_listener.as_ref().and_then(|l| l.local_addr().ok());
         let shared = Arc::new(Shared {
             place,
+            memory_fixed,
             database,
             backends: Arc::default(),
             watch: Watch::new().map_err(StartError::System)?,

@@ -38,15 +38,16 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Opens it: what was asked for, or what the directory was made for.
-    pub(crate) fn open(config: &ServerConfig) -> Result<Place, StartError> {
+    /// Opens it: what was asked for, or what the directory was made for. Returns the bytes of the
+    /// block cache and the memtables, too.
+    pub(crate) fn open(config: &ServerConfig) -> Result<(Place, usize), StartError> {
         let mut options =
             StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
         options.gc_window = config.gc_window;
         options.engine.row_class = braid_keys::row_class;
         options.row_form = Some(braid_sql::ROW_FORM);
-        share_memory(config, &mut options);
-        Ok(match cluster_of(config)? {
+        let memory_fixed = share_memory(config, &mut options);
+        let place = match cluster_of(config)? {
             None => Place::Alone(open_alone(options)?),
             Some(cluster) => {
                 let dir = config.data_dir.join(CLUSTER);
@@ -73,7 +74,8 @@ impl Place {
                 };
                 Place::Member(Box::new(Member::start(member).map_err(StartError::Member)?))
             }
-        })
+        };
+        Ok((place, memory_fixed))
     }
 
     /// Opens the database that is kept there. A member waits until a majority is there.
@@ -198,8 +200,8 @@ pub(crate) fn open_alone(options: StoreOptions) -> Result<Arc<Store>, StartError
 }
 
 /// Divides the node's memory: cache and memtables get theirs, a part is kept for what nobody
-/// counts, the rest is what clients can make the node hold.
-fn share_memory(config: &ServerConfig, options: &mut StoreOptions) {
+/// counts, the rest is what clients can make the node hold. Returns all but that rest.
+fn share_memory(config: &ServerConfig, options: &mut StoreOptions) -> usize {
     let max = config.memory_max.unwrap_or_else(|| memory::available() / 2);
     let engine = &mut options.engine;
     // Blocks are compressed in files: reading one that is not there takes several times as long.
@@ -214,9 +216,6 @@ fn share_memory(config: &ServerConfig, options: &mut StoreOptions) {
     if let Some(trim) = config.trim {
         options.memory.trim_by(trim);
     }
-    if let Some(resident) = config.resident {
-        options.memory.look_by(resident, fixed);
-    }
     tracing::info!(
         max,
         cache = engine.block_cache_size,
@@ -224,4 +223,5 @@ fn share_memory(config: &ServerConfig, options: &mut StoreOptions) {
         clients = options.memory.limit(),
         "memory"
     );
+    fixed
 }

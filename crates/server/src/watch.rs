@@ -114,7 +114,9 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
         }
         ticks += 1;
         let pool = shared.place.memory();
-        pool.look();
+        if let Some(resident) = shared.config.resident {
+            pool.note_resident(resident(), shared.memory_fixed);
+        }
         let much = pool.is_strained();
         let rested = || shared.rested.swap(false, Ordering::Relaxed);
         if let Some(trim) = shared.config.trim
