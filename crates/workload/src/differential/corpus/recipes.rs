@@ -38,6 +38,21 @@ const ANY: &[&[&str]] = &[
     &["uuid"],
 ];
 
+const RANGES: &[&[&str]] = &[
+    &["int4range"],
+    &["int8range"],
+    &["numrange"],
+    &["tsrange"],
+    &["tstzrange"],
+    &["daterange"],
+    &["int4multirange"],
+    &["int8multirange"],
+    &["nummultirange"],
+    &["tsmultirange"],
+    &["tstzmultirange"],
+    &["datemultirange"],
+];
+
 macro_rules! recipe {
     ($name:literal, $args:expr) => {
         Recipe { name: $name, args: $args, form: "" }
@@ -60,6 +75,8 @@ pub(super) const AGGREGATES: &[Recipe] = &[
     recipe!("bool_or", &[&["bool"]]),
     recipe!("every", &[&["bool"]]),
     recipe!("array_agg", ANY),
+    recipe!("range_agg", RANGES),
+    recipe!("range_intersect_agg", RANGES),
     recipe!("string_agg", &[&["text", "text"], &["bytea", "bytea"]]),
     recipe!("jsonb_agg", ANY),
     recipe!("json_agg", ANY),

@@ -241,6 +241,21 @@ pub(super) const TYPES: &[Values] = &[
     },
     Values { name: "tstzrange", literals: &["empty", "[2020-01-01 00:00+00,2020-02-01 00:00+00)"] },
     Values { name: "daterange", literals: &["empty", "[2020-01-01,2020-02-01]", "(,infinity)"] },
+    Values { name: "int4multirange", literals: &["{}", "{(,)}", "{[1,5)}", "{[1,3),[7,9]}"] },
+    Values { name: "int8multirange", literals: &["{}", "{(,5)}", "{[1,5),[8,)}", "{[-3,2]}"] },
+    Values { name: "nummultirange", literals: &["{}", "{(,)}", "{[1.5,2.50]}", "{(0,1),(1,9)}"] },
+    Values {
+        name: "tsmultirange",
+        literals: &["{}", "{[2020-01-01,2020-02-01)}", "{(,2020-01-15 12:00],[2021-01-01,)}"],
+    },
+    Values {
+        name: "tstzmultirange",
+        literals: &["{}", "{[2020-01-01 00:00+00,2020-02-01 00:00+00)}"],
+    },
+    Values {
+        name: "datemultirange",
+        literals: &["{}", "{[2020-01-01,2020-02-01]}", "{(,2019-01-01),[2020-01-01,infinity)}"],
+    },
     Values { name: "money", literals: &["0", "0.01", "-1.50", "1234.56", "92233720368547758.07"] },
     Values {
         name: "timetz",
