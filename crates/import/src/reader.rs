@@ -119,19 +119,30 @@ pub(crate) fn out_of_memory(e: &braid_env::memory::Exceeded) -> SqlError {
 fn read_file(job: &Job, sender: &SyncSender<SqlResult<Batch>>, stop: &AtomicBool) -> SqlResult<()> {
     let source_file = &job.file;
     let named = |e: SqlError| name_file(e, source_file);
-    let mut source = guarded(source_file, || open(job, source_file)).map_err(named)?;
+    // A library that panics over a file says no more than that.
+    let placed = |e: SqlError, row: u64| match e.detail() {
+        None if e.state() == SqlState::BAD_COPY_FILE_FORMAT => {
+            e.with_detail(format!("behind row {row}"))
+        }
+        _ => e,
+    };
+    let opened = guarded(source_file, || open(job, source_file));
+    let mut source = opened.map_err(|e| named(placed(e, 0)))?;
+    let mut row = job.from.number;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
         let mut batch = Batch { file: job.number, ..Batch::default() };
         let read = guarded(source_file, || source.read(&mut batch));
+        let numbers = batch.rows.iter().map(|row| row.number);
+        row = numbers.chain(batch.misfits.iter().map(|misfit| misfit.number)).fold(row, u64::max);
         if job.from.offset == 0 {
             // Found by number: those before have been taken.
             batch.rows.retain(|row| row.number > job.from.number);
             batch.misfits.retain(|misfit| misfit.number > job.from.number);
         }
-        let failed = read.map_err(named).err();
+        let failed = read.map_err(|e| named(placed(e, row))).err();
         let last = batch.last;
         // Rows in front of the damage are told about first.
         if (failed.is_none() || !batch.rows.is_empty() || !batch.misfits.is_empty())
