@@ -69,6 +69,7 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::drop_idle_locks(&mut out);
     rewrites::exclusion::rewrite(&mut out);
     rewrites::rows_from::rewrite(&mut out);
+    rewrites::fetch_first::rewrite(&mut out);
     rewrites::recursion::rewrite(&mut out);
     lexical::move_locks(&mut out);
     lexical::split_locks(&mut out);

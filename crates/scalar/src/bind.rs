@@ -862,17 +862,19 @@ fn cast_to(
 ) -> SqlResult<Bound> {
     // ARRAY[] alone has no element type: the cast gives it.
     if let (Expr::Array(array), SqlType::Array(element)) = (expr, ty) {
+        // Beside a list in the list, what has no type yet is the text of one: all are of one type.
+        let of_lists = array.elem.iter().any(|e| matches!(e, Expr::Array(_)));
+        let meant = if of_lists { ty } else { &**element };
         let parts = array
             .elem
             .iter()
             .map(|e| {
-                // Lists in lists are of the same type.
                 if matches!(e, Expr::Array(_)) {
                     return cast_to(e, ty, scope, ctx);
                 }
-                let part = bind_for(e, element, scope, ctx)?;
+                let part = bind_for(e, meant, scope, ctx)?;
                 let whole = matches!(part.ty(), SqlType::Array(_));
-                coerce(part, if whole { ty } else { element }, CastContext::Explicit, ctx)
+                coerce(part, if whole { ty } else { meant }, CastContext::Explicit, ctx)
             })
             .collect::<SqlResult<Vec<_>>>()?;
         return fold(Bound::new(Node::Array(parts), ty.clone()));

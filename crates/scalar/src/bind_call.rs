@@ -87,6 +87,10 @@ pub(crate) fn bind_function(
     if is_set_returning(&name) {
         return Err(general_query_needed("a set-returning function"));
     }
+    if registry::is_window(&name) {
+        let text = format!("window function {name} requires an OVER clause");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+    }
     if function.filter.is_some() {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,

@@ -243,6 +243,10 @@ pub trait SessionFunctions: Send + Sync {
     fn prepared_statements(&self) -> Vec<PreparedStatement> {
         Vec::new()
     }
+    /// Cursors of DECLARE, by name.
+    fn cursors(&self) -> Vec<OpenCursor> {
+        Vec::new()
+    }
     /// `pg_sleep`: so many microseconds.
     fn sleep(&self, micros: i64) -> SqlResult<()> {
         let _ = micros;
@@ -328,6 +332,21 @@ pub struct PreparedStatement {
     pub params: Vec<SqlType>,
     /// By PREPARE, not by the protocol.
     pub from_sql: bool,
+}
+
+/// A cursor of DECLARE, as `pg_cursors` shows it.
+#[derive(Clone, Debug)]
+pub struct OpenCursor {
+    /// Its name.
+    pub name: String,
+    /// The statement that declared it.
+    pub text: Arc<str>,
+    /// It outlives its transaction.
+    pub holds: bool,
+    /// It goes back, too.
+    pub scrolls: bool,
+    /// When it was declared, in microseconds since 2000-01-01 UTC.
+    pub micros: i64,
 }
 
 /// A session that has nothing: for constants and tests.

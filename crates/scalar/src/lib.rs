@@ -57,7 +57,7 @@ pub use bound::{
 pub use array_operators::array_of_values;
 pub use context::{
     Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, LargeValues, NoSession,
-    ParamTypes, PreparedStatement, SessionFunctions, TypeNames,
+    OpenCursor, ParamTypes, PreparedStatement, SessionFunctions, TypeNames,
 };
 pub use conversion::{common_type, convert as convert_datum, system_oid};
 pub use functions::populate::{no_row_type, populate};

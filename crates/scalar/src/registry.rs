@@ -388,6 +388,11 @@ pub fn is_set_returning(name: &str) -> bool {
     has(name, FunctionKind::SetReturning)
 }
 
+/// Whether functions of this name are called with OVER only.
+pub(crate) fn is_window(name: &str) -> bool {
+    has(name, FunctionKind::Window) && !is_aggregate(name)
+}
+
 /// Whether a function of this name may give another value at each call.
 pub fn is_volatile(name: &str) -> bool {
     overloads(name).iter().any(|b| b.volatility == Volatility::Volatile)

@@ -76,6 +76,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (T::Record, T::Composite(_)) | (T::Composite(_), T::Record) => Implicit,
         (T::Range(a), T::Multirange(b)) if a == b => Explicit,
         (T::Record, T::Text | T::Varchar(_)) => Assignment,
+        (T::Void, T::Text | T::Varchar(_)) => Assignment,
         (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
         (_, t) if t.category() == TypeCategory::String => Assignment,
         (f, _) if f.category() == TypeCategory::String => Explicit,

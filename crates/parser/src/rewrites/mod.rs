@@ -2,6 +2,7 @@
 //!
 //! - [`check_option`]: WITH CHECK OPTION of views.
 //! - [`exclusion`]: EXCLUDE of a window's frame.
+//! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
 //! - [`recursion`]: SEARCH and CYCLE of WITH RECURSIVE.
@@ -11,6 +12,7 @@
 
 pub(crate) mod check_option;
 pub(crate) mod exclusion;
+pub(crate) mod fetch_first;
 pub(crate) mod locking;
 pub(crate) mod merge;
 pub(crate) mod recursion;

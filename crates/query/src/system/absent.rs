@@ -129,7 +129,6 @@ pub const EMPTY: &[(&str, &str)] = &[
         "pg_prepared_xacts",
         "transaction oid, gid text, prepared timestamptz, owner name, database name",
     ),
-    ("pg_cursors", "name text, statement text, is_holdable bool"),
     (
         "pg_available_extensions",
         "name name, default_version text, installed_version text, comment text",

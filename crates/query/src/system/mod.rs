@@ -13,6 +13,7 @@ mod info_schema;
 mod lookup;
 mod names;
 mod nodes;
+mod opened;
 mod partitions;
 mod pg_tables;
 mod privileges;

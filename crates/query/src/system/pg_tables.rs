@@ -22,7 +22,7 @@ use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, default_oid,
     empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
 };
-use super::{comments, dependencies, partitions, qualified, roles, type_rows};
+use super::{comments, dependencies, opened, partitions, qualified, roles, type_rows};
 use braid_sql::session::waiting;
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -32,6 +32,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
     let nothing = EMPTY.iter().find(|(n, _)| *n == name);
     relations(name)
         .or_else(|| lists(name))
+        .or_else(|| opened::table(name))
         .or_else(|| server(name))
         .or_else(|| roles::table(name))
         .or_else(|| comments::table(name))
@@ -219,11 +220,6 @@ fn server(name: &str) -> Option<SystemTable> {
              datminmxid oid, dattablespace oid, datcollate text, datctype text, \
              daticulocale text, datcollversion text, datacl text[]",
             pg_database,
-        ),
-        "pg_prepared_statements" => made(
-            "name text, statement text, prepare_time timestamptz, parameter_types regtype[], \
-             from_sql bool, generic_plans int8, custom_plans int8",
-            pg_prepared_statements,
         ),
         "pg_am" => made("oid oid, amname name, amhandler oid, amtype char", |_| {
             Ok(vec![
@@ -868,22 +864,6 @@ fn pg_sequences(v: &View<'_>) -> Made {
             ])
         })
         .collect()
-}
-
-fn pg_prepared_statements(v: &View<'_>) -> Made {
-    let row = |p: braid_scalar::PreparedStatement| {
-        let types = p.params.iter().map(|ty| Datum::Oid(ty.oid())).collect();
-        vec![
-            text(p.name),
-            text(p.text),
-            Datum::TimestampTz(p.micros),
-            Datum::Array(ArrayValue::list(SqlType::Regtype, types).into()),
-            flag(p.from_sql),
-            Datum::Int8(0),
-            Datum::Int8(0),
-        ]
-    };
-    Ok(v.eval.session.prepared_statements().into_iter().map(row).collect())
 }
 
 fn pg_settings(v: &View<'_>) -> Made {

@@ -224,7 +224,11 @@ fn run_plan(session: &mut Session, ctx: &Arc<Context>, p: &Arc<Prepared>) -> Sql
             let rows = rows_of(ctx, &d.rows)?.holding(ctx.memory.clone());
             session.declare(
                 ctx,
-                Declared { cursor: &d.cursor, columns: d.columns.clone() },
+                Declared {
+                    cursor: &d.cursor,
+                    text: p.statement.text.clone(),
+                    columns: d.columns.clone(),
+                },
                 rows,
             )?;
             Ok(Outcome::Done("DECLARE CURSOR".into()).into())

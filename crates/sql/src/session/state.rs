@@ -15,6 +15,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::Notice;
+use super::cursors::ShownCursors;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
@@ -25,7 +26,9 @@ use crate::general_query::SideBySide;
 use crate::runtime::advisory::Want;
 use crate::runtime::channels::{Asked, AskedList};
 use crate::runtime::log::Logged;
-use braid_scalar::{Advisory, AdvisoryCall, EvalContext, PreparedStatement, SessionFunctions};
+use braid_scalar::{
+    Advisory, AdvisoryCall, EvalContext, OpenCursor, PreparedStatement, SessionFunctions,
+};
 use braid_types::quote_ident;
 
 /// See the [module documentation](self).
@@ -50,6 +53,8 @@ pub struct SessionState {
     pub(super) listens: AtomicBool,
     /// Prepared statements, as catalogs show them.
     pub(super) prepared: Mutex<BTreeMap<String, PreparedStatement>>,
+    /// Cursors, as catalogs show them.
+    pub(super) cursors: Arc<ShownCursors>,
     shared: Mutex<Shared>,
 }
 
@@ -232,6 +237,7 @@ impl SessionState {
             asked: Mutex::default(),
             listens: AtomicBool::new(false),
             prepared: Mutex::default(),
+            cursors: Arc::default(),
             shared: Mutex::new(shared),
         }
     }
@@ -531,6 +537,10 @@ impl SessionFunctions for SessionState {
 
     fn prepared_statements(&self) -> Vec<PreparedStatement> {
         self.prepared.lock().values().cloned().collect()
+    }
+
+    fn cursors(&self) -> Vec<OpenCursor> {
+        self.cursors.lock().values().cloned().collect()
     }
 
     fn advisory_unlock_all(&self) {

@@ -8,9 +8,12 @@
 //! go onward only. One that scrolls keeps what has passed; one WITH HOLD keeps all from the
 //! beginning, because it outlives its transaction. Kept rows go to disk when memory is short.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
+use braid_scalar::{OpenCursor, SessionFunctions};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use parking_lot::Mutex;
 
 use super::kept_rows::{KeptRows, KeptStream};
 use crate::general_query::{ColumnInfo, Row};
@@ -19,9 +22,26 @@ use crate::session::context::Context;
 use crate::session::outcome::{Outcome, Rows, RowsTag};
 use braid_parser::{DeclareCursor, FetchRows, Steps};
 
+/// The open cursors of a session by name, as `pg_cursors` shows them.
+pub(in crate::session) type ShownCursors = Mutex<BTreeMap<String, OpenCursor>>;
+
+/// A cursor is shown as long as there is one.
+struct Shown {
+    name: String,
+    among: Arc<ShownCursors>,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.among.lock().remove(&self.name);
+    }
+}
+
 /// What [`Session::declare`] needs beside the rows.
 pub(crate) struct Declared<'a> {
     pub(crate) cursor: &'a DeclareCursor,
+    /// The statement.
+    pub(crate) text: Arc<str>,
     pub(crate) columns: Vec<ColumnInfo>,
 }
 
@@ -40,6 +60,7 @@ pub(crate) struct Cursor {
     hold: bool,
     /// How many savepoints there were when it was declared; `None` once its transaction has ended.
     savepoints: Option<usize>,
+    _shown: Shown,
 }
 
 impl Cursor {
@@ -225,10 +246,19 @@ impl Session {
             at: 0,
             hold: *hold,
             savepoints,
+            _shown: Shown { name: name.clone(), among: self.state.cursors.clone() },
         };
         if *hold {
             cursor.pull_all()?;
         }
+        let shown = OpenCursor {
+            name: name.clone(),
+            text: declared.text,
+            holds: *hold,
+            scrolls: cursor.scrolls,
+            micros: self.state.clock_micros(),
+        };
+        self.state.cursors.lock().insert(name.clone(), shown);
         self.cursors.insert(name.clone(), cursor);
         Ok(())
     }

@@ -8,4 +8,5 @@
 mod cursor;
 mod kept_rows;
 
+pub(super) use cursor::ShownCursors;
 pub(crate) use cursor::{Cursor, Declared};
