@@ -2,7 +2,7 @@
 //! three isolation levels, against what each level promises (`harness/promises.rs`).
 //!
 //! Two transactions on a store of its own are always enumerated in full. Of three there are thousands
-//! of interleavings and 27 mixes, and over ranges a run takes ten times as long: a seeded sample, or
+//! of interleavings and 27 mixes, and over ranges each takes several times as long: a seeded sample, or
 //! all of them with `BRAID_ALL=1`. `BRAID_FIRST_SEED` chooses another sample.
 
 mod harness;
