@@ -202,3 +202,120 @@ fn readers_of_the_past_and_other_sessions_go_on() {
     let held = rows(a, "explain select * from c join o on o.id = c.id where c.id = 2").join("\n");
     assert!(held.contains("same pass"), "{held}");
 }
+
+/// What all tables hold, as text, whatever the types of their keys are.
+fn as_text(s: &mut Session) -> Vec<String> {
+    let mut out = Vec::new();
+    for sql in [
+        "select id::text from c",
+        "select id::text, o::text, n from o",
+        "select id::text, o::text, l, n, t from l",
+        "select id::text, o::text from o where n = 21",
+        "select id::text, o::text, l from l where n = 3",
+        "select id::text, o::text from o where o::text = '3' and n < 40",
+        "select k, id::text, o::text from far",
+    ] {
+        let mut found = rows(s, sql);
+        // Texts have another order than numbers.
+        found.sort();
+        out.push(format!("{sql}: {}", found.join(" ")));
+    }
+    out
+}
+
+#[test]
+fn a_shared_key_column_changes_its_type_in_all_tables_of_the_hierarchy() {
+    for lines in [4, 3_000] {
+        let s = &mut filled(lines);
+        run(s, "alter table o set interleave in parent c on delete cascade");
+        let before = as_text(s);
+        assert!(error(s, "alter table l alter id type bigint").hint().unwrap().contains("\"c\""));
+        assert!(error(s, "alter table l alter o type bigint").hint().unwrap().contains("\"o\""));
+        // Stored alike: nothing moves.
+        run(s, "alter table c alter id type bigint");
+        assert_eq!(as_text(s), before);
+        rules(s);
+        for table in ["c", "o", "l"] {
+            let ty = format!("select pg_typeof(id)::text from {table} limit 1");
+            assert_eq!(rows(s, &ty), ["bigint"], "{table}");
+        }
+        run(s, "insert into c values (5000000000, 'big'); insert into o values (5000000000, 1, 0)");
+        assert_eq!(tag(s, "delete from c where id = 5000000000"), "DELETE 1");
+        assert_eq!(rows(s, "select count(*) from o where id > 1000"), ["0"]);
+        // Both key columns, down to the leaf; foreign keys from outside do not fit any more.
+        assert_eq!(state(s, "alter table c alter id type text"), "42804");
+        assert_eq!(state(s, "alter table o alter o type text"), "42804");
+        run(s, "alter table far drop constraint far_id_o_fkey");
+        for (change, sure) in [
+            ("alter table o alter o type text", "insert into o values (1, '1', 1)"),
+            ("alter table c alter id type text", "insert into o values ('1', '1', 1)"),
+            ("alter table c alter id type varchar(1)", "insert into c values ('1', 'x')"),
+        ] {
+            run(s, &format!("begin; {change}"));
+            assert_eq!(as_text(s), before, "{change}");
+            run(s, "rollback");
+            assert_eq!(as_text(s), before, "{change}");
+            run(s, change);
+            assert_eq!(as_text(s), before, "{change}");
+            assert_eq!(state(s, sure), "23505", "{change}");
+        }
+        assert_eq!(state(s, "insert into l values ('9', '1', 1, 1, '')"), "23503");
+        let plan = rows(s, "explain delete from c where id = '1'").join("\n");
+        assert!(plan.contains("range delete: c, o, l"), "{plan}");
+        assert_eq!(tag(s, "delete from c where id = '1'"), "DELETE 1");
+        assert_eq!(rows(s, "select count(*) from l where id = '1'"), ["0"]);
+        assert_eq!(rows(s, "select count(*) from l where n >= 0"), [(12 * lines).to_string()]);
+        assert_eq!(state(s, "alter table c alter id type text using id || 'x'"), "0A000");
+        assert_eq!(state(s, "alter table c alter id type int"), "42804");
+    }
+}
+
+#[test]
+fn a_column_of_indexes_inside_families_changes_its_type() {
+    for lines in [4, 3_000] {
+        let s = &mut filled(lines);
+        let before = as_text(s);
+        let count = (0..lines).filter(|l| l % 7 == 3).count();
+        for (table, ty) in [("o", "bigint"), ("l", "smallint"), ("o", "text"), ("l", "bigint")] {
+            run(s, "create index o_in on o (id, o, n) interleave in o");
+            run(s, &format!("begin; alter table {table} alter n type {ty}; rollback"));
+            run(s, &format!("alter table {table} alter n type {ty}"));
+            let found = rows(s, "select id, o from o where n::int = 21");
+            assert_eq!(found, ["2|1"], "{table} {ty}");
+            let text = if ty == "text" { "'21'" } else { "21" };
+            let text = if table == "o" { text } else { "n" };
+            assert_eq!(
+                rows(s, &format!("select id, o from o where id = 2 and n = {text} and o = 1")),
+                ["2|1"]
+            );
+            let in_families = "select count(*) from l where id = 2 and o = 1 and n = 3";
+            assert_eq!(rows(s, in_families), [count.to_string()], "{table} {ty}");
+            run(s, "drop index o_in");
+        }
+        run(s, "alter table o alter n type int using n::int");
+        assert_eq!(as_text(s), before);
+        rules(s);
+    }
+}
+
+#[test]
+fn keys_that_hold_families_together_are_not_dropped() {
+    let s = &mut filled(3);
+    let before = as_text(s);
+    for sql in [
+        "alter table o drop constraint o_pkey cascade",
+        "alter table l drop constraint l_pkey",
+        "alter table l drop column o cascade",
+        "alter table o drop column id cascade",
+    ] {
+        assert_eq!(state(s, sql), "42P16", "{sql}");
+        assert!(error(s, sql).hint().is_some(), "{sql}");
+        assert_eq!(as_text(s), before, "{sql}");
+    }
+    run(s, "alter table l drop interleave");
+    run(s, "alter table l drop constraint l_pkey");
+    assert_eq!(as_text(s), before);
+    run(s, "insert into l select * from l where id = 1 and o = 1");
+    assert_eq!(rows(s, "select count(*) from l where id = 1 and o = 1"), ["6"]);
+    assert_eq!(state(s, "alter table l add primary key (id, o, l)"), "23505");
+}

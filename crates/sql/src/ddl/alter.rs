@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{
-    Definition, IndexConstraint, Relation, Table, View, choose_name, constraint_name,
-};
+use braid_catalog::{Definition, IndexConstraint, Relation, Table, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
 use super::view::uses;
 use super::{
-    Change, alter_column, backfill, bad_table, commit_timestamp, constraint, drop, exists, index,
-    interleave, moves, moves::Place, partitions, parts, schema, sequence, ttl, view::materialized,
+    Change, alter_column, commit_timestamp, constraint, drop, exists, index, interleave, moves,
+    moves::Place, partitions, parts, primary_key, schema, sequence, ttl, view::materialized,
 };
 use braid_parser::{AlterOwn, Name, StorageOptions};
 use braid_scalar::ident_name;
@@ -29,7 +27,9 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         return Ok(tag);
     }
     let id = c.ctx.stored(&name)?.id;
-    for op in &a.operations {
+    let mut operations: Vec<&Op> = a.operations.iter().collect();
+    operations.sort_by_key(|op| pass(op));
+    for op in operations {
         let t = c.catalog.table(id).expect("a table does not go while it is altered").clone();
         materialized::check_operation(&t, op)?;
         c.lock_chain(&t)?;
@@ -37,6 +37,26 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         c.sync();
     }
     Ok(tag)
+}
+
+/// When an operation takes its turn among those of one statement, as PostgreSQL has it: what goes,
+/// types, new columns, constraints on what is there by then.
+fn pass(op: &Op) -> u8 {
+    use ast::AlterColumnOperation as Column;
+    match op {
+        Op::DropColumn { .. }
+        | Op::DropConstraint { .. }
+        | Op::AlterColumn { op: Column::DropNotNull | Column::DropDefault, .. } => 0,
+        Op::AlterColumn { op: Column::SetDataType { .. }, .. } => 1,
+        Op::AddColumn { .. } => 2,
+        Op::AlterColumn { op: Column::SetNotNull, .. } => 3,
+        Op::AddConstraint { constraint, .. } => match constraint {
+            ast::TableConstraint::ForeignKey(_) | ast::TableConstraint::Check(_) => 5,
+            _ => 4,
+        },
+        Op::AlterColumn { op: Column::SetDefault { .. }, .. } => 5,
+        _ => 6,
+    }
 }
 
 /// SET SCHEMA, SET INTERLEAVE IN, DROP INTERLEAVE, SET ON DELETE, ALTER PRIMARY KEY: where a table
@@ -161,12 +181,12 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
             alter_column::rename(c, t, &ident_name(old_column_name), ident_name(new_column_name))
         }
         Op::AddConstraint { constraint: k, .. } => match k {
-            ast::TableConstraint::PrimaryKey(p) => add_primary_key(c, t, p),
+            ast::TableConstraint::PrimaryKey(p) => primary_key::add(c, t, p, None),
             ast::TableConstraint::UniqueUsingIndex(u) => index::promoted::unique(c, t, u),
             ast::TableConstraint::PrimaryKeyUsingIndex(u) => {
                 let key = index::promoted::primary_key(c, t, u)?;
                 let t = c.catalog.table(t.id).expect("still there").clone();
-                add_primary_key(c, &t, &key)
+                primary_key::add(c, &t, &key, None)
             }
             k => constraint::add(c, &mut (**t).clone(), k, None),
         },
@@ -205,48 +225,6 @@ fn no_constraint(t: &Table, name: &str) -> SqlError {
     )
 }
 
-/// Gives a table without a primary key one: its rows move to new keys under a new generation.
-fn add_primary_key(c: &mut Change, t: &Arc<Table>, p: &ast::PrimaryKeyConstraint) -> SqlResult<()> {
-    constraint::refuse_deferrable(p.characteristics.as_ref())?;
-    if !t.has_row_id() {
-        return Err(bad_table(format!(
-            "multiple primary keys for table \"{}\" are not allowed",
-            t.name
-        )));
-    }
-    let columns = index::key_columns(t, &p.columns)?;
-    let base = constraint_name(&t.name, &[], "pkey");
-    let name = match &p.name {
-        Some(n) => ident_name(n),
-        None => choose_name(&base, |n| c.taken(t.schema, n)),
-    };
-    if c.taken(t.schema, &name) {
-        return Err(exists(&name));
-    }
-    let old = backfill::layout(c, t.id)?;
-    for k in &columns {
-        let ordinal = t.ordinal(k.column).expect("resolved just now");
-        if t.columns[ordinal].nullable {
-            backfill::validate_not_null(c, t.id, ordinal)?;
-        }
-    }
-    let hidden = t.columns.iter().position(|x| x.is_row_id()).expect("it has a row id");
-    let mut new = (**t).clone();
-    super::create_table::set_primary(&mut new, columns, name)?;
-    partitions::check_index(&new, &new.primary)?;
-    new.columns.remove(hidden);
-    new.generation = c.new_generation()?;
-    // Entries name rows by their keys, so every index starts anew.
-    for i in &mut new.indexes {
-        i.generation = c.new_generation()?;
-    }
-    c.put(new);
-    backfill::rewrite(c, &old, t.id, |mut row| {
-        row.remove(hidden);
-        Ok(row)
-    })
-}
-
 fn drop_constraint(
     c: &mut Change,
     t: &Arc<Table>,
@@ -270,9 +248,7 @@ fn drop_constraint(
         return drop::remove_index(c, t, i.id, cascade);
     }
     if new.primary.name == name && new.primary.constraint == Some(IndexConstraint::Primary) {
-        return Err(SqlError::unsupported("dropping a primary key").with_hint(
-            "Create a table with the wanted key and copy the rows: INSERT INTO .. SELECT.",
-        ));
+        return primary_key::drop(c, t, cascade);
     }
     if if_exists {
         c.ctx.notice(format!(
@@ -366,15 +342,24 @@ pub(super) fn refuse_if_column_viewed(
     refuse_if_used(c, t, what, |definition| uses::may_use_column(definition, &t.name, column))
 }
 
+/// A view that uses a column.
+pub(super) fn viewer_of_column(c: &Change, t: &Table, column: &str) -> Option<Relation> {
+    user(c, t, |definition| uses::may_use_column(definition, &t.name, column))
+}
+
+fn user(c: &Change, t: &Table, uses: impl Fn(&Definition) -> bool) -> Option<Relation> {
+    let mut definitions = c.catalog.definitions();
+    let by = definitions.find(|(_, used)| used.depends_on.contains(&t.id) && uses(used));
+    by.and_then(|(view, _)| c.catalog.relation_by_id(view))
+}
+
 fn refuse_if_used(
     c: &Change,
     t: &Table,
     what: &str,
     uses: impl Fn(&Definition) -> bool,
 ) -> SqlResult<()> {
-    let mut definitions = c.catalog.definitions();
-    let by = definitions.find(|(_, used)| used.depends_on.contains(&t.id) && uses(used));
-    match by.and_then(|(view, _)| c.catalog.relation_by_id(view)) {
+    match user(c, t, uses) {
         None => Ok(()),
         Some(view) => Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,

@@ -14,7 +14,7 @@ use sqlparser::ast;
 use super::column::{self, check_default, table_scope};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, index,
-    partitions, parts, truncate, ttl,
+    partitions, parts, primary_key, truncate, ttl,
 };
 use crate::session::{Notice, SessionState};
 use crate::storage::TableLayout;
@@ -51,10 +51,6 @@ pub(super) fn add(
     let old = backfill::layout(c, t.id)?;
     let mut new = (**t).clone();
     let declared = column::declare(c, &mut new, def)?;
-    if declared.constraints.iter().any(|k| matches!(k, ast::TableConstraint::PrimaryKey(_))) {
-        return Err(SqlError::unsupported("ADD COLUMN .. PRIMARY KEY")
-            .with_hint("Add the column first, then ADD PRIMARY KEY."));
-    }
     c.put(new.clone());
     column::finish(c, &mut new, std::slice::from_ref(&declared), "ALTER")?;
     let at = new.columns.len() - 1;
@@ -80,9 +76,15 @@ pub(super) fn add(
         })?;
     }
     // As the rewrite has left it.
-    let mut table = (**c.catalog.table(t.id).expect("it was just altered")).clone();
     for k in &declared.constraints {
-        constraint::add(c, &mut table, k, Some(&name))?;
+        let table = c.stored(t.id)?;
+        match k {
+            ast::TableConstraint::PrimaryKey(key) => {
+                let column = table.column_named(&name).map(|column| column.id);
+                primary_key::add(c, &table, key, column)?;
+            }
+            other => constraint::add(c, &mut (*table).clone(), other, Some(&name))?,
+        }
     }
     Ok(())
 }
@@ -137,12 +139,6 @@ pub(super) fn drop(
     ttl::refuse_used(t, col.id)?;
     partitions::refuse_key(t, col.id, "drop")?;
     let id = col.id;
-    if t.primary.columns.iter().any(|k| k.column == id) {
-        return Err(SqlError::unsupported(format!(
-            "dropping primary key column \"{name}\" of table \"{}\"",
-            t.name
-        )));
-    }
     let mut lines = Vec::new();
     let mut unlink = Vec::new();
     for r in c.catalog.referencing_tables(t.id) {
@@ -170,11 +166,10 @@ pub(super) fn drop(
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
     }
     drops::remove_views(c, views)?;
-    for (r, fk) in unlink {
-        c.ctx.lock_for_change(r)?;
-        let mut r = (**c.catalog.table(r).expect("listed above")).clone();
-        r.foreign_keys.retain(|k| k.name != fk);
-        c.put(r);
+    drops::remove_foreign_keys(c, unlink)?;
+    if t.primary.columns.iter().any(|k| k.column == id) {
+        let t = c.stored(t.id)?;
+        primary_key::end(c, &t)?;
     }
     forget_column(c, t, id, name, cascade)
 }

@@ -1,17 +1,26 @@
 //! ALTER COLUMN .. TYPE, with all that hangs on the column: its default is cast along, its checks
-//! and foreign keys are proven again, keys and generated columns forbid what they cannot follow.
+//! and foreign keys are proven again, indexes on it get new entries. Generated columns forbid it.
+//!
+//! ```text
+//!   orders.id int -> bigint       stored alike: only descriptors, of what lies in it too
+//!   orders.id int -> text         all rows of orders and of what lies in it move to other keys
+//!   lines.price int -> numeric    the rows of lines, and the indexes that have the price
+//! ```
 
 use std::sync::Arc;
 
-use braid_catalog::{Refined, Table};
+use braid_catalog::{Column, ForeignKey, Refined, Table};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
-use super::{Change, alter, backfill, bad_table, composite, constraint, index, ttl};
+use super::{
+    Change, alter, backfill, bad_table, composite, constraint, drop, index, moves, sequence, ttl,
+};
+use crate::general_query::Row;
 use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
-use braid_scalar::Bound;
+use braid_scalar::{Bound, EvalContext, Refinement};
 
 /// Whether a stored value of one type is a stored value of the other with the same meaning.
 fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
@@ -38,7 +47,8 @@ fn is_plain_cast(c: &Change, using: &ast::Expr, column: &str, to: &SqlType) -> b
     braid_scalar::ident_name(ident) == column && c.ctx.type_of(data_type).is_ok_and(|ty| ty == *to)
 }
 
-/// Changes the type of the column at position `at`.
+/// Changes the type of the column at position `at`, and of all columns that share it along the
+/// interleaving.
 pub(super) fn run(
     c: &mut Change,
     t: &Arc<Table>,
@@ -48,65 +58,176 @@ pub(super) fn run(
 ) -> SqlResult<()> {
     let ty = &to.ty;
     composite::refuse_row_type(c, &t.columns[at].name, ty)?;
-    let old_type = t.columns[at].ty.clone();
-    let id = t.columns[at].id;
-    let name = &t.columns[at].name;
-    ttl::refuse_used(t, id)?;
-    alter::refuse_if_column_viewed(c, t, name, "alter the type of a column of table")?;
-    let in_key = t.all_indexes().any(|i| i.columns.iter().any(|k| k.column == id));
-    let shared = t.interleave.as_ref().is_some_and(|i| i.columns.contains(&id))
-        || c.catalog.interleaved_children(t.id).next().is_some()
-            && t.primary.columns.iter().any(|k| k.column == id);
-    if shared && old_type != *ty {
-        return Err(bad_table(format!(
-            "cannot alter column \"{name}\" of table \"{}\": it is shared along the interleaving",
-            t.name
-        ))
-        .with_hint("Parent and child key columns must have the same type."));
-    }
-    refuse_generated_from(c, t, at)?;
-    let mut new = (**t).clone();
-    new.columns[at].ty = ty.clone();
-    new.columns[at].refinement = to.refinement;
-    let computed = renew_expressions(c, &mut new, id)?;
-    convert_default(c, &mut new, at, &old_type)?;
-    check_keys(c, &new, at)?;
-    // What is asked of values now was asked before, or nothing is asked.
-    let as_refined = to.refinement.is_none() || to.refinement == t.columns[at].refinement;
+    refuse_inherited(c, t, at, ty)?;
     let plain = using.is_none_or(|e| is_plain_cast(c, e, &t.columns[at].name, ty));
-    if plain && as_refined && !computed && same_stored_form(&old_type, ty) {
-        let table = c.put(new);
-        return check_again(c, &table, at);
+    let mut all = Vec::new();
+    for (table, at) in holders(c, t, at)? {
+        all.push(Altered::of(c, table, at, to)?);
     }
-    if in_key {
+    for one in &all {
+        check_keys(c, &all, one)?;
+    }
+    let (first, others) = all.split_first().expect("the column itself");
+    sequence::follow_identity(c, &first.new.columns[first.at])?;
+    if plain && all.iter().all(|one| one.is_as_stored(to)) {
+        for one in &all {
+            c.put(one.new.clone());
+        }
+        return all.iter().try_for_each(|one| one.check_again(c));
+    }
+    if !plain && !others.is_empty() {
         return Err(SqlError::unsupported(format!(
-            "changing the type of key column \"{name}\" from {} to {}",
-            old_type.name(),
-            ty.name()
+            "USING for column \"{}\", which tables interleaved in \"{}\" share",
+            t.columns[at].name, t.name
         ))
-        .with_hint("Drop the index first, or create a new table and copy the rows."));
+        .with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."));
     }
     let convert = match using {
-        Some(e) => Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?),
-        None => {
-            if !braid_types::cast_exists(&old_type, ty)
-                .is_some_and(|k| matches!(k, CastContext::Implicit | CastContext::Assignment))
-            {
-                return Err(SqlError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("column \"{name}\" cannot be cast automatically to type {}", ty.name()),
-                )
-                .with_hint(format!("You might need to specify \"USING {name}::{}\".", ty.name())));
-            }
-            None
+        Some(e) if !plain => {
+            Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?)
         }
+        Some(_) => None,
+        None => refuse_if_not_assignable(&t.columns[at], ty).map(|()| None)?,
     };
-    rewrite(c, t, new, at, convert.as_ref())
+    let in_key = t.primary.columns.iter().any(|k| k.column == t.columns[at].id);
+    rewrite(c, &all, convert.as_ref(), in_key)?;
+    for one in &all {
+        one.check_again(c)?;
+        one.check_references(c)?;
+    }
+    Ok(())
+}
+
+/// 42804 if a column cannot become one of another type by itself.
+fn refuse_if_not_assignable(column: &Column, ty: &SqlType) -> SqlResult<()> {
+    let how = braid_types::cast_exists(&column.ty, ty);
+    if how.is_some_and(|how| matches!(how, CastContext::Implicit | CastContext::Assignment)) {
+        return Ok(());
+    }
+    let name = &column.name;
+    Err(SqlError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!("column \"{name}\" cannot be cast automatically to type {}", ty.name()),
+    )
+    .with_hint(format!("You might need to specify \"USING {name}::{}\".", ty.name())))
+}
+
+/// 42P16 if the table has the column from the one that it lies in.
+fn refuse_inherited(c: &Change, t: &Arc<Table>, at: usize, ty: &SqlType) -> SqlResult<()> {
+    let column = &t.columns[at];
+    let Some(i) = t.interleave.as_ref().filter(|i| i.columns.contains(&column.id)) else {
+        return Ok(());
+    };
+    if column.ty == *ty {
+        return Ok(());
+    }
+    let place = i.columns.iter().position(|id| *id == column.id).unwrap_or_default();
+    let chain = c.catalog.chain(t);
+    let owner = chain.iter().find(|t| t.primary.columns.len() > place);
+    let name = owner.map_or("", |owner| &owner.name);
+    Err(bad_table(format!(
+        "cannot alter column \"{}\" of table \"{}\": it is shared along the interleaving",
+        column.name, t.name
+    ))
+    .with_hint(format!("Alter it in table \"{name}\": all tables in it follow.")))
+}
+
+/// A column, and the columns in which tables below have it as a part of their keys; parents first.
+fn holders(c: &Change, t: &Arc<Table>, at: usize) -> SqlResult<Vec<(Arc<Table>, usize)>> {
+    let id = t.columns[at].id;
+    let mut out = vec![(t.clone(), at)];
+    let Some(place) = t.primary.columns.iter().position(|k| k.column == id) else { return Ok(out) };
+    for s in c.catalog.subtree(t).into_iter().skip(1) {
+        let shared = s.interleave.as_ref().and_then(|i| i.columns.get(place).copied());
+        let at = shared.and_then(|id| s.ordinal(id));
+        let at = at.ok_or_else(|| SqlError::internal("a table lacks its parent's key"))?;
+        c.ctx.lock_for_change(s.id)?;
+        out.push((s, at));
+    }
+    Ok(out)
+}
+
+/// A table whose column gets another type.
+struct Altered {
+    old: Arc<Table>,
+    at: usize,
+    new: Table,
+    /// Whether expressions of indexes are made from it.
+    computed: bool,
+}
+
+impl Altered {
+    fn of(c: &mut Change, t: Arc<Table>, at: usize, to: &Target) -> SqlResult<Altered> {
+        let (id, name) = (t.columns[at].id, &t.columns[at].name);
+        ttl::refuse_used(&t, id)?;
+        refuse_viewed(c, &t, name)?;
+        refuse_generated_from(c, &t, at)?;
+        let mut new = (*t).clone();
+        new.columns[at].ty = to.ty.clone();
+        new.columns[at].refinement = to.refinement;
+        index::check_key_types(&new, &new.primary.columns)?;
+        let computed = renew_expressions(c, &mut new, id)?;
+        for i in new.indexes.iter().filter(|i| i.columns.iter().any(|k| k.column == id)) {
+            match &i.unread {
+                Some(unread) => index::check_classes(&new, &i.columns, unread)?,
+                None => index::check_key_types(&new, &i.columns)?,
+            }
+        }
+        convert_default(c, &mut new, at, &t.columns[at].ty)?;
+        Ok(Altered { old: t, at, new, computed })
+    }
+
+    fn id(&self) -> u32 {
+        self.old.columns[self.at].id
+    }
+
+    /// Whether what is stored is right as it is: what is asked of values now was asked before, or
+    /// nothing is asked.
+    fn is_as_stored(&self, to: &Target) -> bool {
+        let old = &self.old.columns[self.at];
+        let as_refined = to.refinement.is_none() || to.refinement == old.refinement;
+        as_refined && !self.computed && same_stored_form(&old.ty, &to.ty)
+    }
+
+    /// CHECK constraints mean something else over another type, and values have changed: rows are
+    /// looked at again, by constraints on the column.
+    fn check_again(&self, c: &Change) -> SqlResult<()> {
+        let t = &c.stored(self.old.id)?;
+        let (scope, at) = (table_scope(t), self.at);
+        for check in &t.checks {
+            let e = parse_expr(&check.expr)?;
+            let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut c.ctx.no_params())?;
+            if bound.columns().contains(&at) {
+                backfill::validate_check(c, t, &check.name, &bound)?;
+            }
+        }
+        if !t.columns[at].nullable {
+            backfill::validate_not_null(c, t.id, at)?;
+        }
+        for fk in t.foreign_keys.iter().filter(|fk| fk.columns.contains(&self.id())) {
+            backfill::validate_foreign_key(c, t, fk)?;
+        }
+        Ok(())
+    }
+
+    /// Foreign keys to the column: the values that rows refer to may have gone.
+    fn check_references(&self, c: &Change) -> SqlResult<()> {
+        let id = self.id();
+        for r in c.catalog.referencing_tables(self.old.id) {
+            let to_it =
+                |fk: &&ForeignKey| fk.parent == self.old.id && fk.parent_columns.contains(&id);
+            for fk in r.foreign_keys.iter().filter(to_it) {
+                c.ctx.lock_for_change(r.id)?;
+                backfill::validate_foreign_key(c, r, fk)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Expressions and predicates of indexes mean something else over another type: those indexes get
 /// new entries. Whether there are any.
-fn renew_expressions(c: &mut Change, t: &mut Table, id: u32) -> SqlResult<bool> {
+fn renew_expressions(c: &Change, t: &mut Table, id: u32) -> SqlResult<bool> {
     let mut some = false;
     for n in 0..t.indexes.len() {
         let index = t.indexes[n].clone();
@@ -121,45 +242,80 @@ fn renew_expressions(c: &mut Change, t: &mut Table, id: u32) -> SqlResult<bool> 
             }
         }
         index::check_key_types(t, &index.columns)?;
-        let inside = c.catalog.interleaved_children(t.id).next().is_some();
-        if inside || index.interleave_in.is_some() {
-            return Err(SqlError::unsupported(format!(
-                "changing the type of a column that index \"{}\" computes with",
-                index.name
-            ))
-            .with_hint("Drop the index first, and create it again behind the change."));
-        }
-        t.indexes[n].generation = c.new_generation()?;
+        t.indexes[n].generation = c.next_generation(index.id, index.generation)?;
         some = true;
     }
     Ok(some)
 }
 
-/// Gives all rows the value of the new type, and the table its new descriptor.
-fn rewrite(
-    c: &mut Change,
-    t: &Arc<Table>,
-    mut new: Table,
+/// How the values of a column are made.
+struct Conversion<'a> {
+    table: u32,
     at: usize,
-    convert: Option<&Bound>,
-) -> SqlResult<()> {
-    let (old_type, ty) = (t.columns[at].ty.clone(), new.columns[at].ty.clone());
-    let old = backfill::layout(c, t.id)?;
-    new.columns[at].missing = None;
-    c.put(new);
-    let eval = c.ctx.eval.clone();
-    let refinement =
-        c.ctx.refinement(&c.catalog.table(t.id).expect("just put there").columns[at])?;
-    backfill::rewrite(c, &old, t.id, |mut row| {
-        let value = match convert {
-            Some(e) => e.eval(&row, &eval)?,
-            None => crate::dml::assign(&row[at], &old_type, &ty, &eval)?,
+    from: &'a SqlType,
+    ty: &'a SqlType,
+    using: Option<&'a Bound>,
+    refinement: Refinement,
+}
+
+impl Conversion<'_> {
+    fn convert(&self, mut row: Row, eval: &EvalContext) -> SqlResult<Row> {
+        let value = match self.using {
+            Some(e) => e.eval(&row, eval)?,
+            None => crate::dml::assign(&row[self.at], self.from, self.ty, eval)?,
         };
-        row[at] = refinement.refine(value, &eval)?;
+        row[self.at] = self.refinement.refine(value, eval)?;
         Ok(row)
-    })?;
-    let table = c.catalog.table(t.id).expect("it was just altered").clone();
-    check_again(c, &table, at)
+    }
+}
+
+/// Gives all rows values of the new type, and the tables their new descriptors.
+fn rewrite(c: &mut Change, all: &[Altered], using: Option<&Bound>, in_key: bool) -> SqlResult<()> {
+    let eval = c.ctx.eval.clone();
+    let mut conversions = Vec::new();
+    let mut new = Vec::new();
+    for one in all {
+        let mut table = one.new.clone();
+        table.columns[one.at].missing = None;
+        conversions.push(Conversion {
+            table: table.id,
+            at: one.at,
+            from: &one.old.columns[one.at].ty,
+            ty: &one.new.columns[one.at].ty,
+            using,
+            refinement: c.ctx.refinement(&table.columns[one.at])?,
+        });
+        new.push(table);
+    }
+    let first = &all[0];
+    if in_key {
+        return moves::rewrite(c, &first.old, new, |table, row| {
+            match conversions.iter().find(|one| one.table == table) {
+                Some(one) => one.convert(row, &eval),
+                None => Ok(row),
+            }
+        });
+    }
+    let (old, id) = (backfill::layout(c, first.old.id)?, first.id());
+    for mut table in new {
+        for i in &mut table.indexes {
+            if i.columns.iter().any(|k| k.column == id) || i.include.contains(&id) {
+                i.generation = c.next_generation(i.id, i.generation)?;
+            }
+        }
+        c.put(table);
+    }
+    backfill::rewrite(c, &old, first.old.id, |row| conversions[0].convert(row, &eval))
+}
+
+/// A view shows its columns with the types that they had when it was made.
+fn refuse_viewed(c: &Change, t: &Table, column: &str) -> SqlResult<()> {
+    let Some(view) = alter::viewer_of_column(c, t, column) else { return Ok(()) };
+    let text = "cannot alter type of a column used by a view or rule";
+    let called = drop::called(c, &view);
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+        .with_detail(format!("rule _RETURN on {called} depends on column \"{column}\""))
+        .with_hint("Drop the view and create it again afterwards."))
 }
 
 /// A generated column that is made from this one would have to be made again with another meaning.
@@ -182,7 +338,7 @@ fn refuse_generated_from(c: &Change, t: &Table, at: usize) -> SqlResult<()> {
     Ok(())
 }
 
-/// The default keeps its value: it is computed in the old type and cast to the new one.
+/// The default keeps its value: it is computed in the old type.
 fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlResult<()> {
     let column = &mut t.columns[at];
     let Some(text) = &column.default else { return Ok(()) };
@@ -202,47 +358,34 @@ fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlRe
             ),
         ));
     }
-    let e = parse_expr(&format!("CAST(CAST(({text}) AS {}) AS {})", old.name(), column.ty.name()))?;
+    // The way from there to the new type is that of any value that the column is given.
+    let e = match parse_expr(text)? {
+        e @ ast::Expr::Value(_) => parse_expr(&format!("CAST({e} AS {})", old.name()))?,
+        e => parse_expr(&format!("CAST(({e}) AS {})", old.name()))?,
+    };
     check_default(c, &e, &column.ty)?;
     column.default = Some(e.to_string());
     Ok(())
 }
 
 /// Foreign keys of the column and to it must still be comparable.
-fn check_keys(c: &Change, t: &Table, at: usize) -> SqlResult<()> {
-    let id = t.columns[at].id;
+fn check_keys(c: &Change, all: &[Altered], one: &Altered) -> SqlResult<()> {
+    let (t, id) = (&one.new, one.id());
+    let now = |table: u32| {
+        let altered = all.iter().find(|one| one.new.id == table).map(|one| &one.new);
+        altered.or_else(|| c.catalog.table(table).map(|t| &**t))
+    };
     for fk in t.foreign_keys.iter().filter(|fk| fk.columns.contains(&id)) {
-        let own = fk.parent == t.id;
-        let parent = if own { Some(t) } else { c.catalog.table(fk.parent).map(|p| &**p) };
+        let parent = now(fk.parent);
         let parent = parent.ok_or_else(|| SqlError::internal("referenced table is gone"))?;
         constraint::check_types(t, parent, &fk.name, &fk.columns, &fk.parent_columns)?;
     }
-    for r in c.catalog.referencing_tables(t.id).filter(|r| r.id != t.id) {
+    for r in c.catalog.referencing_tables(t.id).filter_map(|r| now(r.id)).filter(|r| r.id != t.id) {
         for fk in r.foreign_keys.iter().filter(|fk| fk.parent == t.id) {
             if fk.parent_columns.contains(&id) {
                 constraint::check_types(r, t, &fk.name, &fk.columns, &fk.parent_columns)?;
             }
         }
-    }
-    Ok(())
-}
-
-/// CHECK constraints mean something else over another type, and values have changed: rows are
-/// looked at again, by constraints on the column.
-fn check_again(c: &Change, t: &Arc<Table>, at: usize) -> SqlResult<()> {
-    let (scope, id) = (table_scope(t), t.columns[at].id);
-    for check in &t.checks {
-        let e = parse_expr(&check.expr)?;
-        let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut c.ctx.no_params())?;
-        if bound.columns().contains(&at) {
-            backfill::validate_check(c, t, &check.name, &bound)?;
-        }
-    }
-    if !t.columns[at].nullable {
-        backfill::validate_not_null(c, t.id, at)?;
-    }
-    for fk in t.foreign_keys.iter().filter(|fk| fk.columns.contains(&id)) {
-        backfill::validate_foreign_key(c, t, fk)?;
     }
     Ok(())
 }

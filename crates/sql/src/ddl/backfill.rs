@@ -8,13 +8,13 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{ForeignKey, Lost, Table, kv_error};
+use braid_catalog::{ForeignKey, Index, Lost, Table, kv_error};
 use braid_kv::{BulkLoad, KeySpan, Loaded, LockMode, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, commit_time_is_pending};
 
 use super::Change;
 use super::index::entries::{Entries, finish_beside, put_each};
-use crate::dml::keys::{duplicate_key, key_detail};
+use crate::dml::keys::key_detail;
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
 use crate::general_query::Row;
 use crate::jobs::reclaim;
@@ -130,10 +130,14 @@ pub(super) fn duplicated(
     value: &[u8],
 ) -> SqlResult<SqlError> {
     let values = layout.row_of_entry(i, key, value)?.unwrap_or_default();
-    Ok(Lost::Duplicate
-        .error(format!("could not create unique index \"{}\"", i.index.name))
-        .with_detail(format!("{} is duplicated.", key_detail(&layout.table, &i.index, &values)))
-        .with_constraint(&i.index.name))
+    Ok(not_unique(layout, &i.index, &values))
+}
+
+fn not_unique(layout: &TableLayout, index: &Index, row: &[Datum]) -> SqlError {
+    Lost::Duplicate
+        .error(format!("could not create unique index \"{}\"", index.name))
+        .with_detail(format!("{} is duplicated.", key_detail(&layout.table, index, row)))
+        .with_constraint(&index.name)
 }
 
 /// Ends a load into new spans: small ones go through the transaction's buffer. `twice` makes the
@@ -265,7 +269,7 @@ pub(super) fn load_rows(
     }
     let global = indexes.iter().filter(|i| i.index.interleave_in.is_none());
     spans.extend(global.map(|i| i.layout.whole_span()));
-    take_in(c, load, spans, |row| Err(twice(&c.ctx, now, indexes, row)?))?;
+    take_in(c, load, spans, |row| Err(twice(now, indexes, row)?))?;
     for i in indexes.iter().filter(|i| i.index.deferral.is_some()) {
         prove_unique(c, now, i)?;
     }
@@ -274,25 +278,23 @@ pub(super) fn load_rows(
 
 /// 23505 of a load of rows and their entries.
 pub(super) fn twice(
-    ctx: &Context,
     now: &TableLayout,
     indexes: &[&IndexLayout],
     row: &Loaded<'_>,
 ) -> SqlResult<SqlError> {
-    let (values, index) = match row.target {
-        0 => (now.decode(row.key, row.value, None)?, &now.table.primary),
-        n => {
-            let i = indexes[n - 1];
-            (now.row_of_entry(i, row.key, row.value)?, &i.index)
+    match row.target {
+        0 => {
+            let values = now.decode(row.key, row.value, None)?.unwrap_or_default();
+            Ok(not_unique(now, &now.table.primary, &values))
         }
-    };
-    Ok(duplicate_key(ctx, &now.table, index, &values.unwrap_or_default()))
+        n => duplicated(now, indexes[n - 1], row.key, row.value),
+    }
 }
 
 /// Writes all rows of `old` anew as rows of `table` in the catalog: after a change of the primary
 /// key or of a column's stored form. `convert` makes the new row. Rows move to another generation
 /// of the table, and entries to that of indexes which the caller has given a new one; only where
-/// other tables are interleaved in it they keep their keys, and are replaced one by one.
+/// other tables are interleaved in it rows keep their keys, and are replaced one by one.
 pub(super) fn rewrite(
     c: &mut Change,
     old: &Arc<TableLayout>,
@@ -303,7 +305,11 @@ pub(super) fn rewrite(
     let moved_before = old.table.generation != now.table.generation
         || old.table.interleave.is_some() != now.table.interleave.is_some();
     if !moved_before && now.has_children {
-        return replace_rows(c, old, &now, convert);
+        replace_rows(c, old, &now, convert)?;
+        for i in now.indexes.iter().filter(|i| is_renewed(old, i)) {
+            build_index(c, table, i.index.id)?;
+        }
+        return forget_entries(c, old, &now, true);
     }
     if !moved_before {
         let mut new = (*now.table).clone();
@@ -323,21 +329,38 @@ pub(super) fn rewrite(
     if root {
         c.ctx.txn.lock_span(&old_span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
     }
-    let renewed = |n: &IndexLayout| {
-        let before = old.indexes.iter().find(|o| o.index.id == n.index.id);
-        before.is_none_or(|o| o.index.generation != n.index.generation)
-            || old.rows.columns().len() != now.rows.columns().len()
-    };
-    let indexes: Vec<&IndexLayout> = now.indexes.iter().filter(|i| renewed(i)).collect();
+    let indexes: Vec<&IndexLayout> = now.indexes.iter().filter(|i| is_renewed(old, i)).collect();
     let rows = load_rows(c, old, &now, &indexes, convert)?;
     c.ctx.db.statistics_state().changes.add(&now.table, Delta::inserted(rows));
     if root {
         c.ctx.txn.delete_span(&old_span).map_err(kv_error)?;
     }
-    for i in &indexes {
-        let before = old.indexes.iter().find(|o| o.index.id == i.index.id);
-        if let Some(before) = before.filter(|o| o.index.interleave_in.is_none()) {
-            c.ctx.txn.delete_span(&before.layout.whole_span()).map_err(kv_error)?;
+    // In a root's own families they have gone with its span.
+    forget_entries(c, old, &now, !moved_before && !root)
+}
+
+/// Whether an index has another generation than before, or none before.
+fn is_renewed(old: &TableLayout, i: &IndexLayout) -> bool {
+    let before = old.indexes.iter().find(|o| o.index.id == i.index.id);
+    before.is_none_or(|o| o.index.generation != i.index.generation)
+}
+
+/// Takes away the entries of generations that have ended; those inside of families if nobody else
+/// does.
+fn forget_entries(
+    c: &Change,
+    old: &TableLayout,
+    now: &TableLayout,
+    in_families: bool,
+) -> SqlResult<()> {
+    for i in now.indexes.iter().filter(|i| is_renewed(old, i)) {
+        let Some(before) = old.indexes.iter().find(|o| o.index.id == i.index.id) else { continue };
+        match before.index.interleave_in {
+            Some(lies_in) if in_families => c.discard_index(lies_in, &before.index)?,
+            Some(_) => {}
+            None => {
+                c.ctx.txn.delete_span(&before.layout.whole_span()).map_err(kv_error)?;
+            }
         }
     }
     Ok(())

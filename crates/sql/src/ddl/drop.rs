@@ -478,16 +478,25 @@ pub(super) fn remove_index(
         .collect();
     refuse_or_notice(c, cascade, &format!("index {}", index.name), &text)?;
     c.put(new);
-    for (r, fk, _) in lines {
-        c.ctx.lock_for_change(r)?;
-        let mut r = (**c.catalog.table(r).expect("listed above")).clone();
-        r.foreign_keys.retain(|k| k.name != fk);
-        c.put(r);
-    }
+    remove_foreign_keys(c, lines.into_iter().map(|(r, fk, _)| (r, fk)))?;
     match index.interleave_in {
         None => truncate::erase(c, index.id, index.generation),
         Some(lies_in) => c.discard_index(lies_in, &index),
     }
+}
+
+/// Takes foreign keys from their tables, by name.
+pub(super) fn remove_foreign_keys(
+    c: &mut Change,
+    gone: impl IntoIterator<Item = (u32, String)>,
+) -> SqlResult<()> {
+    for (table, name) in gone {
+        c.ctx.lock_for_change(table)?;
+        let mut table = (*c.stored(table)?).clone();
+        table.foreign_keys.retain(|k| k.name != name);
+        c.put(table);
+    }
+    Ok(())
 }
 
 fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> SqlResult<()> {

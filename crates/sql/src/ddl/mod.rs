@@ -14,8 +14,8 @@
 //!   ALTER, DROP, TRUNCATE t                t, and what it drags along
 //! ```
 //! - `change`: a change in the making. Which statement makes which: [`crate::statement`].
-//! - [`tables`]: CREATE TABLE. [`mod@column`], [`constraint`], [`interleave`]: declarations and
-//!   their checks.
+//! - [`tables`]: CREATE TABLE; a table gets or loses its primary key. [`mod@column`],
+//!   [`constraint`], [`interleave`]: declarations and their checks.
 //! - [`alter`]: ALTER TABLE. [`mod@drop`]: DROP and TRUNCATE. [`index`]: CREATE INDEX.
 //! - [`backfill`]: index entries, key changes and validation over existing rows.
 //! - [`online`]: the same for a table that has rows, in steps that do not keep writers out;
@@ -58,5 +58,6 @@ pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
 pub(crate) use column::table_scope;
 pub(crate) use tables::create_table;
+use tables::primary_key;
 use time::{commit_timestamp, ttl};
 pub(crate) use user_types::{composite, domain, user_type};

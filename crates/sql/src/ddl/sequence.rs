@@ -1,6 +1,6 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
 
-use braid_catalog::{Identity, Relation, Reversed, Sequence, Table};
+use braid_catalog::{Column, Identity, Relation, Reversed, Sequence, Table};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
@@ -142,6 +142,38 @@ fn check(s: &Sequence) -> SqlResult<()> {
     Ok(())
 }
 
+/// Gives a sequence another type. Bounds that were those of the old one become those of the new.
+fn retype(s: &mut Sequence, ty: SqlType) -> SqlResult<()> {
+    let ((old_low, old_high), (low, high)) = (bounds(&s.ty)?, bounds(&ty)?);
+    if s.max == old_high {
+        s.max = high;
+    }
+    if s.min == old_low {
+        s.min = low;
+    }
+    s.ty = ty;
+    Ok(())
+}
+
+/// An identity column gets the type that it has: its sequence follows.
+pub(super) fn follow_identity(c: &mut Change, column: &Column) -> SqlResult<()> {
+    let Some(id) = column.sequence.filter(|_| column.identity.is_some()) else { return Ok(()) };
+    let found = c.catalog.sequences().find(|s| s.id == id);
+    let Some(mut sequence) = found.map(|s| (**s).clone()) else { return Ok(()) };
+    if !column.ty.is_integer() {
+        return Err(bad("identity column type must be smallint, integer, or bigint"));
+    }
+    // One that counts in reverse has all of bigint, whatever its column holds.
+    if sequence.reversed.is_some() || sequence.ty == column.ty {
+        return Ok(());
+    }
+    retype(&mut sequence, column.ty.clone())?;
+    check(&sequence)?;
+    c.catalog.put_sequence(sequence);
+    c.sync();
+    Ok(())
+}
+
 /// Options in sqlparser's form (identity columns).
 pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<SequenceChange> {
     let number = |e: &ast::Expr| {
@@ -186,7 +218,7 @@ pub(crate) fn alter(
     };
     let mut new = (*old).clone();
     if let Some(t) = &s.ty {
-        new.ty = c.ctx.type_of(t)?;
+        retype(&mut new, c.ctx.type_of(t)?)?;
     }
     let up = s.increment.unwrap_or(new.increment) > 0;
     let (low, high) = bounds(&new.ty)?;

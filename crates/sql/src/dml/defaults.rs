@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Column, Refined, Table, oid_of};
+use braid_catalog::{Column, Refined, Relation, Table, oid_of};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::assigned::commit_time::check_past;
@@ -57,7 +57,7 @@ impl Filler {
             }
             defaults.push(match (&c.default, c.sequence) {
                 _ if c.is_row_id() => Default::RowId,
-                (_, Some(s)) => Default::Sequence(oid_of(s)),
+                (_, Some(s)) => Default::Sequence(s),
                 (Some(d), None) => Default::Expr(braid_scalar::bind_to(
                     &parse_expr(d)?,
                     &c.ty,
@@ -120,8 +120,11 @@ impl Filler {
             Default::Null => Ok(Datum::Null),
             Default::Expr(e) => e.eval(&[], &ctx.eval),
             Default::RowId => Ok(Datum::Int8(ctx.db.new_row_id())),
-            Default::Sequence(oid) => {
-                let v = ctx.eval.session.nextval(*oid)?;
+            Default::Sequence(id) => {
+                let v = match ctx.catalog.relation_by_id(*id) {
+                    Some(Relation::Sequence(s)) => ctx.session.next_of(&s)?,
+                    _ => ctx.eval.session.nextval(oid_of(*id))?,
+                };
                 let ty = &self.table.columns[at].ty;
                 assign(&Datum::Int8(v), &braid_types::SqlType::Int8, ty, &ctx.eval)
             }

@@ -412,6 +412,15 @@ impl SessionState {
         s.last_sequence = None;
     }
 
+    /// As `nextval`, of a sequence that the statement itself may have made.
+    pub(crate) fn next_of(&self, s: &Sequence) -> SqlResult<i64> {
+        let (oid, value) = (oid_of(s.id), self.db.nextval(s)?);
+        let mut shared = self.shared.lock();
+        shared.current_values.insert(oid, value);
+        shared.last_sequence = Some(oid);
+        Ok(value)
+    }
+
     fn sequence(&self, oid: u32) -> SqlResult<Arc<Sequence>> {
         let catalog = self.catalog();
         match id_of_oid(oid).and_then(|id| catalog.relation_by_id(id)) {
@@ -630,12 +639,7 @@ impl SessionFunctions for SessionState {
     }
 
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {
-        let s = self.sequence(sequence)?;
-        let value = self.db.nextval(&s)?;
-        let mut shared = self.shared.lock();
-        shared.current_values.insert(sequence, value);
-        shared.last_sequence = Some(sequence);
-        Ok(value)
+        self.next_of(&*self.sequence(sequence)?)
     }
 
     fn currval(&self, sequence: u32) -> SqlResult<i64> {

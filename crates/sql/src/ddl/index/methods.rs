@@ -79,7 +79,11 @@ pub(super) fn tell(c: &Change, create: &CreateIndex, unread: Option<&Unread>) {
 ///
 /// # Errors
 /// 42704.
-pub(super) fn check_classes(t: &Table, columns: &[IndexColumn], unread: &Unread) -> SqlResult<()> {
+pub(in crate::ddl) fn check_classes(
+    t: &Table,
+    columns: &[IndexColumn],
+    unread: &Unread,
+) -> SqlResult<()> {
     let method = unread.method.as_str();
     for (key, class) in columns.iter().zip(&unread.classes) {
         let Some(Column { ty, .. }) = t.column(key.column) else { continue };

@@ -17,4 +17,5 @@ mod stored;
 pub(crate) use declare::{add, check_key_types, declare, key_columns, rename, uses_column};
 pub(crate) use declare::{alter, run};
 pub(super) use expressions::immutable;
+pub(super) use methods::check_classes;
 pub(crate) use stored::store_column;

@@ -71,7 +71,7 @@ fn copy_one(
 
 fn take_in(job: &Job, one: &MovingTable, ctx: &Context, load: BulkLoad) -> Result<(), LoadError> {
     let indexes: Vec<&IndexLayout> = one.now.indexes.iter().collect();
-    let twice = |row: &Loaded<'_>| Err(twice(ctx, &one.now, &indexes, row)?);
+    let twice = |row: &Loaded<'_>| Err(twice(&one.now, &indexes, row)?);
     if load.is_below(SMALL_LOAD) {
         let mut all: Vec<(Bytes, Bytes)> = Vec::new();
         load.drain(|row| -> Result<(), LoadError> {

@@ -47,7 +47,7 @@ impl Moving {
         let subtree = c.catalog.subtree(t);
         let old: Vec<_> =
             subtree.iter().map(|s| backfill::layout(c, s.id)).collect::<SqlResult<_>>()?;
-        relocate::renew_all(c, new, &subtree)?;
+        relocate::renew_all(c, vec![new], &subtree)?;
         let mut tables = Vec::new();
         for old in old {
             let now = backfill::layout(c, old.table.id)?;

@@ -22,6 +22,7 @@ use braid_parser::InterleaveClause;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use crate::ddl::{Change, backfill, bad_table, create_table, index, interleave, truncate};
+use crate::general_query::Row;
 use crate::statistics::Delta;
 use crate::storage::{IndexLayout, TableLayout};
 
@@ -41,7 +42,7 @@ pub(in crate::ddl) enum Place<'a> {
 pub(in crate::ddl) fn run(c: &mut Change, t: &Arc<Table>, place: Place<'_>) -> SqlResult<()> {
     let new = wanted(c, t, place)?;
     let enforced = new.interleave.as_ref().is_some_and(|i| i.enforced());
-    relocate(c, t, new)?;
+    rewrite(c, t, vec![new], |_, row| Ok(row))?;
     match c.catalog.table(t.id).cloned().filter(|_| enforced) {
         Some(moved) => backfill::validate_parents(c, &moved),
         None => Ok(()),
@@ -170,8 +171,15 @@ fn former_key(c: &Change, t: &Table) -> SqlResult<Index> {
     })
 }
 
-/// Writes a table's rows, and those of everything in it, under the keys that `new` gives them.
-fn relocate(c: &mut Change, t: &Arc<Table>, new: Table) -> SqlResult<()> {
+/// Writes a table's rows, and those of everything in it, under the keys that their tables give them
+/// by now: `new` are those of the tables that change. `convert` makes the new row of a table, which
+/// is told by its id.
+pub(in crate::ddl) fn rewrite(
+    c: &mut Change,
+    t: &Arc<Table>,
+    new: Vec<Table>,
+    mut convert: impl FnMut(u32, Row) -> SqlResult<Row>,
+) -> SqlResult<()> {
     let subtree = c.catalog.subtree(t);
     for s in &subtree {
         c.ctx.lock_for_change(s.id)?;
@@ -192,7 +200,7 @@ fn relocate(c: &mut Change, t: &Arc<Table>, new: Table) -> SqlResult<()> {
         c.ctx.txn.lock_span(&span, LockMode::Exclusive, Wait::Block).map_err(kv_error)?;
     }
     for old in &old {
-        copy(c, old)?;
+        copy(c, old, |row| convert(old.table.id, row))?;
     }
     old.iter().try_for_each(|old| erase(c, old))
 }
@@ -209,9 +217,11 @@ pub(super) fn erase(c: &Change, old: &TableLayout) -> SqlResult<()> {
     Ok(())
 }
 
-/// Puts a table as it will be, and gives it and what lies in it new generations.
-pub(super) fn renew_all(c: &mut Change, new: Table, subtree: &[Arc<Table>]) -> SqlResult<()> {
-    c.put(new);
+/// Puts tables as they will be, and gives all that move new generations.
+pub(super) fn renew_all(c: &mut Change, new: Vec<Table>, subtree: &[Arc<Table>]) -> SqlResult<()> {
+    for table in new {
+        c.put(table);
+    }
     subtree.iter().try_for_each(|s| renew(c, s.id))
 }
 
@@ -233,11 +243,15 @@ fn renew(c: &mut Change, table: u32) -> SqlResult<()> {
     Ok(())
 }
 
-/// All rows of a table, with their entries, under its present keys.
-fn copy(c: &mut Change, old: &Arc<TableLayout>) -> SqlResult<()> {
+/// All rows of a table, converted, with their entries, under its present keys.
+fn copy(
+    c: &mut Change,
+    old: &Arc<TableLayout>,
+    convert: impl FnMut(Row) -> SqlResult<Row>,
+) -> SqlResult<()> {
     let now = backfill::layout(c, old.table.id)?;
     let indexes: Vec<&IndexLayout> = now.indexes.iter().collect();
-    let rows = backfill::load_rows(c, old, &now, &indexes, Ok)?;
+    let rows = backfill::load_rows(c, old, &now, &indexes, convert)?;
     c.ctx.db.statistics_state().changes.add(&now.table, Delta::inserted(rows));
     Ok(())
 }

@@ -281,7 +281,8 @@ pub(in crate::ddl) fn set_primary(
     Ok(())
 }
 
-fn add_row_id(t: &mut Table) {
+/// Gives a table a hidden column that tells its rows apart, as its key.
+pub(in crate::ddl) fn add_row_id(t: &mut Table) {
     let id = t.next_column;
     t.next_column += 1;
     t.columns.push(Column {
