@@ -4,7 +4,7 @@ use braid_types::SqlResult;
 use sqlparser::ast;
 
 use crate::cursor::Cursor;
-use crate::function::reference;
+use crate::functions::function::reference;
 use crate::{Kind, Name};
 
 /// What a comment is about.

@@ -242,6 +242,74 @@ pub(crate) fn plain_nulls(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `text ARRAY` and `text ARRAY[4]` as `text[]`: the standard's way to write a type of arrays.
+pub(crate) fn plain_arrays(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at < tokens.len() {
+        if is(tokens, at, "array") && !is_token(tokens, at - 1, &Token::Period) {
+            let bound = is_token(tokens, at + 1, &Token::LBracket)
+                && matches!(tokens.get(at + 2).map(|t| &t.token), Some(Token::Number(..)))
+                && is_token(tokens, at + 3, &Token::RBracket)
+                && ends_type(tokens, at - 1);
+            let made = is_token(tokens, at + 1, &Token::LBracket)
+                || is_token(tokens, at + 1, &Token::LParen);
+            let named = matches!(&tokens[at - 1].token, Token::Word(_))
+                || is_token(tokens, at - 1, &Token::RParen);
+            if bound || (!made && named) {
+                let span = tokens[at].span;
+                let brackets = [Token::LBracket, Token::RBracket];
+                let brackets = brackets.map(|token| TokenWithSpan { token, span });
+                let end = if bound { at + 4 } else { at + 1 };
+                tokens.splice(at..end, brackets);
+                at += 1;
+            }
+        }
+        at += 1;
+    }
+}
+
+/// Whether a type of which there are arrays ends here, and no operator or clause does.
+fn ends_type(tokens: &[TokenWithSpan], at: usize) -> bool {
+    const TYPES: [&str; 31] = [
+        "text",
+        "int",
+        "integer",
+        "int2",
+        "int4",
+        "int8",
+        "bigint",
+        "smallint",
+        "boolean",
+        "bool",
+        "uuid",
+        "varying",
+        "varchar",
+        "char",
+        "character",
+        "numeric",
+        "decimal",
+        "real",
+        "precision",
+        "float",
+        "float4",
+        "float8",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "zone",
+        "time",
+        "interval",
+        "json",
+        "jsonb",
+        "bytea",
+    ];
+    if is_token(tokens, at, &Token::RParen) {
+        let open = tokens[..at].iter().rposition(|t| t.token == Token::LParen);
+        return open.is_some_and(|open| open > 0 && ends_type(tokens, open - 1));
+    }
+    TYPES.iter().any(|name| is(tokens, at, name))
+}
+
 /// `LIKE ANY (list)` as `~~ ANY (list)`, which sqlparser knows; so with ILIKE, NOT, ALL and SOME.
 pub(crate) fn plain_likes(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;

@@ -20,7 +20,7 @@ mod copy;
 mod cursor;
 mod explain;
 mod fingerprint;
-mod function;
+mod functions;
 mod insert;
 mod lexical;
 mod maintenance;
@@ -50,7 +50,8 @@ pub use access::{
 pub use comment::{Comment, Commented};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::Fingerprint;
-pub use function::{
+pub use functions::block::{Block, Condition, Does, Handler, Level, Step, parse_block};
+pub use functions::function::{
     CreateFunction, FunctionBody, FunctionChange, FunctionClause, FunctionParam, FunctionRef,
     FunctionReturns, ParamMode,
 };
@@ -195,6 +196,8 @@ pub enum Kind {
     Empty,
     /// Everything that sqlparser knows and that needs no addition of ours.
     Sql(Box<ast::Statement>),
+    /// DO, with its body.
+    Do(String),
     /// LISTEN.
     Listen(String),
     /// UNLISTEN; `None`: all channels.

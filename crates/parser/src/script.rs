@@ -65,6 +65,7 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::mark_symmetric(&mut out);
     lexical::plain_stars(&mut out);
     lexical::plain_nulls(&mut out);
+    lexical::plain_arrays(&mut out);
     lexical::plain_likes(&mut out);
     lexical::drop_idle_locks(&mut out);
     rewrites::exclusion::rewrite(&mut out);
@@ -370,7 +371,7 @@ pub(crate) fn parser_error(m: &str) -> SqlError {
 }
 
 /// Finds bytes and characters by line and column.
-struct Places<'a> {
+pub(crate) struct Places<'a> {
     sql: &'a str,
     /// (byte, character) of each line's start.
     lines: Vec<(usize, usize)>,
@@ -379,7 +380,7 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    fn new(sql: &str) -> Places<'_> {
+    pub(crate) fn new(sql: &str) -> Places<'_> {
         let mut lines = vec![(0, 0)];
         for (chars, (byte, c)) in sql.char_indices().enumerate() {
             if c == '\n' {
@@ -389,7 +390,7 @@ impl Places<'_> {
         Places { sql, lines, last: Cell::new((Location::new(1, 1), 0)) }
     }
 
-    fn byte(&self, at: Location) -> usize {
+    pub(crate) fn byte(&self, at: Location) -> usize {
         let (last, known) = self.last.get();
         let (start, first) = match last.line == at.line && last.column <= at.column {
             true => (known, last.column),

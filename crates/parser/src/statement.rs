@@ -1,7 +1,7 @@
 //! Which statement it is, for those that we read ourselves: sqlparser does not know them, or not
 //! all of them.
 
-use braid_types::SqlResult;
+use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
 use crate::Kind;
@@ -11,7 +11,7 @@ use crate::comment::comment;
 use crate::copy::{copy, export, import, import_dump};
 use crate::cursor::Cursor;
 use crate::explain::explain;
-use crate::function::function;
+use crate::functions::function::function;
 use crate::maintenance::maintenance;
 use crate::materialized::materialized;
 use crate::script::parse_nested;
@@ -80,6 +80,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         if c.take(&["all"]) { Kind::Deallocate(None) } else { Kind::Deallocate(Some(c.ident()?)) }
     } else if c.take(&["discard"]) {
         Kind::Discard(c.ident()?)
+    } else if c.take(&["do"]) {
+        anonymous_block(c)?
     } else if c.take(&["cancel", "job"]) {
         Kind::CancelJob(job(c)?)
     } else if c.take(&["pause", "job"]) {
@@ -143,8 +145,31 @@ fn no_op(c: &Cursor) -> Option<Kind> {
             return Some(Kind::NoOp(tag, vec![]));
         }
     }
-    let hint = "There is no language for it: write its statements out.";
-    c.is_word(0, "do").then(|| Kind::Refused("DO".into(), hint))
+    None
+}
+
+/// DO: its body is read when it runs.
+fn anonymous_block(c: &mut Cursor) -> SqlResult<Kind> {
+    let mut language = None;
+    let mut body = None;
+    while !c.done() {
+        if language.is_none() && c.take(&["language"]) {
+            language = Some(c.ident()?);
+        } else if body.is_none() {
+            body = Some(c.text()?);
+        } else {
+            return Err(c.unexpected());
+        }
+    }
+    let body = body.ok_or_else(|| SqlError::syntax("no inline code specified"))?;
+    match language.as_deref() {
+        None | Some("plpgsql") => Ok(Kind::Do(body)),
+        Some("sql") => Err(SqlError::unsupported("language \"sql\" for inline code")),
+        Some(other) => Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("language \"{other}\" does not exist"),
+        )),
+    }
 }
 
 fn prepare(c: &mut Cursor) -> SqlResult<Kind> {

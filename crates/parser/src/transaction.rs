@@ -96,8 +96,10 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
         return set_constraints(c);
     }
     if c.take(&["time", "zone"]) {
-        let values = set_values(c)?;
-        let values = values.filter(|v| v != &["local"]);
+        let values = match c.take(&["interval"]) {
+            true => Some(vec![zone_interval(c)?]),
+            false => set_values(c)?.filter(|v| v != &["local"]),
+        };
         return Ok(Kind::Set(SetVar { local, name: "timezone".into(), values }));
     }
     if c.take(&["names"]) {
@@ -121,6 +123,17 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
     }
     let values = set_values(c)?;
     Ok(Kind::Set(SetVar { local, name, values }))
+}
+
+/// `INTERVAL '-08:00' HOUR TO MINUTE`: hours east of UTC, as the setting takes them.
+fn zone_interval(c: &mut Cursor) -> SqlResult<String> {
+    let text = c.string()?;
+    if !c.take(&["hour"]) {
+        return Ok(format!("INTERVAL '{text}'"));
+    }
+    let _ = c.take(&["to", "minute"]);
+    let only_hours = text.trim().parse::<f64>().is_ok();
+    Ok(if only_hours { format!("INTERVAL '{text} hours'") } else { format!("INTERVAL '{text}'") })
 }
 
 /// What follows SET CONSTRAINTS.

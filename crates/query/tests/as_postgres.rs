@@ -14,7 +14,7 @@ fn scripts_answer_as_postgres_does() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/testscripts/postgres");
     braid_script::check(folder, Db::new, |db, lines| {
         let mut out: Vec<String> = Vec::new();
-        for statement in lines.join("\n").split_inclusive(';') {
+        for statement in statements(&lines.join("\n")) {
             match db.try_run(statement) {
                 Ok(rows) => out.extend(rows),
                 Err(e) => {
@@ -27,4 +27,35 @@ fn scripts_answer_as_postgres_does() {
         }
         out.join("\n")
     });
+}
+
+/// The statements of a text, each with its semicolon; one in quotes of either kind ends none.
+fn statements(text: &str) -> Vec<&str> {
+    let (mut out, mut start, mut at) = (Vec::new(), 0, 0);
+    while at < text.len() {
+        let rest = &text[at..];
+        let quoted = match rest.as_bytes()[0] {
+            b'\'' => Some("'".to_string()),
+            b'$' => rest[1..].find('$').map(|end| rest[..end + 2].to_string()),
+            _ => None,
+        };
+        let word = |tag: &String| tag.chars().all(|c| c == '\'' || c == '$' || c.is_alphanumeric());
+        match quoted.filter(word) {
+            Some(tag) => {
+                let inside = &rest[tag.len()..];
+                at += inside.find(&tag).map_or(rest.len(), |end| end + 2 * tag.len());
+            }
+            None => {
+                at += rest.chars().next().map_or(1, char::len_utf8);
+                if rest.starts_with(';') {
+                    out.push(&text[start..at]);
+                    start = at;
+                }
+            }
+        }
+    }
+    if !text[start..].is_empty() {
+        out.push(&text[start..]);
+    }
+    out
 }

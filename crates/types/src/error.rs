@@ -24,6 +24,14 @@ macro_rules! states {
         impl SqlState {
             $($(#[$doc])* pub const $name: SqlState = SqlState($code);)*
 
+            /// By the name that PostgreSQL's PL/pgSQL has for the condition.
+            pub fn named(name: &str) -> Option<SqlState> {
+                $(if name.eq_ignore_ascii_case(stringify!($name)) {
+                    return Some(SqlState($code));
+                })*
+                None
+            }
+
             /// All of these.
             const KNOWN: &[SqlState] = &[$(SqlState($code)),*];
         }
@@ -35,6 +43,8 @@ states! {
     SUCCESSFUL_COMPLETION = "00000";
     /// A warning.
     WARNING = "01000";
+    /// RAISE EXCEPTION.
+    RAISE_EXCEPTION = "P0001";
     /// Malformed or unexpected protocol message.
     PROTOCOL_VIOLATION = "08P01";
     /// The feature exists in PostgreSQL but not here.
@@ -53,6 +63,8 @@ states! {
     NUMERIC_VALUE_OUT_OF_RANGE = "22003";
     /// Date or time outside its type's bounds.
     DATETIME_FIELD_OVERFLOW = "22008";
+    /// NULL where there must be a value.
+    NULL_VALUE_NOT_ALLOWED = "22004";
     /// Division by zero.
     DIVISION_BY_ZERO = "22012";
     /// Bytes that are not valid in the encoding.
@@ -355,6 +367,12 @@ impl SqlError {
         if self.0.place.is_none() && self.0.position.is_none() {
             self.0.place = place.filter(|place| place.line > 0);
         }
+        self
+    }
+
+    /// Forgets where it was: in a text that the client does not have.
+    pub fn without_place(mut self) -> SqlError {
+        (self.0.place, self.0.position) = (None, None);
         self
     }
 

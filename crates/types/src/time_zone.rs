@@ -3,9 +3,11 @@
 use chrono::{LocalResult, NaiveDateTime, Offset, TimeZone as _};
 use chrono_tz::Tz;
 
+use crate::Style;
 use crate::datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, civil_from_days, days_from_civil,
 };
+use crate::interval::parse_interval;
 
 /// A session's or an expression's time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +37,20 @@ impl TimeZone {
     }
 
     /// Parses the value of the setting `TimeZone`: `Europe/Berlin` in any case, hours east of UTC
-    /// as a number, or POSIX's `UTC+3` and `+02:00`, whose sign counts to the *west*. Gives the
-    /// name that SHOW prints as well.
+    /// as a number or as `INTERVAL '02:00'`, or POSIX's `UTC+3` and `+02:00`, whose sign counts to
+    /// the *west*. Gives the name that SHOW prints as well.
     pub fn parse_setting(name: &str) -> Option<(TimeZone, String)> {
         let name = name.trim();
         if let Some(zone) = named(name) {
             return Some((zone, zone.name()));
         }
-        if let Ok(hours) = name.parse::<f64>() {
+        let hours = match name.split_at_checked("interval".len()) {
+            Some((word, text)) if word.eq_ignore_ascii_case("interval") => {
+                Some(interval_hours(text.trim())?)
+            }
+            _ => name.parse::<f64>().ok(),
+        };
+        if let Some(hours) = hours {
             let seconds = (hours * 3600.0).round();
             if seconds.abs() > 168.0 * 3600.0 || !name.contains(|c: char| c.is_ascii_digit()) {
                 return None;
@@ -69,7 +77,10 @@ impl TimeZone {
         match self {
             TimeZone::Named(zone) => zone.name().to_string(),
             TimeZone::Fixed(seconds) => {
-                format!("<{0}>{1}", offset_text(*seconds), offset_text(-*seconds))
+                // POSIX's sign; of no offset as well.
+                let west = offset_text(-*seconds);
+                let west = if *seconds == 0 { west.replace('+', "-") } else { west };
+                format!("<{}>{west}", offset_text(*seconds))
             }
         }
     }
@@ -145,6 +156,13 @@ fn posix(text: &str) -> Option<TimeZone> {
         seconds += unit * Some(number).filter(|number: &i32| *number <= most)?;
     }
     Some(TimeZone::Fixed(-sign * seconds))
+}
+
+/// Hours of a quoted interval that has neither months nor days.
+fn interval_hours(quoted: &str) -> Option<f64> {
+    let text = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
+    let offset = parse_interval(text, &Style::utc()).ok()?;
+    (offset.months == 0 && offset.days == 0).then(|| offset.micros as f64 / 3.6e9)
 }
 
 /// A time for looking up offsets. The rules of the last years that the database lists go on for

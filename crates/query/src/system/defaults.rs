@@ -67,11 +67,16 @@ fn shown(text: &str, ty: &SqlType) -> Option<String> {
 /// A literal of a type: its value as that type prints it.
 fn typed(literal: &str, ty: &SqlType) -> String {
     let style = Style::utc();
-    match Datum::parse(literal, ty, style) {
+    // Digits that a column leaves out are the literal's all the same.
+    let any_numeric = SqlType::Numeric(None);
+    let of = if matches!(ty, SqlType::Numeric(_)) { &any_numeric } else { ty };
+    match Datum::parse(literal, of, style) {
         Ok(Datum::Bool(value)) => value.to_string(),
         Ok(value @ (Datum::Int4(_) | Datum::Numeric(_))) => {
             let text = value.to_text(style).unwrap_or_default();
-            if text.starts_with('-') { quoted(&text, ty) } else { text }
+            // Without a point it would be read as another type.
+            let bare = matches!(value, Datum::Int4(_)) || text.contains('.');
+            if text.starts_with('-') || !bare { quoted(&text, ty) } else { text }
         }
         Ok(value) => quoted(&value.to_text(style).unwrap_or_default(), ty),
         Err(_) => quoted(literal, ty),

@@ -1,10 +1,12 @@
 //! `information_schema`, with Spanner's columns in `tables` and `columns`, and its tables
 //! `indexes`, `index_columns` and `column_options`.
 
-use braid_catalog::{CheckOption, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined};
+use braid_catalog::{
+    CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined,
+};
 use braid_sql::session::row_deletion_policy;
 use braid_sql::views::may_write;
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Datum, SqlResult, SqlType, quote_ident};
 
 use super::defaults::shown_default;
 use super::table::{Rows, SystemTable, View, text};
@@ -293,6 +295,19 @@ fn attributes(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
+/// A column's default; a serial column's sequence has its schema if the search path needs it.
+fn default(v: &View<'_>, c: &Column) -> Option<String> {
+    let shown = shown_default(c)?;
+    let Some(id) = c.sequence.filter(|_| shown.starts_with("nextval(")) else { return Some(shown) };
+    let (schema, name) = v.catalog.qualified_name(id)?;
+    let visible = v.catalog.resolve(v.database_id, v.search_path, &name).map(|r| r.id());
+    let mut called = quote_ident(&name);
+    if visible != Some(id) {
+        called = format!("{}.{called}", quote_ident(&schema));
+    }
+    Some(format!("nextval('{}'::regclass)", called.replace('\'', "''")))
+}
+
 fn columns(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (s, t) in v.tables() {
@@ -310,7 +325,7 @@ fn columns(v: &View<'_>) -> Made {
             if let Some(Refined::Precision(digits)) = c.refinement {
                 row[13] = number(i32::from(digits));
             }
-            row[5] = shown_default(c).map_or(Datum::Null, text);
+            row[5] = default(v, c).map_or(Datum::Null, text);
             row[6] = yes_no(c.nullable);
             if let Some(identity) = c.identity {
                 row[34] = text("YES");

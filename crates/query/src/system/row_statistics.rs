@@ -32,6 +32,11 @@ const ACTIVITY: &str = "relid oid, schemaname name, relname name, seq_scan int8,
      last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, \
      vacuum_count int8, autovacuum_count int8, analyze_count int8, autoanalyze_count int8";
 
+/// `pg_statio_*_tables`.
+const BLOCKS: &str = "relid oid, schemaname name, relname name, heap_blks_read int8, \
+     heap_blks_hit int8, idx_blks_read int8, idx_blks_hit int8, toast_blks_read int8, \
+     toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8";
+
 /// A table about statistics of rows.
 pub(super) fn table(name: &str) -> Option<SystemTable> {
     let (layout, rows): (_, super::table::Rows) = match name {
@@ -55,6 +60,8 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         ),
         "pg_stat_user_tables" | "pg_stat_all_tables" => (ACTIVITY, pg_stat_tables),
         "pg_stat_sys_tables" => (ACTIVITY, super::table::empty),
+        "pg_statio_user_tables" | "pg_statio_all_tables" => (BLOCKS, pg_statio_tables),
+        "pg_statio_sys_tables" => (BLOCKS, super::table::empty),
         _ => return None,
     };
     Some(SystemTable { layout, rows, oid: 0 })
@@ -172,6 +179,17 @@ fn numbers(numbers: impl Iterator<Item = f64>) -> Datum {
         return Datum::Null;
     }
     Datum::Array(Arc::new(ArrayValue::list(SqlType::Float4, items)))
+}
+
+/// Which tables there are: blocks are not counted by table, they hold rows of many.
+fn pg_statio_tables(v: &View<'_>) -> Made {
+    let row = |(schema, table): (&Arc<Schema>, &Arc<Table>)| {
+        let (schema, name) = (text(schema.name.as_str()), text(table.name.as_str()));
+        let mut row = vec![Datum::Oid(oid_of(table.id)), schema, name];
+        row.resize(11, Datum::Null);
+        row
+    };
+    Ok(v.stored().map(row).collect())
 }
 
 fn pg_stat_tables(v: &View<'_>) -> Made {

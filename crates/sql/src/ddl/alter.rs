@@ -270,7 +270,10 @@ fn rename_constraint(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> 
     } else if let Some(k) = table.foreign_keys.iter_mut().find(|k| k.name == old) {
         k.name = new;
     } else {
-        return Err(no_constraint(t, old));
+        return Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("constraint \"{old}\" for table \"{}\" does not exist", t.name),
+        ));
     }
     c.put(table);
     Ok(())

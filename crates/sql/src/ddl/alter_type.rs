@@ -20,7 +20,7 @@ use super::{
 use crate::general_query::Row;
 use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
-use braid_scalar::{Bound, EvalContext, Refinement};
+use braid_scalar::{Bound, EvalContext, Refinement, Scope};
 
 /// Whether a stored value of one type is a stored value of the other with the same meaning.
 fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
@@ -338,16 +338,26 @@ fn refuse_generated_from(c: &Change, t: &Table, at: usize) -> SqlResult<()> {
     Ok(())
 }
 
-/// The default keeps its value: it is computed in the old type.
+/// The default keeps its value. A literal is one of the old type; anything else has a type of its
+/// own, and goes the way to the new one that any value goes which the column is given.
 fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlResult<()> {
     let column = &mut t.columns[at];
     let Some(text) = &column.default else { return Ok(()) };
-    let cast = CastContext::Assignment;
-    let castable = old.same_base(&column.ty)
-        || braid_types::cast_exists(old, &column.ty).is_some_and(|k| k <= cast);
-    if column.sequence.is_some() || (old.same_base(&column.ty) && castable) {
+    if column.sequence.is_some() || old.same_base(&column.ty) {
         return Ok(());
     }
+    let e = parse_expr(text)?;
+    let (e, own) = match &e {
+        ast::Expr::Value(literal) if literal.value.clone().into_string().is_some() => {
+            (parse_expr(&format!("CAST({e} AS {})", old.name()))?, old.clone())
+        }
+        _ => {
+            let own = braid_scalar::bind(&e, &Scope::empty(), &mut c.ctx.no_params())?.ty().clone();
+            (e, own)
+        }
+    };
+    let castable = own.same_base(&column.ty)
+        || braid_types::cast_exists(&own, &column.ty).is_some_and(|k| k <= CastContext::Assignment);
     if !castable {
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
@@ -358,11 +368,6 @@ fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlRe
             ),
         ));
     }
-    // The way from there to the new type is that of any value that the column is given.
-    let e = match parse_expr(text)? {
-        e @ ast::Expr::Value(_) => parse_expr(&format!("CAST({e} AS {})", old.name()))?,
-        e => parse_expr(&format!("CAST(({e}) AS {})", old.name()))?,
-    };
     check_default(c, &e, &column.ty)?;
     column.default = Some(e.to_string());
     Ok(())

@@ -7,14 +7,16 @@ use braid_kv::TxnOptions;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::client::Session;
+use super::context::Notice;
 use super::cursors::Cursor;
+use super::outcome::Outcome;
 use super::transaction::{
     Failure, Modes, OpenTxn, Savepoint, as_of_timestamp, isolation_at, level_name, no_transaction,
 };
 use crate::ddl::constraint;
 use crate::dml::deferred::Deferred;
 use crate::runtime::sessions::Sum;
-use braid_parser::{Name, TxnModes};
+use braid_parser::{Name, Statement, TxnModes};
 use braid_scalar::{ParamTypes, Scope};
 
 impl Session {
@@ -266,10 +268,17 @@ impl Session {
         self.state.end_local_settings();
     }
 
+    /// SAVEPOINT.
     pub(crate) fn savepoint(&mut self, name: &str) -> SqlResult<()> {
+        self.block("SAVEPOINT")?;
+        self.mark(name)
+    }
+
+    /// A place to return to, also in a block that nobody has said.
+    pub(crate) fn mark(&mut self, name: &str) -> SqlResult<()> {
         let settings = self.state.settings();
         let asked = self.state.asked_count();
-        let open = self.block("SAVEPOINT")?;
+        let open = self.opened()?;
         open.savepoints.push(Savepoint {
             name: name.to_string(),
             id: open.txn.savepoint(),
@@ -282,10 +291,37 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a transaction is open, said or not.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Runs a statement that another one contains.
+    pub(crate) fn run_inside(&mut self, statement: Statement) -> SqlResult<Outcome> {
+        let prepared = self.prepare_inner(statement, &[])?;
+        self.execute_inner(&prepared, Vec::new())
+    }
+
+    /// Tells the client something.
+    pub(crate) fn tell(&self, notice: Notice) {
+        self.notices.lock().push(notice);
+    }
+
+    fn opened(&mut self) -> SqlResult<&mut OpenTxn> {
+        self.open.as_mut().ok_or_else(|| SqlError::internal("no transaction is open"))
+    }
+
+    /// ROLLBACK TO SAVEPOINT.
     pub(crate) fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
-        let at = self.block("ROLLBACK TO SAVEPOINT")?.savepoint(name)?;
+        self.block("ROLLBACK TO SAVEPOINT")?;
+        self.return_to(name)
+    }
+
+    /// Takes back all since [`Session::mark`], which stays.
+    pub(crate) fn return_to(&mut self, name: &str) -> SqlResult<()> {
+        let at = self.opened()?.savepoint(name)?;
         self.forget_cursors_since(at);
-        let open = self.block("ROLLBACK TO SAVEPOINT")?;
+        let open = self.opened()?;
         open.savepoints.truncate(at + 1);
         open.savepoints_changed();
         let s = &open.savepoints[at];
@@ -302,7 +338,13 @@ impl Session {
 
     /// RELEASE SAVEPOINT.
     pub(crate) fn release(&mut self, name: &str) -> SqlResult<()> {
-        let open = self.block("RELEASE SAVEPOINT")?;
+        self.block("RELEASE SAVEPOINT")?;
+        self.unmark(name)
+    }
+
+    /// Forgets a place of [`Session::mark`]: what was done since then stays.
+    pub(crate) fn unmark(&mut self, name: &str) -> SqlResult<()> {
+        let open = self.opened()?;
         let at = open.savepoint(name)?;
         open.savepoints.truncate(at);
         open.savepoints_changed();

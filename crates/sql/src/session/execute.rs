@@ -92,7 +92,7 @@ impl Session {
         let is_utility = matches!(p.plan, Plan::Utility);
         let is_about_others = matches!(
             *p.statement.kind,
-            Kind::Empty | Kind::Execute(..) | Kind::Prepare(..) | Kind::Deallocate(_)
+            Kind::Empty | Kind::Execute(..) | Kind::Do(_) | Kind::Prepare(..) | Kind::Deallocate(_)
         );
         if is_about_others {
             return None;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
 use braid_kv::TxnOptions;
 use braid_parser::IsolationLevel;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::Notice;
@@ -708,8 +708,17 @@ impl SessionFunctions for SessionState {
         if let Some(found) = find_type(&catalog, database, &self.search_path(), &parts) {
             return Some(oid_of(if is_array { found.array } else { found.id }));
         }
-        let types = types_in_reach(&catalog, database, &self.search_path())?;
-        let ty = types.user_type(&parts)?;
+        // A name in quotes: the form without them is known by now.
+        let built_in = match parts.as_slice() {
+            [name] => SqlType::from_name(name),
+            [schema, name] if schema == "pg_catalog" => SqlType::from_name(name),
+            _ => None,
+        };
+        let of_user = || {
+            let types = types_in_reach(&catalog, database, &self.search_path())?;
+            types.user_type(&parts)
+        };
+        let ty = built_in.or_else(of_user)?;
         Some(if is_array { ty.array_oid() } else { ty.oid() })
     }
 

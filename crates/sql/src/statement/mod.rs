@@ -13,9 +13,11 @@
 //! [`rows`] (queries, DML, COPY), [`schema`] (everything that changes descriptors). Nothing else
 //! asks of which kind a statement is. `docs/statements.md` is written from the entries.
 //!
+//! - [`procedural`]: statements inside of DO.
 //! - [`entry`]: what an entry says. [`registry`]: all of them, and which one a statement has.
 
 pub mod entry;
+mod procedural;
 pub mod registry;
 mod rows;
 mod schema;

@@ -150,6 +150,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         _ => Ok(None),
     }),
     Entry::session(
+        "DO",
+        "do 'begin null; end'",
+        "runs a block of statements: IF, RAISE, PERFORM, EXECUTE, EXCEPTION; no variables",
+        work!(Kind::Do(body) => |session| session.run_block(body)),
+    ),
+    Entry::session(
         "DEALLOCATE",
         "deallocate p",
         "forgets a prepared statement, or all",

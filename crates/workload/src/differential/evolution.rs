@@ -22,14 +22,14 @@ pub(super) fn random(random: &mut Random, schema: &Schema, n: u64) -> Change {
         let at = random.below(schema.tables.len() as u64) as usize;
         let mut after = schema.clone();
         let table = &mut after.tables[at];
-        let sql = match random.below(18) {
+        let sql = match random.below(20) {
             0 | 1 => add_column(random, table, n),
             2 => drop_column(random, table),
             3 => rename_column(random, table, n),
             4 | 5 => create_index(random, table, n),
             6 => create_inner_index(random, &mut after, at, n),
             7 => drop_index(random, table),
-            8 => wider_type(random, table),
+            8 | 17 => change_type(random, &mut after, at),
             9 => nullability(random, table),
             10 => default(random, table),
             11 => rule(random, table, n),
@@ -37,6 +37,7 @@ pub(super) fn random(random: &mut Random, schema: &Schema, n: u64) -> Change {
             13 => action(&mut after, at),
             14 | 15 => link(random, &mut after, at),
             16 => again(&after, at),
+            18 => key_again(&mut after, at),
             _ => other_key(&mut after, at),
         };
         if let Some(sql) = sql {
@@ -129,20 +130,98 @@ fn drop_index(random: &mut Random, table: &mut Table) -> Option<[String; 3]> {
     alike(format!("DROP INDEX {}", table.indexes.remove(at as usize).name))
 }
 
-fn wider_type(random: &mut Random, table: &mut Table) -> Option<[String; 3]> {
-    let at = value(random, table);
-    let column = &mut table.columns[at];
-    column.ty = match column.ty {
-        Type::Int4 => Type::Int8,
-        Type::Date => Type::Timestamp,
-        _ => return None,
+/// What a column of a type may become, and how, where that is not what an assignment does.
+fn other_type(random: &mut Random, ty: Type, name: &str) -> (Type, String) {
+    let to = match ty {
+        Type::Int4 => *random.pick(&[Type::Int8, Type::Int8, Type::Numeric, Type::Text]),
+        Type::Int8 => *random.pick(&[Type::Int4, Type::Numeric, Type::Text]),
+        Type::Numeric => *random.pick(&[Type::Int4, Type::Int8, Type::Text]),
+        Type::Text => *random.pick(&[Type::Int4, Type::Bool]),
+        Type::Bool => Type::Text,
+        Type::Date => *random.pick(&[Type::Timestamp, Type::Text]),
+        Type::Timestamp => *random.pick(&[Type::Date, Type::Text]),
     };
-    alike(format!(
-        "ALTER TABLE {} ALTER COLUMN {} TYPE {}",
-        table.name,
-        column.name,
-        column.ty.sql()
-    ))
+    let using = match (ty, to) {
+        (Type::Text, Type::Int4) => format!(" USING length({name})"),
+        (Type::Text, _) => format!(" USING {name} > 'a'"),
+        (Type::Int4 | Type::Int8, Type::Int8) if random.chance(1, 3) => {
+            format!(" USING 2 - {name}")
+        }
+        _ => String::new(),
+    };
+    (to, using)
+}
+
+/// Another type for a column; if tables below have it in their keys, for theirs.
+fn change_type(random: &mut Random, schema: &mut Schema, at: usize) -> Option<[String; 3]> {
+    let table = &schema.tables[at];
+    let place = random.below(table.columns.len() as u64) as usize;
+    if table.parent.is_some_and(|parent| place < schema.tables[parent].key_len) {
+        return None;
+    }
+    let (name, ty) = (table.columns[place].name.clone(), table.columns[place].ty);
+    let below = if place < table.key_len { below(schema, at) } else { Vec::new() };
+    let (to, mut using) = other_type(random, ty, &name);
+    if !below.is_empty() {
+        using.clear();
+    }
+    let alter = |table: &Table| {
+        let (name, column) = (&table.name, &table.columns[place].name);
+        format!("ALTER TABLE {name} ALTER COLUMN {column} TYPE {}{using}", to.sql())
+    };
+    // Interleaved tables follow; foreign keys stand in the way of each other's types.
+    let mut nested = vec![alter(&schema.tables[at])];
+    let (mut flat, mut after) = (Vec::new(), Vec::new());
+    for child in &below {
+        let table = &schema.tables[*child];
+        if table.link == Link::Apart {
+            nested.push(alter(table));
+        }
+        if table.link == Link::Enforced {
+            let add = format!("ALTER TABLE {} ADD {}", table.name, schema.foreign_key(*child)?);
+            flat.push(format!("ALTER TABLE {0} DROP CONSTRAINT {0}_parent", table.name));
+            after.push(add);
+        }
+    }
+    flat.push(alter(&schema.tables[at]));
+    flat.extend(below.iter().map(|child| alter(&schema.tables[*child])));
+    flat.extend(after);
+    for table in std::iter::once(at).chain(below) {
+        schema.tables[table].columns[place].ty = to;
+    }
+    let flat = flat.join("; ");
+    Some([nested.join("; "), flat.clone(), flat])
+}
+
+/// All tables below one, wherever their rows lie; parents first.
+fn below(schema: &Schema, at: usize) -> Vec<usize> {
+    let mut out = vec![at];
+    for (n, table) in schema.tables.iter().enumerate() {
+        if table.parent.is_some_and(|parent| out.contains(&parent)) {
+            out.push(n);
+        }
+    }
+    out.split_off(1)
+}
+
+/// The primary key goes, and comes again with its own columns turned about.
+fn key_again(schema: &mut Schema, at: usize) -> Option<[String; 3]> {
+    let table = &schema.tables[at];
+    let lies_inside = table.parent.is_some() && table.link != Link::Apart;
+    if lies_inside || !below(schema, at).is_empty() {
+        return None;
+    }
+    let inherited = table.parent.map_or(0, |parent| schema.tables[parent].key_len);
+    let mut key: Vec<&str> = table.key().iter().map(|c| c.name.as_str()).collect();
+    key[inherited..].reverse();
+    let name = &table.name;
+    let sql = format!(
+        "ALTER TABLE {name} ADD PRIMARY KEY ({}), DROP CONSTRAINT {name}_pkey",
+        key.join(", ")
+    );
+    let len = table.key_len;
+    schema.tables[at].columns[inherited..len].reverse();
+    alike(sql)
 }
 
 fn nullability(random: &mut Random, table: &mut Table) -> Option<[String; 3]> {
