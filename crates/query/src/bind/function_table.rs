@@ -1,7 +1,11 @@
 //! Set-returning functions, in FROM and in the select list.
 
+use std::sync::Arc;
+
 use braid_scalar::{Bound, Code, Columns, coerce, output_name};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{
+    CastContext, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
+};
 use datafusion::common::Column;
 use datafusion::common::UnnestOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -19,6 +23,8 @@ use crate::exec::subquery::Shape;
 /// A set-returning function of the select list.
 pub(super) struct Pending {
     rows: SetRows,
+    /// Which column of its rows is wanted; `None`: all of them, as a record if there are several.
+    field: Option<usize>,
     args: Vec<Bound>,
     slot: usize,
 }
@@ -47,6 +53,18 @@ impl Pending {
         }
         Ok(())
     }
+}
+
+/// `record`, of which it is known what its fields are called.
+fn record_of(columns: &[(String, SqlType)]) -> SqlType {
+    let field = |(name, ty): &(String, SqlType)| CompositeField {
+        name: name.as_str().into(),
+        ty: ty.clone(),
+    };
+    let oids = (SqlType::Record.oid(), SqlType::Record.array_oid());
+    let name = ("pg_catalog".to_string(), "record".to_string());
+    let fields = columns.iter().map(field).collect();
+    SqlType::Composite(Arc::new(CompositeType::new(oids, name, fields)))
 }
 
 /// What a function in FROM gives.
@@ -93,13 +111,56 @@ impl Binder<'_> {
         }
         let ret = match chosen.columns.as_slice() {
             [(_, ty)] => ty.clone(),
-            _ => SqlType::Record,
+            columns => record_of(columns),
         };
+        Ok(self.set_of(chosen, None, args, ret))
+    }
+
+    fn set_of(
+        &mut self,
+        chosen: SetFunction,
+        field: Option<usize>,
+        args: Vec<Bound>,
+        ret: SqlType,
+    ) -> Bound {
         let column = self.fresh("set");
         let slot = self.add_column(&column, ret.clone());
         let rows = SetRows::Builtin(chosen);
-        self.level().set_functions.push(Pending { rows, args, slot });
-        Ok(Bound::column(slot, ret))
+        self.level().set_functions.push(Pending { rows, field, args, slot });
+        Bound::column(slot, ret)
+    }
+
+    /// `(f(..)).column` of a function whose rows have several; `None` for anything else.
+    pub(super) fn set_function_field(
+        &mut self,
+        root: &ast::Expr,
+        chain: &[ast::AccessExpr],
+    ) -> SqlResult<Option<Bound>> {
+        let mut inner = root;
+        while let ast::Expr::Nested(deeper) = inner {
+            inner = deeper;
+        }
+        let (ast::Expr::Function(call), [ast::AccessExpr::Dot(ast::Expr::Identifier(wanted))]) =
+            (inner, chain)
+        else {
+            return Ok(None);
+        };
+        let name = Self::bare_name(&call.name);
+        if call.over.is_some() || !braid_scalar::is_set_returning(&name) {
+            return Ok(None);
+        }
+        let given = Self::arguments(call)?;
+        let (chosen, args) = self.choose_set_function(&name, &given.exprs)?;
+        let Code::Rows(_, Columns::Named(_)) = chosen.function.code else { return Ok(None) };
+        let wanted = braid_scalar::ident_name(wanted);
+        let Some(at) = chosen.columns.iter().position(|(name, _)| *name == wanted) else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("could not identify column \"{wanted}\" in record data type"),
+            ));
+        };
+        let ret = chosen.columns[at].1.clone();
+        Ok(Some(self.set_of(chosen, Some(at), args, ret)))
     }
 
     /// The same of a body that was bound, with one column.
@@ -110,7 +171,7 @@ impl Binder<'_> {
         self.risky = true;
         self.bind_anew();
         let rows = SetRows::Body(Box::new(inner), ty.clone());
-        self.level().set_functions.push(Pending { rows, args, slot });
+        self.level().set_functions.push(Pending { rows, field: None, args, slot });
         Bound::column(slot, ty)
     }
 
@@ -131,8 +192,11 @@ impl Binder<'_> {
             let first = |ty| scalar::record_field(super::column(&list), 0, ty);
             let (rows, value) = match one.rows {
                 SetRows::Builtin(function) => {
-                    let value = match function.columns.as_slice() {
-                        [(_, ty)] => first(ty),
+                    let value = match (one.field, function.columns.as_slice()) {
+                        (Some(at), columns) => {
+                            scalar::record_field(super::column(&list), at, &columns[at].1)
+                        }
+                        (None, [(_, ty)]) => first(ty),
                         _ => super::column(&list),
                     };
                     (list_expr(function, false, args), value)

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{ArgType, Builtin, FunctionKind, Volatility, functions_of};
+use braid_scalar::{
+    ArgType, Builtin, Direction, FunctionKind, TypeFunction, Volatility, functions_of,
+    type_functions,
+};
 use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType, cast_exists};
 
 use super::sql_functions;
@@ -66,6 +69,49 @@ fn row(oid_of_function: u32, f: &Builtin) -> Vec<Datum> {
     ]
 }
 
+/// One that reads or writes values of a type.
+fn type_function(f: &TypeFunction) -> Vec<Datum> {
+    const CSTRING: u32 = 2275;
+    const INTERNAL: u32 = 2281;
+    let of = f.ty().map_or(ANY, |ty| ty.oid());
+    let (mut args, result) = match f.direction {
+        Direction::TextIn => (vec![CSTRING], of),
+        Direction::TextOut => (vec![of], CSTRING),
+        Direction::BinaryIn => (vec![INTERNAL], of),
+        Direction::BinaryOut => (vec![of], SqlType::Bytea.oid()),
+    };
+    if f.modified {
+        args.extend([SqlType::Oid.oid(), SqlType::Int4.oid()]);
+    }
+    let count = args.len() as i16;
+    let args = args.into_iter().map(Datum::Oid).collect();
+    let mut row = vec![
+        Datum::Oid(f.oid),
+        text(f.name),
+        Datum::Oid(PG_CATALOG),
+        Datum::Oid(ROOT),
+        Datum::Oid(12),
+        Datum::Float4(1.0),
+        Datum::Float4(0.0),
+        Datum::Oid(0),
+        Datum::Oid(0),
+        text("f"),
+        flag(false),
+        flag(false),
+        flag(true),
+        flag(false),
+        text("i"),
+        text("s"),
+        Datum::Int2(count),
+        Datum::Int2(0),
+        Datum::Oid(result),
+        Datum::Array(Arc::new(ArrayValue::vector(SqlType::Oid, args))),
+    ];
+    row.extend(std::iter::repeat_n(Datum::Null, 5));
+    row.push(text(f.name));
+    row
+}
+
 fn volatility(f: &Builtin) -> &'static str {
     match f.volatility {
         Volatility::Immutable => "i",
@@ -100,6 +146,7 @@ pub(super) fn argument_name(a: &ArgType) -> String {
 
 pub(super) fn pg_proc(v: &View<'_>) -> Made {
     let mut rows: Vec<_> = functions().map(|(oid, f)| row(oid, f)).collect();
+    rows.extend(type_functions().iter().map(type_function));
     rows.extend(sql_functions::proc_rows(v));
     Ok(rows)
 }

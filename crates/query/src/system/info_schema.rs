@@ -4,7 +4,7 @@
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined,
 };
-use braid_sql::session::row_deletion_policy;
+use braid_sql::session::{checked_columns, row_deletion_policy};
 use braid_sql::views::may_write;
 use braid_types::{Datum, SqlResult, SqlType, quote_ident};
 
@@ -429,7 +429,7 @@ fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
 }
 
 /// The unique index of the referenced table that a foreign key leans on.
-fn referenced<'a>(
+pub(super) fn referenced<'a>(
     v: &View<'a>,
     fk: &braid_catalog::ForeignKey,
 ) -> Option<(&'a braid_catalog::Table, &'a braid_catalog::Index)> {
@@ -475,7 +475,11 @@ fn constraint_column_usage(v: &View<'_>) -> Made {
                 Some(parent) => (&**parent, fk.parent_columns.clone()),
                 None => continue,
             },
-            None => (c.table, c.columns.clone()),
+            None => {
+                let check = c.table.checks.iter().find(|k| c.kind == "CHECK" && k.name == c.name);
+                let checked = check.map(|k| checked_columns(c.table, &k.expr));
+                (c.table, checked.unwrap_or_else(|| c.columns.clone()))
+            }
         };
         let schema = v.schema(table.schema).map_or(c.schema, |s| s.name.as_str());
         for id in columns {

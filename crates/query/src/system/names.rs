@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Function, id_of_oid, oid_of};
-use braid_scalar::Builtin;
+use braid_scalar::{Builtin, type_functions};
 use braid_sql::session::SessionState;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 
@@ -57,7 +57,10 @@ pub(super) fn oid_of_name(
                     ));
                 }
                 Some((oid, _)) => oid,
-                None => return Err(missing("42883", "function")),
+                None => match type_functions().iter().find(|f| f.name == bare) {
+                    Some(f) => f.oid,
+                    None => return Err(missing("42883", "function")),
+                },
             }
         }
     };
@@ -149,7 +152,10 @@ pub(super) fn name_of_oid(
             let f = function(*oid)?;
             format!("{}({})", f.name, shown_arguments(f).join(","))
         }
-        _ => function(*oid)?.name.to_string(),
+        _ => match function(*oid) {
+            Some(f) => f.name.to_string(),
+            None => type_functions().iter().find(|f| f.oid == *oid)?.name.to_string(),
+        },
     };
     Some(Datum::text(name))
 }

@@ -17,6 +17,7 @@ use super::absent::EMPTY;
 use super::code;
 use super::defaults::shown_default;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
+use super::info_schema::referenced;
 use super::row_statistics::class_size;
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, default_oid,
@@ -74,8 +75,9 @@ fn relations(name: &str) -> Option<SystemTable> {
             "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, \
              typbyval bool, typtype char, typcategory char, typispreferred bool, \
              typisdefined bool, typdelim char, typrelid oid, typsubscript oid, typelem oid, \
-             typarray oid, typinput oid, typoutput oid, typreceive oid, typsend oid, \
-             typmodin oid, typmodout oid, typanalyze oid, typalign char, typstorage char, \
+             typarray oid, typinput regproc, typoutput regproc, typreceive regproc, \
+             typsend regproc, typmodin oid, typmodout oid, typanalyze oid, typalign char, \
+             typstorage char, \
              typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
              typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
             type_rows::pg_type,
@@ -782,7 +784,8 @@ fn pg_constraint(v: &View<'_>) -> Made {
         }
         for fk in &t.foreign_keys {
             let keys = attnums(fk.columns.iter().copied());
-            let mut row = made(oid_of(fk.id), &fk.name, "f", 0, keys, Datum::Null);
+            let index = referenced(v, fk).map_or(0, |(_, index)| oid_of(index.id));
+            let mut row = made(oid_of(fk.id), &fk.name, "f", index, keys, Datum::Null);
             row[11] = object(fk.parent);
             row[12] = text(action(fk.on_update));
             row[13] = text(action(fk.on_delete));

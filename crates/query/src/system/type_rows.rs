@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use braid_catalog::{Attribute, Catalog, Check, Domain, TypeKind, UserType, id_of_oid, oid_of};
+use braid_scalar::functions_of_type;
 use braid_types::{Datum, RangeKind, SqlResult, SqlType, TypeCategory};
 
 use super::pg_tables::collation;
@@ -63,8 +64,10 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         Datum::Oid(element),
         Datum::Oid(ty.array_oid()),
     ];
-    // typinput to typanalyze: there are no such functions.
-    row.extend(std::iter::repeat_n(Datum::Oid(0), 7));
+    let functions = functions_of_type(ty);
+    row.extend((0..4).map(|at| Datum::Oid(functions.get(at).map_or(0, |f| f.oid))));
+    // typmodin, typmodout, typanalyze: there are no such functions.
+    row.extend(std::iter::repeat_n(Datum::Oid(0), 3));
     row.extend([
         text(if by_eight { "d" } else { "i" }),
         text(if length > 0 { "p" } else { "x" }),

@@ -34,6 +34,7 @@ mod regex_places;
 mod slices;
 mod system;
 mod text;
+pub mod type_functions;
 mod unicode;
 mod zoned_time;
 

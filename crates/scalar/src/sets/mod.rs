@@ -5,9 +5,11 @@
 
 mod arrays;
 mod documents;
+mod keywords;
 mod series;
 
 use crate::registry::Table;
 
 /// What adds the set-returning functions of each subject to the registry.
-pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[series::fill, arrays::fill, documents::fill];
+pub(crate) const SUBJECTS: &[fn(&mut Table)] =
+    &[series::fill, arrays::fill, documents::fill, keywords::fill];

@@ -171,6 +171,7 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("pg_partition_ancestors", &[&["int4"]], "generate_series(1, 1)"),
     recipe!("pg_partition_tree", &[&["int4"]], "generate_series(1, 1)"),
     recipe!("pg_listening_channels", &[&["int4"]], "generate_series(1, 1)"),
+    recipe!("pg_get_keywords", &[&["int4"]], "generate_series(1, 1)"),
 ];
 
 /// One for each window function; `OVER` and what is in it is added.
