@@ -134,7 +134,7 @@ fn views_by_key(c: &Change, t: &Arc<Table>) -> SqlResult<BTreeSet<u32>> {
     Ok(out)
 }
 
-/// As [`drop`], where nothing refers to it any more.
+/// As [`drop()`], where nothing refers to it any more.
 ///
 /// # Errors
 /// 42P16 if the key is what keeps families together.
