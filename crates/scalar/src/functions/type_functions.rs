@@ -6,7 +6,12 @@ use std::sync::LazyLock;
 use braid_types::SqlType;
 
 /// A type, and its functions: text in, text out, binary in, binary out, each with its oid.
-const FUNCTIONS: [(&str, &str); 47] = [
+const FUNCTIONS: [(&str, &str); 49] = [
+    ("regoper", "regoperin 2214 regoperout 2215 regoperrecv 2448 regopersend 2449"),
+    (
+        "regoperator",
+        "regoperatorin 2216 regoperatorout 2217 regoperatorrecv 2450 regoperatorsend 2451",
+    ),
     ("array", "array_in 750 array_out 751 array_recv 2400 array_send 2401"),
     ("bit", "bit_in 1564 bit_out 1565 bit_recv 2456 bit_send 2457"),
     ("bool", "boolin 1242 boolout 1243 boolrecv 2436 boolsend 2437"),
