@@ -6,7 +6,11 @@ use std::sync::LazyLock;
 use braid_types::SqlType;
 
 /// A type, and its functions: text in, text out, binary in, binary out, each with its oid.
-const FUNCTIONS: [(&str, &str); 49] = [
+const FUNCTIONS: [(&str, &str); 50] = [
+    (
+        "regcollation",
+        "regcollationin 4193 regcollationout 4194 regcollationrecv 4196 regcollationsend 4197",
+    ),
     ("regoper", "regoperin 2214 regoperout 2215 regoperrecv 2448 regopersend 2449"),
     (
         "regoperator",
