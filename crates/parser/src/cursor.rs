@@ -4,7 +4,7 @@ use braid_types::{SqlError, SqlResult};
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use crate::script::parser_error;
 use crate::{Name, READER_DEPTH};
@@ -45,6 +45,21 @@ impl Cursor {
 
     pub(crate) fn at(&self) -> usize {
         self.at
+    }
+
+    /// Where the next token begins.
+    pub(crate) fn place(&self) -> Option<Location> {
+        self.tokens.get(self.at).map(|t| t.span.start)
+    }
+
+    /// The tokens from a place before this one up to here.
+    pub(crate) fn since(&self, at: usize) -> &[TokenWithSpan] {
+        &self.tokens[at..self.at]
+    }
+
+    /// Goes back to the last token.
+    pub(crate) fn back(&mut self) {
+        self.at = self.at.saturating_sub(1);
     }
 
     pub(crate) fn is_word(&self, n: usize, word: &str) -> bool {

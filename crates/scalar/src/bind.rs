@@ -342,7 +342,10 @@ fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
     if let (SqlType::Composite(ty), Expr::Identifier(ident)) = (value.ty(), field) {
         let name = ident_name(ident);
         let no_field = || {
-            let text = format!("column \"{name}\" not found in data type {}", ty.shown_name());
+            let text = match ty.oid == SqlType::Record.oid() {
+                true => format!("could not identify column \"{name}\" in record data type"),
+                false => format!("column \"{name}\" not found in data type {}", ty.shown_name()),
+            };
             SqlError::new(SqlState::UNDEFINED_COLUMN, text)
         };
         let at = ty.place_of(&name).ok_or_else(no_field)?;

@@ -48,8 +48,10 @@ pub(crate) fn read_segment(
     let mut image: Vec<u8> = Vec::new();
     let extend = |image: &mut Vec<u8>, to: u64| {
         let from = image.len();
-        image.resize(to.min(len) as usize, 0);
-        file.read_exact_at(&mut image[from..], from as u64).map_err(io)
+        let mut part = vec![0; (to.min(len) as usize).saturating_sub(from)];
+        file.read_exact_at(&mut part, from as u64).map_err(io)?;
+        image.append(&mut part);
+        Ok(())
     };
     let mut record: Vec<u8> = Vec::new();
     let mut record_at = None;

@@ -12,10 +12,10 @@
 //! with their name: a language is no part of this.
 
 use braid_types::{SqlError, SqlResult, SqlState};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::Token;
 
 use crate::MAX_DEPTH;
-use crate::cursor::token_is;
+use crate::cursor::{Cursor, token_is};
 use crate::lexical;
 use crate::script::Places;
 
@@ -102,104 +102,79 @@ pub enum Level {
 const HINT: &str = "DO runs statements, IF, RAISE, PERFORM, EXECUTE, NULL and EXCEPTION. For \
                     anything else, write the statements out.";
 
-/// Reads the body of DO.
+/// Reads the body of DO. Errors name no place: the body is a text within the client's.
 ///
 /// # Errors
 /// 42601 for what is no block; 0A000 for what needs more than statements; 42704 for the name of a
 /// condition that does not exist.
 pub fn parse_block(body: &str) -> SqlResult<Block> {
     let tokens = lexical::tokens(body).map_err(|e| SqlError::syntax(e.message))?;
-    let mut reader = Reader { tokens, at: 0, places: Places::new(body), body, depth: 0 };
-    let block = reader.block()?;
-    reader.take(&Token::SemiColon);
-    match reader.at == reader.tokens.len() {
-        true => Ok(block),
-        false => Err(reader.unexpected()),
-    }
+    let tokens = Cursor::new(tokens);
+    let mut reader = Reader { tokens, places: Places::new(body), body, depth: 0 };
+    reader.whole().map_err(SqlError::without_place)
 }
 
 struct Reader<'a> {
-    tokens: Vec<TokenWithSpan>,
-    at: usize,
+    tokens: Cursor,
     places: Places<'a>,
     body: &'a str,
     depth: usize,
 }
 
 impl Reader<'_> {
+    fn whole(&mut self) -> SqlResult<Block> {
+        let block = self.block()?;
+        self.tokens.take_token(&Token::SemiColon);
+        self.tokens.expect_end()?;
+        Ok(block)
+    }
+
     fn is(&self, word: &str) -> bool {
-        self.tokens.get(self.at).is_some_and(|t| token_is(&t.token, word))
+        self.tokens.is_word(0, word)
     }
 
     fn take_word(&mut self, word: &str) -> bool {
-        let found = self.is(word);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn take(&mut self, token: &Token) -> bool {
-        let found = self.tokens.get(self.at).is_some_and(|t| t.token == *token);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn expect_word(&mut self, word: &str) -> SqlResult<()> {
-        if self.take_word(word) { Ok(()) } else { Err(self.unexpected()) }
-    }
-
-    fn expect(&mut self, token: &Token) -> SqlResult<()> {
-        if self.take(token) { Ok(()) } else { Err(self.unexpected()) }
-    }
-
-    fn line(&self) -> u64 {
-        self.tokens.get(self.at).map_or(0, |t| t.span.start.line)
+        self.tokens.take(&[word])
     }
 
     fn unexpected(&self) -> SqlError {
-        match self.tokens.get(self.at) {
-            Some(t) => SqlError::syntax(format!("syntax error at or near \"{}\"", t.token)),
-            None => SqlError::syntax("syntax error at end of input"),
-        }
+        self.tokens.unexpected()
     }
 
     /// The text up to a token that stands in no brackets and no CASE; that is passed as well.
     fn text_until(&mut self, is_end: impl Fn(&Token) -> bool) -> SqlResult<String> {
-        let Some(first) = self.tokens.get(self.at) else { return Err(self.unexpected()) };
-        let start = self.places.byte(first.span.start);
+        let Some(start) = self.tokens.place() else { return Err(self.unexpected()) };
+        let start = self.places.byte(start);
         let (mut open, mut cases) = (0, 0);
-        while let Some(t) = self.tokens.get(self.at) {
-            if open == 0 && cases == 0 && is_end(&t.token) {
-                let end = self.places.byte(t.span.start);
-                self.at += 1;
+        while let Some(place) = self.tokens.place() {
+            let Some(token) = self.tokens.next() else { break };
+            if open == 0 && cases == 0 && is_end(&token) {
+                let end = self.places.byte(place);
                 return Ok(self.body[start..end].trim().to_string());
             }
-            match &t.token {
+            match &token {
                 Token::LParen => open += 1,
                 Token::RParen if open > 0 => open -= 1,
                 token if token_is(token, "case") => cases += 1,
                 token if token_is(token, "end") && cases > 0 => cases -= 1,
                 _ => {}
             }
-            self.at += 1;
         }
         Err(self.unexpected())
     }
 
     fn rest_of_statement(&mut self) -> SqlResult<String> {
-        let start = self.at;
-        let text = self.text_until(|token| *token == Token::SemiColon)?;
-        if text.is_empty() {
-            self.at = start;
+        if self.tokens.peek() == Some(&Token::SemiColon) {
             return Err(self.unexpected());
         }
-        Ok(text)
+        self.text_until(|token| *token == Token::SemiColon)
     }
 
     fn block(&mut self) -> SqlResult<Block> {
         if self.is("declare") {
             return Err(unsupported("DECLARE"));
         }
-        self.expect_word("begin")?;
+        self.tokens.expect(&["begin"])?;
         let steps = self.steps(&["exception", "end"])?;
         let mut handlers = Vec::new();
         if self.take_word("exception") {
@@ -208,29 +183,25 @@ impl Reader<'_> {
                 handlers.push(Handler { conditions, steps: self.steps(&["when", "end"])? });
             }
         }
-        self.expect_word("end")?;
+        self.tokens.expect(&["end"])?;
         Ok(Block { steps, handlers })
     }
 
     fn conditions(&mut self) -> SqlResult<Vec<Condition>> {
         let mut out = Vec::new();
         loop {
-            let token = self.tokens.get(self.at).map(|t| t.token.clone());
-            let Some(Token::Word(word)) = token else { return Err(self.unexpected()) };
-            self.at += 1;
-            out.push(match word.value.to_lowercase().as_str() {
+            out.push(match self.tokens.ident()?.as_str() {
                 "others" => Condition::Others,
-                "sqlstate" => match self.tokens.get(self.at).map(|t| t.token.clone()) {
+                "sqlstate" => match self.tokens.peek() {
                     Some(Token::SingleQuotedString(code)) if code.len() == 5 => {
-                        self.at += 1;
-                        Condition::State(code)
+                        Condition::State(self.tokens.string()?)
                     }
                     _ => return Err(self.unexpected()),
                 },
                 name => condition(name)?,
             });
             if !self.take_word("or") {
-                self.expect_word("then")?;
+                self.tokens.expect(&["then"])?;
                 return Ok(out);
             }
         }
@@ -245,7 +216,7 @@ impl Reader<'_> {
         }
         let mut out = Vec::new();
         while !ends.iter().any(|word| self.is(word)) {
-            let line = self.line();
+            let line = self.tokens.place().map_or(0, |place| place.line);
             out.push(Step { line, does: self.step()? });
         }
         self.depth -= 1;
@@ -255,7 +226,7 @@ impl Reader<'_> {
     fn step(&mut self) -> SqlResult<Does> {
         if self.is("begin") || self.is("declare") {
             let block = self.block()?;
-            self.expect(&Token::SemiColon)?;
+            self.tokens.expect_token(&Token::SemiColon)?;
             return Ok(Does::Block(block));
         }
         if self.take_word("if") {
@@ -272,7 +243,7 @@ impl Reader<'_> {
         }
         for (word, does) in [("null", Does::Nothing), ("return", Does::Return)] {
             if self.take_word(word) {
-                self.expect(&Token::SemiColon)?;
+                self.tokens.expect_token(&Token::SemiColon)?;
                 return Ok(does);
             }
         }
@@ -303,11 +274,9 @@ impl Reader<'_> {
         if let Some(word) = WORDS.iter().find(|word| self.is(word)) {
             return Err(unsupported(&word.to_uppercase()));
         }
-        match self.tokens.get(self.at + 1).map(|t| &t.token) {
-            Some(Token::Assignment | Token::Eq) => Err(unsupported("an assignment")),
-            _ if self.tokens.get(self.at).is_some_and(|t| t.token == Token::ShiftLeft) => {
-                Err(unsupported("a label"))
-            }
+        match (self.tokens.peek(), self.tokens.peek_at(1)) {
+            (_, Some(Token::Assignment | Token::Eq)) => Err(unsupported("an assignment")),
+            (Some(Token::ShiftLeft), _) => Err(unsupported("a label")),
             _ => Ok(()),
         }
     }
@@ -324,17 +293,16 @@ impl Reader<'_> {
             if self.take_word("else") {
                 otherwise = self.steps(&["end"])?;
             }
-            self.expect_word("end")?;
-            self.expect_word("if")?;
-            self.expect(&Token::SemiColon)?;
+            self.tokens.expect(&["end", "if"])?;
+            self.tokens.expect_token(&Token::SemiColon)?;
             return Ok(Does::If(branches, otherwise));
         }
     }
 
     fn dynamic(&mut self) -> SqlResult<Does> {
-        let from = self.at;
+        let from = self.tokens.at();
         let text = self.rest_of_statement()?;
-        let words = &self.tokens[from..self.at];
+        let words = self.tokens.since(from);
         if words.iter().any(|t| token_is(&t.token, "into") || token_is(&t.token, "using")) {
             return Err(unsupported("EXECUTE .. INTO or USING"));
         }
@@ -350,23 +318,21 @@ impl Reader<'_> {
             ("warning", Level::Warning),
             ("exception", Level::Exception),
         ];
-        let found = LEVELS.iter().find(|(word, _)| self.is(word));
-        self.at += usize::from(found.is_some());
+        let found = LEVELS.iter().find(|(word, _)| self.take_word(word));
         let level = found.map_or(Level::Exception, |(_, level)| *level);
-        let token = self.tokens.get(self.at).map(|t| t.token.clone());
-        let Some(Token::SingleQuotedString(format)) = token else {
+        let Some(Token::SingleQuotedString(_)) = self.tokens.peek() else {
             return Err(unsupported("RAISE without a text"));
         };
-        self.at += 1;
+        let format = self.tokens.string()?;
         let mut args = Vec::new();
-        while self.take(&Token::Comma) {
+        while self.tokens.take_token(&Token::Comma) {
             args.push(self.text_until(|t| matches!(t, Token::Comma | Token::SemiColon))?);
-            self.at -= 1;
+            self.tokens.back();
         }
         if self.is("using") {
             return Err(unsupported("RAISE .. USING"));
         }
-        self.expect(&Token::SemiColon)?;
+        self.tokens.expect_token(&Token::SemiColon)?;
         let wanted = format.replace("%%", "").matches('%').count();
         match wanted.cmp(&args.len()) {
             std::cmp::Ordering::Equal => Ok(Does::Raise(level, format, args)),
@@ -415,20 +381,43 @@ mod tests {
             "BEGIN
                IF NOT EXISTS (SELECT CASE WHEN 1 = 1 THEN 2 END) THEN CREATE TABLE a (b int);
                ELSIF true THEN NULL; ELSE BEGIN PERFORM f(';'); END; END IF;
-               RAISE NOTICE 'x % %%', 1 + (2), 'a,b';
+               RAISE NOTICE 'x % %% %', 1 + (2), 'a,b';
+               insert into a values (';');
              EXCEPTION WHEN duplicate_table OR SQLSTATE '42710' THEN NULL; WHEN others THEN RETURN;
              END;",
+        )
+        .unwrap();
+        let lines: Vec<u64> = block.steps.iter().map(|step| step.line).collect();
+        assert_eq!(lines, [2, 4, 5]);
+        let Does::If(branches, otherwise) = &block.steps[0].does else { panic!("{block:?}") };
+        assert_eq!(branches[0].0, "NOT EXISTS (SELECT CASE WHEN 1 = 1 THEN 2 END)");
+        assert!(
+            matches!(&branches[0].1[0].does, Does::Sql(text) if text == "CREATE TABLE a (b int)")
         );
-        assert_eq!(block.unwrap_err().message(), "too many parameters specified for RAISE");
-        let block =
-            parse_block("BEGIN\n insert into a values (';');\n IF 1 = 1 THEN NULL; END IF; END");
-        let block = block.unwrap();
-        assert_eq!(block.steps.len(), 2);
-        assert_eq!((block.steps[0].line, block.steps[1].line), (2, 3));
-        let Does::Sql(text) = &block.steps[0].does else { panic!("{block:?}") };
-        assert_eq!(text, "insert into a values (';')");
-        let Does::If(branches, otherwise) = &block.steps[1].does else { panic!("{block:?}") };
-        assert_eq!((branches[0].0.as_str(), otherwise.len()), ("1 = 1", 0));
+        assert_eq!(branches[1].0, "true");
+        let Does::Block(inner) = &otherwise[0].does else { panic!("{otherwise:?}") };
+        assert!(matches!(&inner.steps[0].does, Does::Perform(text) if text == "SELECT f(';')"));
+        let Does::Raise(level, text, args) = &block.steps[1].does else { panic!("{block:?}") };
+        assert_eq!(
+            (*level, text.as_str(), args.join("|").as_str()),
+            (Level::Notice, "x % %% %", "1 + (2)|'a,b'")
+        );
+        assert!(matches!(&block.steps[2].does, Does::Sql(t) if t == "insert into a values (';')"));
+        let codes = ["42P07", "42710"].map(|code| Condition::State(code.to_string()));
+        assert_eq!(block.handlers[0].conditions, codes);
+        assert_eq!(block.handlers[1].conditions, [Condition::Others]);
+        assert!(matches!(block.handlers[1].steps[0].does, Does::Return));
+    }
+
+    #[test]
+    fn texts_of_raise_have_as_many_places_as_there_are_values() {
+        for (body, message) in [
+            ("BEGIN RAISE 'a %%', 1; END", "too many parameters specified for RAISE"),
+            ("BEGIN RAISE 'a % %', 1; END", "too few parameters specified for RAISE"),
+        ] {
+            let error = parse_block(body).unwrap_err();
+            assert_eq!((error.message(), error.place()), (message, None));
+        }
     }
 
     #[test]
@@ -454,7 +443,8 @@ mod tests {
         }
         for body in ["", "select 1", "BEGIN select 1 END", "BEGIN ; END", "BEGIN END x y", "BEGIN"]
         {
-            assert_eq!(parse_block(body).unwrap_err().state(), SqlState::SYNTAX_ERROR, "{body}");
+            let e = parse_block(body).unwrap_err();
+            assert_eq!((e.state(), e.place()), (SqlState::SYNTAX_ERROR, None), "{body}");
         }
     }
 }

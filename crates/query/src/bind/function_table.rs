@@ -23,8 +23,6 @@ use crate::exec::subquery::Shape;
 /// A set-returning function of the select list.
 pub(super) struct Pending {
     rows: SetRows,
-    /// Which column of its rows is wanted; `None`: all of them, as a record if there are several.
-    field: Option<usize>,
     args: Vec<Bound>,
     slot: usize,
 }
@@ -113,65 +111,21 @@ impl Binder<'_> {
             [(_, ty)] => ty.clone(),
             columns => record_of(columns),
         };
-        Ok(self.set_of(chosen, None, args, ret))
-    }
-
-    fn set_of(
-        &mut self,
-        chosen: SetFunction,
-        field: Option<usize>,
-        args: Vec<Bound>,
-        ret: SqlType,
-    ) -> Bound {
-        let column = self.fresh("set");
-        let slot = self.add_column(&column, ret.clone());
-        let rows = SetRows::Builtin(chosen);
-        self.level().set_functions.push(Pending { rows, field, args, slot });
-        Bound::column(slot, ret)
-    }
-
-    /// `(f(..)).column` of a function whose rows have several; `None` for anything else.
-    pub(super) fn set_function_field(
-        &mut self,
-        root: &ast::Expr,
-        chain: &[ast::AccessExpr],
-    ) -> SqlResult<Option<Bound>> {
-        let mut inner = root;
-        while let ast::Expr::Nested(deeper) = inner {
-            inner = deeper;
-        }
-        let (ast::Expr::Function(call), [ast::AccessExpr::Dot(ast::Expr::Identifier(wanted))]) =
-            (inner, chain)
-        else {
-            return Ok(None);
-        };
-        let name = Self::bare_name(&call.name);
-        if call.over.is_some() || !braid_scalar::is_set_returning(&name) {
-            return Ok(None);
-        }
-        let given = Self::arguments(call)?;
-        let (chosen, args) = self.choose_set_function(&name, &given.exprs)?;
-        let Code::Rows(_, Columns::Named(_)) = chosen.function.code else { return Ok(None) };
-        let wanted = braid_scalar::ident_name(wanted);
-        let Some(at) = chosen.columns.iter().position(|(name, _)| *name == wanted) else {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("could not identify column \"{wanted}\" in record data type"),
-            ));
-        };
-        let ret = chosen.columns[at].1.clone();
-        Ok(Some(self.set_of(chosen, Some(at), args, ret)))
+        Ok(self.set_slot(SetRows::Builtin(chosen), args, ret))
     }
 
     /// The same of a body that was bound, with one column.
     pub(super) fn set_of_rows(&mut self, inner: Inner, ty: SqlType) -> Bound {
-        let column = self.fresh("set");
-        let slot = self.add_column(&column, ty.clone());
         let args = inner.outer.iter().map(|(_, bound)| bound.clone()).collect();
         self.risky = true;
         self.bind_anew();
-        let rows = SetRows::Body(Box::new(inner), ty.clone());
-        self.level().set_functions.push(Pending { rows, field: None, args, slot });
+        self.set_slot(SetRows::Body(Box::new(inner), ty.clone()), args, ty)
+    }
+
+    fn set_slot(&mut self, rows: SetRows, args: Vec<Bound>, ty: SqlType) -> Bound {
+        let column = self.fresh("set");
+        let slot = self.add_column(&column, ty.clone());
+        self.level().set_functions.push(Pending { rows, args, slot });
         Bound::column(slot, ty)
     }
 
@@ -192,11 +146,8 @@ impl Binder<'_> {
             let first = |ty| scalar::record_field(super::column(&list), 0, ty);
             let (rows, value) = match one.rows {
                 SetRows::Builtin(function) => {
-                    let value = match (one.field, function.columns.as_slice()) {
-                        (Some(at), columns) => {
-                            scalar::record_field(super::column(&list), at, &columns[at].1)
-                        }
-                        (None, [(_, ty)]) => first(ty),
+                    let value = match function.columns.as_slice() {
+                        [(_, ty)] => first(ty),
                         _ => super::column(&list),
                     };
                     (list_expr(function, false, args), value)

@@ -820,9 +820,6 @@ impl BindContext for Binder<'_> {
             | ast::Expr::AnyOp { .. }
             | ast::Expr::AllOp { .. } => self.subquery_expr(expr),
             ast::Expr::Function(function) => self.special_call(function),
-            ast::Expr::CompoundFieldAccess { root, access_chain } => {
-                self.set_function_field(root, access_chain)
-            }
             ast::Expr::Value(_) => self.argument_at(expr),
             _ => Ok(None),
         }

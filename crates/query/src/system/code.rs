@@ -30,43 +30,71 @@ fn oid(a: &ArgType) -> u32 {
 /// Oid of the first of them.
 const FIRST_FUNCTION: u32 = 10_000;
 
+/// What a row of `pg_proc` says of something that is built in.
+struct Proc<'a> {
+    oid: u32,
+    name: &'a str,
+    kind: &'static str,
+    /// Type of the arguments that come at the end in any number, 0 if none do.
+    variadic: u32,
+    strict: bool,
+    /// Whether it gives rows.
+    set: bool,
+    volatility: &'static str,
+    args: Vec<u32>,
+    result: u32,
+}
+
+impl Proc<'_> {
+    fn row(self) -> Vec<Datum> {
+        let count = self.args.len() as i16;
+        let args = self.args.into_iter().map(Datum::Oid).collect();
+        let mut row = vec![
+            Datum::Oid(self.oid),
+            text(self.name),
+            Datum::Oid(PG_CATALOG),
+            Datum::Oid(ROOT),
+            Datum::Oid(12),
+            Datum::Float4(1.0),
+            Datum::Float4(if self.set { 100.0 } else { 0.0 }),
+            Datum::Oid(self.variadic),
+            Datum::Oid(0),
+            text(self.kind),
+            flag(false),
+            flag(false),
+            flag(self.strict),
+            flag(self.set),
+            text(self.volatility),
+            text("s"),
+            Datum::Int2(count),
+            Datum::Int2(0),
+            Datum::Oid(self.result),
+            Datum::Array(Arc::new(ArrayValue::vector(SqlType::Oid, args))),
+        ];
+        row.extend(std::iter::repeat_n(Datum::Null, 5));
+        row.push(text(self.name));
+        row
+    }
+}
+
 fn row(oid_of_function: u32, f: &Builtin) -> Vec<Datum> {
     let kind = f.kind();
-    let set = kind == FunctionKind::SetReturning;
-    let items = f.args.iter().map(|a| Datum::Oid(oid(a))).collect();
-    let types = Datum::Array(Arc::new(ArrayValue::vector(SqlType::Oid, items)));
-    vec![
-        Datum::Oid(oid_of_function),
-        text(f.name),
-        Datum::Oid(PG_CATALOG),
-        Datum::Oid(ROOT),
-        Datum::Oid(12),
-        Datum::Float4(1.0),
-        Datum::Float4(if set { 100.0 } else { 0.0 }),
-        Datum::Oid(if f.variadic { ANY } else { 0 }),
-        Datum::Oid(0),
-        text(match kind {
+    let proc = Proc {
+        oid: oid_of_function,
+        name: f.name,
+        kind: match kind {
             FunctionKind::Aggregate => "a",
             FunctionKind::Window => "w",
             _ => "f",
-        }),
-        flag(false),
-        flag(false),
-        flag(f.strict),
-        flag(set),
-        text(volatility(f)),
-        text("s"),
-        Datum::Int2(f.args.len() as i16),
-        Datum::Int2(0),
-        Datum::Oid(oid(&f.ret)),
-        types,
-        Datum::Null,
-        Datum::Null,
-        Datum::Null,
-        Datum::Null,
-        Datum::Null,
-        text(f.name),
-    ]
+        },
+        variadic: if f.variadic { ANY } else { 0 },
+        strict: f.strict,
+        set: kind == FunctionKind::SetReturning,
+        volatility: volatility(f),
+        args: f.args.iter().map(oid).collect(),
+        result: oid(&f.ret),
+    };
+    proc.row()
 }
 
 /// One that reads or writes values of a type.
@@ -83,33 +111,18 @@ fn type_function(f: &TypeFunction) -> Vec<Datum> {
     if f.modified {
         args.extend([SqlType::Oid.oid(), SqlType::Int4.oid()]);
     }
-    let count = args.len() as i16;
-    let args = args.into_iter().map(Datum::Oid).collect();
-    let mut row = vec![
-        Datum::Oid(f.oid),
-        text(f.name),
-        Datum::Oid(PG_CATALOG),
-        Datum::Oid(ROOT),
-        Datum::Oid(12),
-        Datum::Float4(1.0),
-        Datum::Float4(0.0),
-        Datum::Oid(0),
-        Datum::Oid(0),
-        text("f"),
-        flag(false),
-        flag(false),
-        flag(true),
-        flag(false),
-        text("i"),
-        text("s"),
-        Datum::Int2(count),
-        Datum::Int2(0),
-        Datum::Oid(result),
-        Datum::Array(Arc::new(ArrayValue::vector(SqlType::Oid, args))),
-    ];
-    row.extend(std::iter::repeat_n(Datum::Null, 5));
-    row.push(text(f.name));
-    row
+    let proc = Proc {
+        oid: f.oid,
+        name: f.name,
+        kind: "f",
+        variadic: 0,
+        strict: true,
+        set: false,
+        volatility: "i",
+        args,
+        result,
+    };
+    proc.row()
 }
 
 fn volatility(f: &Builtin) -> &'static str {

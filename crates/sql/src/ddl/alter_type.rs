@@ -47,6 +47,15 @@ fn is_plain_cast(c: &Change, using: &ast::Expr, column: &str, to: &SqlType) -> b
     braid_scalar::ident_name(ident) == column && c.ctx.type_of(data_type).is_ok_and(|ty| ty == *to)
 }
 
+/// What a plain cast of USING is in a table that calls the column otherwise.
+fn cast_of(using: &ast::Expr, column: &str) -> ast::Expr {
+    let mut own = using.clone();
+    if let ast::Expr::Cast { expr, .. } = &mut own {
+        **expr = ast::Expr::Identifier(ast::Ident::with_quote('"', column));
+    }
+    own
+}
+
 /// Changes the type of the column at position `at`, and of all columns that share it along the
 /// interleaving.
 pub(super) fn run(
@@ -59,6 +68,12 @@ pub(super) fn run(
     let ty = &to.ty;
     composite::refuse_row_type(c, &t.columns[at].name, ty)?;
     refuse_inherited(c, t, at, ty)?;
+    match using {
+        Some(e) => {
+            braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?;
+        }
+        None => refuse_if_not_assignable(&t.columns[at], ty)?,
+    }
     let plain = using.is_none_or(|e| is_plain_cast(c, e, &t.columns[at].name, ty));
     let mut all = Vec::new();
     for (table, at) in holders(c, t, at)? {
@@ -82,15 +97,8 @@ pub(super) fn run(
         ))
         .with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."));
     }
-    let convert = match using {
-        Some(e) if !plain => {
-            Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?)
-        }
-        Some(_) => None,
-        None => refuse_if_not_assignable(&t.columns[at], ty).map(|()| None)?,
-    };
     let in_key = t.primary.columns.iter().any(|k| k.column == t.columns[at].id);
-    rewrite(c, &all, convert.as_ref(), in_key)?;
+    rewrite(c, &all, using, in_key)?;
     for one in &all {
         one.check_again(c)?;
         one.check_references(c)?;
@@ -254,13 +262,13 @@ struct Conversion<'a> {
     at: usize,
     from: &'a SqlType,
     ty: &'a SqlType,
-    using: Option<&'a Bound>,
+    using: Option<Bound>,
     refinement: Refinement,
 }
 
 impl Conversion<'_> {
     fn convert(&self, mut row: Row, eval: &EvalContext) -> SqlResult<Row> {
-        let value = match self.using {
+        let value = match &self.using {
             Some(e) => e.eval(&row, eval)?,
             None => crate::dml::assign(&row[self.at], self.from, self.ty, eval)?,
         };
@@ -270,18 +278,30 @@ impl Conversion<'_> {
 }
 
 /// Gives all rows values of the new type, and the tables their new descriptors.
-fn rewrite(c: &mut Change, all: &[Altered], using: Option<&Bound>, in_key: bool) -> SqlResult<()> {
+fn rewrite(
+    c: &mut Change,
+    all: &[Altered],
+    using: Option<&ast::Expr>,
+    in_key: bool,
+) -> SqlResult<()> {
     let eval = c.ctx.eval.clone();
     let mut conversions = Vec::new();
     let mut new = Vec::new();
-    for one in all {
+    for (n, one) in all.iter().enumerate() {
+        let (scope, ty) = (table_scope(&one.old), &one.new.columns[one.at].ty);
+        let bind = |e| braid_scalar::bind_to(e, ty, &scope, &mut c.ctx.no_params());
+        let using = match using {
+            Some(e) if n == 0 => Some(bind(e)?),
+            Some(e) => Some(bind(&cast_of(e, &one.old.columns[one.at].name))?),
+            None => None,
+        };
         let mut table = one.new.clone();
         table.columns[one.at].missing = None;
         conversions.push(Conversion {
             table: table.id,
             at: one.at,
             from: &one.old.columns[one.at].ty,
-            ty: &one.new.columns[one.at].ty,
+            ty,
             using,
             refinement: c.ctx.refinement(&table.columns[one.at])?,
         });

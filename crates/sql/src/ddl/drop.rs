@@ -7,7 +7,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use braid_catalog::{Function, IndexConstraint, Relation, Table, oid_of, uses_type};
+use braid_catalog::{
+    ForeignKey, Function, Index, IndexColumn, IndexConstraint, Relation, Table, oid_of, uses_type,
+};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, ObjectType};
 
@@ -455,34 +457,47 @@ pub(super) fn remove_index(
     let Some(at) = new.indexes.iter().position(|i| i.id == id) else { return Ok(()) };
     let index = new.indexes.remove(at);
     new.forget_expressions();
-    let key: BTreeSet<u32> = index.columns.iter().map(|k| k.column).collect();
-    let still_unique = new
-        .all_indexes()
-        .filter(|i| i.unique && i.predicate.is_none())
-        .any(|i| i.columns.iter().map(|k| k.column).collect::<BTreeSet<_>>() == key);
-    let mut lines = Vec::new();
-    if index.unique && index.predicate.is_none() && !still_unique {
-        for r in c.catalog.referencing_tables(t.id) {
-            for fk in &r.foreign_keys {
-                if fk.parent == t.id
-                    && fk.parent_columns.iter().copied().collect::<BTreeSet<_>>() == key
-                {
-                    lines.push((r.id, fk.name.clone(), r.name.clone()));
-                }
-            }
-        }
-    }
-    let text: Vec<_> = lines
-        .iter()
-        .map(|(_, fk, r)| format!("constraint {fk} on table {r} depends on index {}", index.name))
-        .collect();
+    let leaning = if index.unique && index.predicate.is_none() {
+        foreign_keys_that_need(c, &new, &index.columns)
+    } else {
+        Vec::new()
+    };
+    let needs = |(r, fk): &(Arc<Table>, String)| {
+        format!("constraint {fk} on table {} depends on index {}", r.name, index.name)
+    };
+    let text: Vec<_> = leaning.iter().map(needs).collect();
     refuse_or_notice(c, cascade, &format!("index {}", index.name), &text)?;
     c.put(new);
-    remove_foreign_keys(c, lines.into_iter().map(|(r, fk, _)| (r, fk)))?;
+    remove_foreign_keys(c, leaning.into_iter().map(|(r, fk)| (r.id, fk)))?;
     match index.interleave_in {
         None => truncate::erase(c, index.id, index.generation),
         Some(lies_in) => c.discard_index(lies_in, &index),
     }
+}
+
+/// Foreign keys, with their tables, to columns that nothing in `t`, which has lost a unique key on
+/// them, holds unique any more.
+pub(super) fn foreign_keys_that_need(
+    c: &Change,
+    t: &Table,
+    columns: &[IndexColumn],
+) -> Vec<(Arc<Table>, String)> {
+    let set = |columns: &[IndexColumn]| -> BTreeSet<u32> {
+        columns.iter().map(|column| column.column).collect()
+    };
+    let key = set(columns);
+    let unique = |i: &Index| i.unique && i.predicate.is_none();
+    if t.all_indexes().any(|i| unique(i) && set(&i.columns) == key) {
+        return Vec::new();
+    }
+    let to_it = |fk: &&ForeignKey| {
+        fk.parent == t.id && fk.parent_columns.iter().copied().collect::<BTreeSet<_>>() == key
+    };
+    let of = |r: &Arc<Table>| {
+        let names: Vec<_> = r.foreign_keys.iter().filter(to_it).map(|fk| fk.name.clone()).collect();
+        names.into_iter().map(|name| (r.clone(), name)).collect::<Vec<_>>()
+    };
+    c.catalog.referencing_tables(t.id).flat_map(of).collect()
 }
 
 /// Takes foreign keys from their tables, by name.

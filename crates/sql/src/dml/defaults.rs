@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Column, Refined, Relation, Table, oid_of};
+use braid_catalog::{Column, Refined, Relation, Table};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::assigned::commit_time::check_past;
@@ -121,10 +121,10 @@ impl Filler {
             Default::Expr(e) => e.eval(&[], &ctx.eval),
             Default::RowId => Ok(Datum::Int8(ctx.db.new_row_id())),
             Default::Sequence(id) => {
-                let v = match ctx.catalog.relation_by_id(*id) {
-                    Some(Relation::Sequence(s)) => ctx.session.next_of(&s)?,
-                    _ => ctx.eval.session.nextval(oid_of(*id))?,
+                let Some(Relation::Sequence(s)) = ctx.catalog.relation_by_id(*id) else {
+                    return Err(SqlError::internal("the sequence of a default is gone"));
                 };
+                let v = ctx.session.next_of(&s)?;
                 let ty = &self.table.columns[at].ty;
                 assign(&Datum::Int8(v), &braid_types::SqlType::Int8, ty, &ctx.eval)
             }

@@ -302,6 +302,15 @@ impl Session {
         self.execute_inner(&prepared, Vec::new())
     }
 
+    /// Runs statements that another one contains as a text; what the last gives.
+    pub(crate) fn run_text(&mut self, sql: &str) -> SqlResult<Option<Outcome>> {
+        let mut last = None;
+        for statement in braid_parser::parse_script(sql)? {
+            last = Some(self.run_inside(statement)?);
+        }
+        Ok(last)
+    }
+
     /// Tells the client something.
     pub(crate) fn tell(&self, notice: Notice) {
         self.notices.lock().push(notice);

@@ -69,14 +69,6 @@ impl Session {
         Ok(())
     }
 
-    fn run_text(&mut self, sql: &str) -> SqlResult<()> {
-        for statement in braid_parser::parse_script(sql)? {
-            let prepared = self.prepare_inner(statement, &[])?;
-            self.execute_inner(&prepared, Vec::new())?;
-        }
-        Ok(())
-    }
-
     /// The session ends: whoever has stopped it, its tables go.
     pub(super) fn end_temporary(&mut self) {
         if self.state.made_temporary() {

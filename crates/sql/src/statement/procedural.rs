@@ -7,10 +7,10 @@
 //! ```
 //! Each statement is planned when its turn comes, so that it sees what those before it have made.
 
-use braid_parser::{Block, Does, Level, Step, parse_block, parse_script};
+use braid_parser::{Block, Does, Level, Step, parse_block};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
 
-use crate::session::{Notice, Outcome, Session};
+use crate::session::{Notice, Outcome, Rows, Session};
 
 /// What nobody can call a savepoint.
 const PLACE: &str = "\u{1}block";
@@ -80,7 +80,7 @@ impl Session {
                 self.statement_of(text).map_err(|e| at(e, "SQL statement", Some(text)))?;
             }
             Does::Perform(text) => {
-                self.rows_of(text).map_err(|e| at(e, "PERFORM", Some(text)))?;
+                self.unheard(text).map_err(|e| at(e, "PERFORM", Some(text)))?;
             }
             Does::Dynamic(e) => {
                 let text = self.value_of(e).map_err(|e| at(e, "EXECUTE", None))?;
@@ -89,7 +89,7 @@ impl Session {
                     let e = SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, e);
                     return Err(at(e, "EXECUTE", None));
                 };
-                self.dynamic(&text).map_err(|e| at(e, "EXECUTE", Some(&text)))?;
+                self.unheard(&text).map_err(|e| at(e, "EXECUTE", Some(&text)))?;
             }
             Does::If(branches, otherwise) => {
                 for (condition, steps) in branches {
@@ -107,62 +107,49 @@ impl Session {
         Ok(Then::GoOn)
     }
 
-    fn script(&mut self, text: &str) -> SqlResult<Option<Outcome>> {
-        let mut last = None;
-        for statement in parse_script(text)? {
-            last = Some(self.run_inside(statement)?);
+    /// Runs statements; the rows of the last, if it has any.
+    fn rows_of(&mut self, text: &str) -> SqlResult<Option<Rows>> {
+        match self.run_text(text)? {
+            Some(Outcome::Rows(rows)) => Ok(Some(rows)),
+            Some(Outcome::CopyIn(_) | Outcome::CopyOut(_)) => {
+                Err(SqlError::unsupported("COPY to or from the client in DO"))
+            }
+            Some(Outcome::Done(_) | Outcome::Empty) | None => Ok(None),
         }
-        Ok(last)
     }
 
     /// A statement that gives no rows.
     fn statement_of(&mut self, text: &str) -> SqlResult<()> {
-        match self.script(text)? {
-            Some(Outcome::Rows(_)) => {
-                let e = "query has no destination for result data";
-                let e = SqlError::new(SqlState::SYNTAX_ERROR, e);
-                let word = text.split_whitespace().next().unwrap_or_default().to_lowercase();
-                Err(match word.as_str() {
-                    "insert" | "update" | "delete" | "merge" => e,
-                    _ => e.with_hint(
-                        "If you want to discard the results of a SELECT, use PERFORM instead.",
-                    ),
-                })
-            }
-            Some(Outcome::CopyIn(_) | Outcome::CopyOut(_)) => {
-                Err(SqlError::unsupported("COPY to or from the client in DO"))
-            }
-            _ => Ok(()),
+        if self.rows_of(text)?.is_none() {
+            return Ok(());
         }
+        let e = "query has no destination for result data";
+        let e = SqlError::new(SqlState::SYNTAX_ERROR, e);
+        let word = text.split_whitespace().next().unwrap_or_default().to_lowercase();
+        Err(match word.as_str() {
+            "insert" | "update" | "delete" | "merge" => e,
+            _ => {
+                e.with_hint("If you want to discard the results of a SELECT, use PERFORM instead.")
+            }
+        })
     }
 
     /// A statement whose rows nobody wants.
-    fn dynamic(&mut self, text: &str) -> SqlResult<()> {
-        match self.script(text)? {
-            Some(Outcome::Rows(mut rows)) => {
-                while rows.next_batch()?.is_some() {}
-                Ok(())
-            }
-            Some(Outcome::CopyIn(_) | Outcome::CopyOut(_)) => {
-                Err(SqlError::unsupported("COPY to or from the client in DO"))
-            }
-            _ => Ok(()),
+    fn unheard(&mut self, text: &str) -> SqlResult<()> {
+        if let Some(mut rows) = self.rows_of(text)? {
+            while rows.next_batch()?.is_some() {}
         }
-    }
-
-    fn rows_of(&mut self, text: &str) -> SqlResult<Vec<Vec<Datum>>> {
-        let mut all = Vec::new();
-        if let Some(Outcome::Rows(mut rows)) = self.script(text)? {
-            while let Some(batch) = rows.next_batch()? {
-                all.extend(batch.into_iter().take(2 - all.len().min(2)));
-            }
-        }
-        Ok(all)
+        Ok(())
     }
 
     fn value_of(&mut self, expression: &str) -> SqlResult<Datum> {
-        let rows = self.rows_of(&format!("SELECT {expression}"))?;
-        Ok(rows.into_iter().flatten().next().unwrap_or(Datum::Null))
+        let mut first = None;
+        if let Some(mut rows) = self.rows_of(&format!("SELECT {expression}"))? {
+            while let Some(batch) = rows.next_batch()? {
+                first = first.or(batch.into_iter().flatten().next());
+            }
+        }
+        Ok(first.unwrap_or(Datum::Null))
     }
 
     fn raise(&mut self, level: Level, format: &str, args: &[String]) -> SqlResult<()> {

@@ -21,6 +21,7 @@ use braid_kv::{LockMode, ReadMode, Wait};
 use braid_parser::InterleaveClause;
 use braid_types::{SqlError, SqlResult, SqlState};
 
+use crate::ddl::tables::primary_key;
 use crate::ddl::{Change, backfill, bad_table, create_table, index, interleave, truncate};
 use crate::general_query::Row;
 use crate::statistics::Delta;
@@ -54,7 +55,7 @@ pub(super) fn wanted(c: &mut Change, t: &Arc<Table>, place: Place<'_>) -> SqlRes
     match place {
         Place::Inside(clause) => into_parent(c, t, clause),
         Place::Alone => out_of_parent(t),
-        Place::Key(columns, clause) => primary_key(c, t, columns, clause),
+        Place::Key(columns, clause) => under_key(c, t, columns, clause),
     }
 }
 
@@ -87,22 +88,13 @@ fn out_of_parent(t: &Table) -> SqlResult<Table> {
     Ok(Table { interleave: None, ..t.clone() })
 }
 
-fn primary_key(
+fn under_key(
     c: &mut Change,
     t: &Arc<Table>,
     columns: &[(String, bool)],
     clause: Option<&InterleaveClause>,
 ) -> SqlResult<Table> {
-    let children: Vec<_> =
-        c.catalog.interleaved_children(t.id).map(|t| format!("\"{}\"", t.name)).collect();
-    if !children.is_empty() {
-        return Err(bad_table(format!(
-            "cannot change the primary key of table \"{}\": {} interleaved in it",
-            t.name,
-            children.join(", ")
-        ))
-        .with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."));
-    }
+    primary_key::refuse_parent(c, t, "change")?;
     if t.has_row_id() {
         return Err(bad_table(format!("table \"{}\" has no primary key", t.name))
             .with_hint("Use ALTER TABLE .. ADD PRIMARY KEY."));

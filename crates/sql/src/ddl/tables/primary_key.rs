@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, ForeignKey, Index, IndexColumn, Table, choose_name, constraint_name};
+use braid_catalog::{Catalog, IndexColumn, Table, choose_name, constraint_name};
 use braid_parser::parse_query;
 use braid_scalar::ident_name;
 use braid_types::{Datum, SqlResult, SqlState};
@@ -67,26 +67,14 @@ pub(in crate::ddl) fn add(
 /// Takes a table's primary key away; what refers to it goes along with CASCADE. Its columns go on
 /// to hold no NULL.
 pub(in crate::ddl) fn drop(c: &mut Change, t: &Arc<Table>, cascade: bool) -> SqlResult<()> {
-    let key: BTreeSet<u32> = t.key_columns().into_iter().collect();
-    let same = |columns: &mut dyn Iterator<Item = u32>| columns.collect::<BTreeSet<_>>() == key;
-    let unique = |i: &Index| i.unique && i.predicate.is_none();
-    let another = |i: &Index| unique(i) && same(&mut i.columns.iter().map(|column| column.column));
-    let mut lines = Vec::new();
-    let mut unlink = Vec::new();
-    for r in c.catalog.referencing_tables(t.id).filter(|_| !t.indexes.iter().any(another)) {
-        let of_key =
-            |k: &&ForeignKey| k.parent == t.id && same(&mut k.parent_columns.iter().copied());
-        for fk in r.foreign_keys.iter().filter(of_key) {
-            let index = &t.primary.name;
-            lines.push(format!(
-                "constraint {} on table {} depends on index {index}",
-                fk.name, r.name
-            ));
-            unlink.push((r.id, fk.name.clone()));
-        }
-    }
     let what = format!("constraint {} on table {}", t.primary.name, t.name);
-    let views = views_by_key(c, t)?;
+    let without = without_key(t);
+    let leaning = drop::foreign_keys_that_need(c, &without, &t.primary.columns);
+    let needs = |(r, fk): &(Arc<Table>, String)| {
+        format!("constraint {fk} on table {} depends on index {}", r.name, t.primary.name)
+    };
+    let mut lines: Vec<String> = leaning.iter().map(needs).collect();
+    let views = views_by_key(c, without)?;
     lines.extend(
         views
             .iter()
@@ -97,23 +85,29 @@ pub(in crate::ddl) fn drop(c: &mut Change, t: &Arc<Table>, cascade: bool) -> Sql
     let mut above = drop::dependent_views(c, &views);
     above.extend(views);
     drop::remove_views(c, above)?;
-    drop::remove_foreign_keys(c, unlink)?;
+    drop::remove_foreign_keys(c, leaning.into_iter().map(|(r, fk)| (r.id, fk)))?;
     let t = c.stored(t.id)?;
     end(c, &t)
 }
 
-/// Views that show columns which they do not group by, since the key tells them: without it they
-/// mean nothing.
-fn views_by_key(c: &Change, t: &Arc<Table>) -> SqlResult<BTreeSet<u32>> {
-    let mut without = (**t).clone();
+/// The table under a row id that nobody sees.
+fn without_key(t: &Table) -> Table {
+    let mut without = t.clone();
     without.primary.constraint = None;
     create_table::add_row_id(&mut without);
+    without
+}
+
+/// Views that show columns which they do not group by, since the key tells them: of the table
+/// `without` it they mean nothing.
+fn views_by_key(c: &Change, without: Table) -> SqlResult<BTreeSet<u32>> {
+    let id = without.id;
     let mut catalog = c.catalog.clone();
     catalog.put_table(without);
     let catalog = Arc::new(catalog);
     let mut out = BTreeSet::new();
     for (view, definition) in c.catalog.definitions() {
-        if !definition.depends_on.contains(&t.id) || c.catalog.relation_by_id(view).is_none() {
+        if !definition.depends_on.contains(&id) || c.catalog.relation_by_id(view).is_none() {
             continue;
         }
         let query = parse_query(&definition.query)?;
@@ -134,21 +128,25 @@ fn views_by_key(c: &Change, t: &Arc<Table>) -> SqlResult<BTreeSet<u32>> {
     Ok(out)
 }
 
+/// 42P16 if the rows of other tables lie under this one's key.
+pub(in crate::ddl) fn refuse_parent(c: &Change, t: &Table, what: &str) -> SqlResult<()> {
+    let children: Vec<_> =
+        c.catalog.interleaved_children(t.id).map(|t| format!("\"{}\"", t.name)).collect();
+    if children.is_empty() {
+        return Ok(());
+    }
+    let (name, children) = (&t.name, children.join(", "));
+    let text =
+        format!("cannot {what} the primary key of table \"{name}\": {children} interleaved in it");
+    Err(bad_table(text).with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."))
+}
+
 /// As [`drop()`], where nothing refers to it any more.
 ///
 /// # Errors
 /// 42P16 if the key is what keeps families together.
 pub(in crate::ddl) fn end(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
-    let children: Vec<_> =
-        c.catalog.interleaved_children(t.id).map(|t| format!("\"{}\"", t.name)).collect();
-    if !children.is_empty() {
-        return Err(bad_table(format!(
-            "cannot drop the primary key of table \"{}\": {} interleaved in it",
-            t.name,
-            children.join(", ")
-        ))
-        .with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."));
-    }
+    refuse_parent(c, t, "drop")?;
     if t.interleave.is_some() {
         return Err(bad_table(format!(
             "cannot drop the primary key of table \"{}\": it is interleaved",
@@ -157,11 +155,9 @@ pub(in crate::ddl) fn end(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
         .with_hint("ALTER PRIMARY KEY USING COLUMNS .. INTERLEAVE IN .. changes it."));
     }
     let old = backfill::layout(c, t.id)?;
-    let mut new = (**t).clone();
-    new.primary.constraint = None;
+    let mut new = without_key(t);
     let base = constraint_name(&t.name, &[], "rowid");
     new.primary.name = choose_name(&base, |n| c.taken(t.schema, n));
-    create_table::add_row_id(&mut new);
     for i in new.indexes.iter_mut().filter(|i| i.interleave_in.is_some()) {
         let text = format!("index \"{}\" is not interleaved in \"{}\" any more", i.name, t.name);
         c.ctx.notice(text);
