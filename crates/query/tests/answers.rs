@@ -1,11 +1,9 @@
 //! Answers come in columns where nothing but columns is selected; they say what rows say.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_sql::answer::Answer;
 use braid_sql::{Outcome, Rows};
 use braid_types::TimeZone;
-use harness::Db;
 
 /// A table of all types with its twin of texts, children inside of parents, and a long table.
 fn db() -> Db {

@@ -5,9 +5,7 @@
 //! statements on PostgreSQL and compares: what a block says must be what both say, unless a comment
 //! above it tells how it `differs:`.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 #[test]
 fn scripts_answer_as_postgres_does() {

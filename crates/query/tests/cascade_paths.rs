@@ -2,9 +2,7 @@
 //! is at most one tombstone per family and no entry of an index is deleted by itself; and what is left
 //! is what foreign keys with ON DELETE CASCADE leave of flat tables.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// The same in families and, with `flat_` before the names, by foreign keys. Outside of the families:
 /// rows that refer to them, and `kept`, which lies in them for locality only.

@@ -1,8 +1,6 @@
 //! What psql 15 asks for `\d`, `\dt` and friends, and `information_schema`.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn schema() -> Db {
     let mut db = Db::new();

@@ -1,11 +1,9 @@
 //! Scans in columns give what scans in rows give: random tables of all types, with NULLs, columns
 //! that came and went, families, and own writes over all of it.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
-use harness::Db;
 
 /// Types with values that are worth a test.
 const TYPES: [(&str, &[&str]); 19] = [

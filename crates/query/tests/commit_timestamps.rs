@@ -1,10 +1,8 @@
 //! Columns that are told when their row was committed.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_env::fs::MemFs;
 use braid_types::{Datum, SqlType, TimeZone};
-use harness::Db;
 
 const TABLE: &str = "create table t (id int64 not null, v int64, at timestamp options \
      (allow_commit_timestamp = true)) primary key (id)";

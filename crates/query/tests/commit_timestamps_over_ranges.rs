@@ -3,3 +3,4 @@
 
 #[path = "commit_timestamps.rs"]
 mod commit_timestamps;
+mod harness;

@@ -1,12 +1,10 @@
 //! What is understood of Spanner's and CockroachDB's own grammar: each line is run, and
-//! `docs/dialects.md` is written from them (`WRITE_DOCS=1 cargo test -p braid-query --test dialects`).
-
-mod harness;
+//! `docs/dialects.md` is written from them (`WRITE_DOCS=1 cargo test --workspace --test query dialects::`).
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use harness::Db;
+use crate::harness::Db;
 
 /// Whose grammar, a statement, the SQLSTATE it is refused with (or nothing), what it does or why not.
 struct Line(&'static str, &'static str, &'static str, &'static str);

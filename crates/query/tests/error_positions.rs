@@ -1,9 +1,7 @@
 //! Errors tell where in the script stands what is wrong, as PostgreSQL does: clients put a caret
 //! under it. Here it stands in front.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// The position of the error of a script that has a caret in front of its place.
 fn check(db: &mut Db, marked: &str) -> Result<(), String> {

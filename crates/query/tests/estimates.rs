@@ -1,8 +1,6 @@
 //! Rows that plans expect, and the keys that they choose by them.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 use serde_json::Value;
 
 /// 20,000 tasks, of which 19 of 20 are done; 100 customers with 5 orders of 4 lines each.

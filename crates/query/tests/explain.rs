@@ -4,9 +4,7 @@
 //! A script is SQL. Printed are the rows of each statement, or its error; `BRAID_REWRITE=1` writes
 //! them anew.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 #[test]
 fn scripts_of_explain() {

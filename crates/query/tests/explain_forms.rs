@@ -1,8 +1,6 @@
 //! EXPLAIN ANALYZE by operator, its forms and options.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 use serde_json::Value;
 
 fn db() -> Db {

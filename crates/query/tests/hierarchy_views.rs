@@ -1,8 +1,6 @@
 //! `braid_interleaved`, `braid_families` and Spanner's columns of `information_schema`.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 const SCHEMA: &str = "
     create table c (id int, t text, primary key (id));

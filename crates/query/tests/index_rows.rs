@@ -1,9 +1,7 @@
 //! What an index finds is what a scan of the rows finds, whatever has become of them meanwhile.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_kv::CommitTs;
-use harness::Db;
 
 /// A number of a sequence that is the same in every run.
 struct Random(u64);

@@ -1,8 +1,6 @@
 //! Joins are put in an order by what is known about the rows, and answer as in any other.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn shop() -> Db {
     let mut db = Db::new();

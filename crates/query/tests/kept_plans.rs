@@ -1,12 +1,10 @@
 //! Plans are made once and executed many times: nothing of one execution is left for the next.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::Db;
 use braid_sql::{Outcome, Prepared, Rows};
 use braid_types::{Datum, TimeZone};
-use harness::Db;
 
 fn shop() -> Db {
     let mut db = Db::new();

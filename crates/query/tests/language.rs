@@ -1,9 +1,7 @@
 //! What statements mean, where other engines (and ours, before) mean something else: against the
 //! answers PostgreSQL 15 gives.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn small() -> Db {
     let mut db = Db::new();

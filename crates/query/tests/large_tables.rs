@@ -1,9 +1,7 @@
 //! Aggregates over a whole large table read its columns; over a small one the start of such a plan
 //! would take longer than the answer.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 #[test]
 fn aggregates_of_a_large_table_are_general_plans() {

@@ -1,14 +1,12 @@
 //! FOR UPDATE over joins, subqueries and in WITH: what others may do meanwhile, and what is seen of
 //! what they have done.
 
-mod harness;
-
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use crate::harness::Db;
 use braid_types::SqlResult;
-use harness::Db;
 
 const LEVELS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 

@@ -1,10 +1,8 @@
 //! What a join has read of one side narrows the scan of the other: few keys are looked up one by
 //! one, and the answer is that of a join that tells nobody what it knows.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_types::Datum;
-use harness::Db;
 
 fn stock() -> Db {
     let mut db = Db::new();

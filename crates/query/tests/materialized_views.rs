@@ -1,9 +1,7 @@
 //! Materialized views among sessions, in large, and where only this database has something to say.
 //! What PostgreSQL answers too is in `testscripts/postgres/materialized_*.txt`.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// More rows than are written one by one.
 const MANY: usize = 25_000;

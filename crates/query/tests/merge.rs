@@ -1,9 +1,7 @@
 //! MERGE, where PostgreSQL cannot be asked: interleaved tables, many rows, a second session in the
 //! way, EXPLAIN.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn families(customers: u32) -> Db {
     let mut db = Db::new();

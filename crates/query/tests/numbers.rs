@@ -1,8 +1,6 @@
 //! Numerics and floats in general queries: how they travel must not show.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn numbers() -> Db {
     let mut db = Db::new();

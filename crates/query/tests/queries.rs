@@ -1,8 +1,6 @@
 //! General queries against the answers PostgreSQL 15 gives.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn shop() -> Db {
     let mut db = Db::new();

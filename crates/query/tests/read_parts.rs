@@ -1,9 +1,7 @@
 //! What a SERIALIZABLE block has read of a row by its key is no more than the columns that its
 //! statement looked at: who changes others does not get in its way.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn db() -> Db {
     let mut db = Db::new();

@@ -1,8 +1,6 @@
 //! What ANALYZE has found out, as PostgreSQL's tables show it.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// Tables with a column of every type.
 const SETUP: &str = include_str!("row_statistics/setup.sql");

@@ -1,9 +1,7 @@
 //! Row values: what their parameters are, which keys they bound, and ORs of keys in general.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_types::{Datum, SqlType};
-use harness::Db;
 
 fn pages() -> Db {
     let mut db = Db::new();

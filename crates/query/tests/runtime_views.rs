@@ -1,8 +1,6 @@
 //! What sessions do and have done, as others see it.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 #[test]
 fn a_session_sees_itself_and_others() {

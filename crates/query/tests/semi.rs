@@ -1,9 +1,7 @@
 //! EXISTS and IN of few rows are steps of own plans; the general plan of the same query, which a
 //! subquery in FROM makes it, gives the same answer.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn db() -> Db {
     let mut db = Db::new();

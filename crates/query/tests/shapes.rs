@@ -1,10 +1,8 @@
 //! Statements that come again with other literals share a plan, and nobody can tell.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_sql::{Outcome, Rows, Session, SessionOptions};
 use braid_types::{Datum, SqlResult, TimeZone};
-use harness::Db;
 
 fn shop() -> Db {
     let mut db = Db::new();

@@ -1,8 +1,6 @@
 //! What occurs twice in a statement is computed once, and answers as if it were not.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn shop() -> Db {
     let mut db = Db::new();

@@ -1,11 +1,9 @@
 //! Queries for which several threads read: the same answers, and nobody reads when the statement
 //! is over. On a machine with one core, one thread reads whatever is asked for.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_env::tasks::cores;
 use braid_sql::Outcome;
-use harness::Db;
 
 const FORM: &str = "
     CREATE TABLE p (id int PRIMARY KEY, kind int, n numeric(10,2), s text, f float8);

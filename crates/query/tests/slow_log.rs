@@ -1,11 +1,9 @@
 //! Statements in the log: slow ones, and those that `log_statement` names.
 
-mod harness;
-
 use std::io::Write;
 use std::sync::Arc;
 
-use harness::Db;
+use crate::harness::Db;
 use parking_lot::Mutex;
 
 #[derive(Clone, Default)]

@@ -1,8 +1,6 @@
 //! The statements of "Cloud Spanner: Table Interleaving use cases" (P. Arrojo, 2023), as printed.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 const SCHEMA: [&str; 8] = [
     "CREATE SEQUENCE sequence_id_child OPTIONS (

@@ -1,8 +1,6 @@
 //! Statements in Spanner's and CockroachDB's spelling do what they say there.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 fn rows(s: &mut Db, sql: &str) -> Vec<String> {
     s.run(sql)

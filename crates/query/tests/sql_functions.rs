@@ -1,9 +1,7 @@
 //! Functions in SQL: what plans become of their calls, and what sessions see of each other's.
 //! What they answer, beside PostgreSQL: `testscripts/postgres/sql_functions.txt`.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// Items with 3 parts each.
 fn items(n: usize) -> Db {

@@ -1,9 +1,7 @@
 //! What statements have done, by fingerprint: `pg_stat_statements` and what is beside it.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_sql::Outcome;
-use harness::Db;
 
 const T: &str = "create table t (id int primary key, v text)";
 

@@ -1,9 +1,7 @@
 //! Subqueries as joins, as plans for many rows, and row by row, against the answers PostgreSQL 15
 //! gives. `braid workload differential --subqueries` compares random ones.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// `o`: outer rows, `s`: inner ones with NULLs, `e`: no rows, `k`: rows by a key.
 fn tables() -> Db {

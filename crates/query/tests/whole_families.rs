@@ -1,10 +1,8 @@
 //! Whole families as values: JSON and arrays of what lies in a row, at all levels, in one pass along
 //! the hierarchy. Random queries answer as on flat tables, where general plans run them.
 
-mod harness;
-
+use crate::harness::Db;
 use braid_env::random::Random;
-use harness::Db;
 
 /// A table of the hierarchy: name, key, what lies in it.
 struct Table(&'static str, &'static [&'static str], &'static [usize]);

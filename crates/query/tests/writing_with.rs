@@ -1,9 +1,7 @@
 //! WITH over statements that write, where PostgreSQL cannot be asked: interleaved tables, many rows,
 //! a second session in the way, EXPLAIN.
 
-mod harness;
-
-use harness::Db;
+use crate::harness::Db;
 
 /// A family of three tables: customers, orders, lines.
 fn families(customers: u32) -> Db {

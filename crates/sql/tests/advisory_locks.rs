@@ -1,10 +1,8 @@
 //! Locks on numbers, between sessions: who waits, who is refused, and when they are given back.
 
-mod harness;
-
 use std::time::Duration;
 
-use harness::{database, error, rows, run, session};
+use crate::harness::{database, error, rows, run, session};
 
 /// Another session tries to take a lock.
 fn free(s: &mut braid_sql::Session, call: &str) -> bool {

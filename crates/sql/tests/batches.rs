@@ -1,13 +1,11 @@
 //! Statements over many rows ask the store in batches: how often, and that the size of a batch
 //! changes nothing else.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::{database, error, rows, run, session, tag, try_run};
 use braid_env::random::Random;
 use braid_sql::Session;
-use harness::{database, error, rows, run, session, tag, try_run};
 
 /// How often a statement asks, as EXPLAIN ANALYZE says.
 fn requests(s: &mut Session, sql: &str) -> u64 {

@@ -1,9 +1,7 @@
 //! Families go and move as a whole, whatever names their rows and whoever refers to them.
 
-mod harness;
-
+use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_sql::Session;
-use harness::{database, error, rows, run, session, state, tag};
 
 const SCHEMA: &str = "
     create table c (id int primary key, name text, n int);

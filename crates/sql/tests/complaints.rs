@@ -1,13 +1,11 @@
 //! What users of interleaved tables have complained about elsewhere, one test each: the numbers are
 //! those of the table in `docs/interleaving.md`, which names the tests of the others.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_kv::{KeySpan, ScanOptions, TxnOptions};
 use braid_sql::{Database, Session};
-use harness::{database, error, rows, run, session, state, tag};
 
 const SCHEMA: &str = "
     create table c (id int primary key, name text);

@@ -1,10 +1,8 @@
 //! Several sessions at once: conflicts, locks, schema changes in between.
 
-mod harness;
-
 use std::sync::Arc;
 
-use harness::{database, error, rows, run, session, state, tag, try_run};
+use crate::harness::{database, error, rows, run, session, state, tag, try_run};
 
 #[test]
 fn single_statements_run_again_by_themselves() {

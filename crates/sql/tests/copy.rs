@@ -1,12 +1,12 @@
 //! COPY.
 
-mod harness;
+use crate::harness;
 
+use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, TxnOptions};
 use braid_sql::{Outcome, Session};
 use braid_types::SqlResult;
-use harness::{database, error, rows, run, session, state, tag};
 
 fn copy_in(s: &mut Session, sql: &str, pieces: &[&[u8]]) -> SqlResult<u64> {
     let statement = s.parse_script(sql)?.remove(0);

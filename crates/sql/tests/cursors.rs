@@ -1,10 +1,8 @@
 //! Cursors that keep more rows than fit into memory: what they kept is what the query gave.
 
-mod harness;
-
+use crate::harness::{database_on, rows, run, session, state};
 use braid_env::fs::{FileSystem, MemFs};
 use braid_sql::Session;
-use harness::{database_on, rows, run, session, state};
 use std::path::Path;
 
 const ROWS: usize = 3_000;

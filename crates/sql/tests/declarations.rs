@@ -1,9 +1,9 @@
 //! Every way to declare an interleaving wrongly, and what is said about it.
 
-mod harness;
+use crate::harness;
 
+use crate::harness::{database, error, rows, run, session, state};
 use braid_sql::Session;
-use harness::{database, error, rows, run, session, state};
 
 /// (statement, SQLSTATE, part of the message)
 const WRONG: &[(&str, &str, &str)] = &[

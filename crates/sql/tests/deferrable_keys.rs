@@ -1,8 +1,6 @@
 //! Unique keys that are looked at late: between sessions, inside of families, after many rows.
 
-mod harness;
-
-use harness::{database, error, rows, run, session, state};
+use crate::harness::{database, error, rows, run, session, state};
 
 const LEVELS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 

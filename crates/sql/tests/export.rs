@@ -1,11 +1,9 @@
 //! EXPORT: files that IMPORT takes back, whole or not at all.
 
-mod harness;
-
+use crate::harness::import_files::Files;
+use crate::harness::{error, rows, run, state, tag};
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_sql::Session;
-use harness::import_files::Files;
-use harness::{error, rows, run, state, tag};
 
 /// Every type that can be a column's, and values at their edges.
 const TYPES: &[(&str, &[&str])] = &[

@@ -1,10 +1,10 @@
 //! Joins along the hierarchy: one pass over the families gives what lookups row by row give.
 
-mod harness;
+use crate::harness;
 
+use crate::harness::{database, rows, run, session, state};
 use braid_env::random::Random;
 use braid_sql::Session;
-use harness::{database, rows, run, session, state};
 
 /// The same rows in an interleaved hierarchy, in one with siblings between, and in flat tables, whose
 /// joins are lookups; `k` is layout only, so it also has rows without a parent.

@@ -1,17 +1,15 @@
 //! Rows that go along by a foreign key with ON DELETE CASCADE and lie elsewhere: however many they
 //! are, by whichever way they are found, they go as they would one by one.
 
-mod harness;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::harness::actors::Stage;
+use crate::harness::{database, rows, run, session, state, tag, try_run};
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{CommitTs, Store, StoreOptions};
 use braid_sql::{Database, NoGeneralQueries, Session};
-use harness::actors::Stage;
-use harness::{database, rows, run, session, state, tag, try_run};
 
 /// Parents, and several ways to refer to them. `{n}` stands for the table.
 const SHAPES: [(&str, &str); 9] = [

@@ -1,14 +1,12 @@
 //! Declarations of hierarchies that change: what that costs, and what it means from then on.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::{error, rows, run, session, state, tag};
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{Store, StoreOptions};
 use braid_sql::{Database, NoGeneralQueries, Session};
-use harness::{error, rows, run, session, state, tag};
 
 fn open() -> (Arc<Store>, Arc<Database>) {
     let mut options = StoreOptions::new(Arc::new(MemFs::new()), "db", Arc::new(WallClock));

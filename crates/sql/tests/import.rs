@@ -1,14 +1,14 @@
 //! IMPORT: files into tables, with what is wrong with them told by file, line and column.
 
-mod harness;
+use crate::harness;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::harness::import_files::{Files, ended, mutate};
+use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_env::random::Random;
 use braid_sql::{Database, Session};
-use harness::import_files::{Files, ended, mutate};
-use harness::{database, error, rows, run, session, state, tag};
 
 fn detail(s: &mut Session, sql: &str) -> (String, String) {
     let e = error(s, sql);

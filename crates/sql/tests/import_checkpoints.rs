@@ -1,16 +1,16 @@
 //! Imports that do not end in one go: crashes, restarts, full disks.
 
-mod harness;
+use crate::harness;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::harness::import_files::{Files, ended};
+use crate::harness::{error, rows, run};
 use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_sql::Session;
-use harness::import_files::{Files, ended};
-use harness::{error, rows, run};
 use parking_lot::Mutex;
 
 const ROWS: u64 = 12_000;

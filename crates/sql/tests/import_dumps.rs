@@ -1,18 +1,18 @@
 //! IMPORT PGDUMP: dumps that are damaged, dry runs that tell all, statements that are left out.
 
-mod harness;
+use crate::harness;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::harness::import_files::{Files, ended, mutate};
+use crate::harness::{error, rows, run, state, try_run};
 use braid_env::fs::{CrashPolicy, DiskFs, MemFs, read_all};
 use braid_env::random::Random;
 use braid_keys::system;
 use braid_kv::{KeySpan, ScanOptions, TxnOptions};
 use braid_sql::{Database, Outcome, Session};
-use harness::import_files::{Files, ended, mutate};
-use harness::{error, rows, run, state, try_run};
 use parking_lot::Mutex;
 
 const PLAIN: &str = r#"--

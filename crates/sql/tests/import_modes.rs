@@ -1,11 +1,11 @@
 //! IMPORT in all of its modes: whatever way rows take, the table holds what INSERT makes of them.
 
-mod harness;
+use crate::harness;
 
+use crate::harness::import_files::Files;
+use crate::harness::{error, rows, run, state, tag};
 use braid_env::random::Random;
 use braid_sql::Session;
-use harness::import_files::Files;
-use harness::{error, rows, run, state, tag};
 
 const ROWS: u64 = 8_000;
 

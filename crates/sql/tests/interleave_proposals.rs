@@ -1,9 +1,7 @@
 //! SHOW INTERLEAVE PROPOSALS: what is proposed can be done as it says, and changes no answer.
 
-mod harness;
-
+use crate::harness::{database, rows, run, session};
 use braid_sql::Session;
-use harness::{database, rows, run, session};
 
 /// Lines as `child in parent: proposal`, with remarks if there are any.
 fn proposed(s: &mut Session) -> Vec<String> {

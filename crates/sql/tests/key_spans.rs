@@ -1,17 +1,15 @@
 //! DELETE of a span of the key of a table in which nothing is interleaved: many rows go by one
 //! tombstone, and that makes no difference but in cost.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::actors::Stage;
+use crate::harness::{database, rows, run, session, state, tag, try_run};
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
 use braid_kv::{CommitTs, Store, StoreOptions};
 use braid_sql::{Database, NoGeneralQueries, Session};
-use harness::actors::Stage;
-use harness::{database, rows, run, session, state, tag, try_run};
 
 const LEVELS: [&str; 3] = ["read committed", "repeatable read", "serializable"];
 

@@ -1,12 +1,10 @@
 //! UPDATE and DELETE of very many rows: memory stays bounded, and the answer is that of any other
 //! statement.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_sql::{Database, Session};
-use harness::{database, error, rows, run, session, state, tag};
 
 const ROWS: usize = 6_000;
 /// Less than the rows of one statement take.

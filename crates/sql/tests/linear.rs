@@ -1,8 +1,6 @@
 //! Work that must grow with its input and no faster.
 
-mod harness;
-
-use harness::{database, rows, run, session, tag};
+use crate::harness::{database, rows, run, session, tag};
 
 #[test]
 fn many_families_are_deleted_by_a_list_of_keys() {

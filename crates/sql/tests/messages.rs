@@ -1,8 +1,6 @@
 //! Which messages a client hears.
 
-mod harness;
-
-use harness::{database, error, rows, run, session};
+use crate::harness::{database, error, rows, run, session};
 
 #[test]
 fn clients_hear_what_is_important_enough_to_them() {

@@ -2,12 +2,11 @@
 //! afterwards and nothing else; canceled, failed or crashed, nothing has happened; who writes does
 //! not wait for it.
 
-mod harness;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::harness::{database, database_on, entries, rows, run, session, state, tag, try_run};
 use braid_catalog::load_catalog;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{CrashPolicy, MemFs};
@@ -16,7 +15,6 @@ use braid_kv::{KeySpan, ScanOptions, TxnOptions};
 use braid_sql::jobs::Step;
 use braid_sql::storage::TableLayout;
 use braid_sql::{Database, Row, Session};
-use harness::{database, database_on, entries, rows, run, session, state, tag, try_run};
 use parking_lot::Mutex;
 
 const STEPS: [&str; 4] = ["copy", "catch up", "validate", "switch"];

@@ -1,11 +1,13 @@
 //! Schema changes in steps: what others write at every step, unique keys, constraints, waiting,
 //! CANCEL JOB, and crashes.
 
-mod harness;
+use crate::harness;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::harness::actors::Stage;
+use crate::harness::{database, database_on, error, rows, run, session, state, tag, try_run};
 use braid_catalog::load_catalog;
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
@@ -13,8 +15,6 @@ use braid_kv::{KeySpan, ScanOptions, TxnOptions};
 use braid_sql::jobs::Step;
 use braid_sql::storage::TableLayout;
 use braid_sql::{Database, Outcome, Session};
-use harness::actors::Stage;
-use harness::{database, database_on, error, rows, run, session, state, tag, try_run};
 use parking_lot::Mutex;
 
 const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];

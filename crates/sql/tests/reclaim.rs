@@ -1,16 +1,14 @@
 //! What TRUNCATE, DROP and range deletes leave behind, and how it is taken away.
 
-mod harness;
-
 use std::sync::Arc;
 
+use crate::harness::{rows, run, session, state};
 use braid_catalog::load_catalog;
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{CommitTs, KeySpan, ReadMode, ScanOptions, Store, StoreOptions, TxnOptions};
 use braid_sql::storage::TableLayout;
 use braid_sql::{Database, NoGeneralQueries};
-use harness::{rows, run, session, state};
 
 const ALWAYS: CommitTs = CommitTs(u64::MAX);
 

@@ -1,10 +1,8 @@
 //! Foreign keys and interleave parents between two sessions, at every mix of isolation levels: no
 //! order of steps may leave an orphan.
 
-mod harness;
-
-use harness::actors::Stage;
-use harness::{database, rows, run, session};
+use crate::harness::actors::Stage;
+use crate::harness::{database, rows, run, session};
 
 const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];
 

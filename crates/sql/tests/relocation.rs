@@ -1,10 +1,8 @@
 //! Tables that move into a parent, out of one, to another one, to another primary key: all that was
 //! there is there afterwards, under every access path, and what does not fit changes nothing.
 
-mod harness;
-
+use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_sql::Session;
-use harness::{database, error, rows, run, session, state, tag};
 
 const SCHEMA: &str = "
     create table c (id int primary key, name text);

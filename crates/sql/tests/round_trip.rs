@@ -1,11 +1,11 @@
 //! SHOW CREATE TABLE: what it says makes the same table again, for random hierarchies.
 //!
-//! `BRAID_SEEDS=500 BRAID_FIRST_SEED=1 cargo test -p braid-sql --test round_trip` runs more of them.
+//! `BRAID_SEEDS=500 BRAID_FIRST_SEED=1 cargo test --workspace --test sql round_trip::` runs more of them.
 
-mod harness;
+use crate::harness;
 
+use crate::harness::{database, rows, run, session};
 use braid_env::random::Random;
-use harness::{database, rows, run, session};
 
 const TYPES: [&str; 8] = [
     "int",

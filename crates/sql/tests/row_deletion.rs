@@ -1,9 +1,7 @@
 //! Row deletion policies: what may be declared, and what goes.
 
-mod harness;
-
+use crate::harness::{database, rows, run, session, state};
 use braid_sql::Session;
-use harness::{database, rows, run, session, state};
 
 const OLD: &str = "now() - interval '40 days'";
 

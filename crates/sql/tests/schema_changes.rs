@@ -1,10 +1,8 @@
 //! Schema changes beside other sessions, at every isolation level, and what hangs on what they
 //! change.
 
-mod harness;
-
-use harness::actors::Stage;
-use harness::{database, error, rows, run, session, state, tag};
+use crate::harness::actors::Stage;
+use crate::harness::{database, error, rows, run, session, state, tag};
 
 const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];
 

@@ -8,17 +8,15 @@
 //! Printed besides: every step of a change, and the committed descriptors of a table whenever they
 //! are others than those printed last. `BRAID_REWRITE=1` writes all of it anew.
 
-mod harness;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::harness::{database, session, try_run};
 use braid_catalog::{Addition, Catalog, ForeignKey, Index, Table, load_catalog};
 use braid_kv::TxnOptions;
 use braid_sql::jobs::Step;
 use braid_sql::{Database, Session, SessionOptions};
-use harness::{database, session, try_run};
 use parking_lot::Mutex;
 
 struct Scene {

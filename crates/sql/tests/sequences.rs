@@ -1,8 +1,6 @@
 //! Sequences: what they hand out after their declaration has changed, and who owns them.
 
-mod harness;
-
-use harness::{database, rows, run, session, state};
+use crate::harness::{database, rows, run, session, state};
 
 fn next(s: &mut braid_sql::Session, n: usize) -> Vec<String> {
     (0..n).map(|_| rows(s, "select nextval('s')")[0].clone()).collect()

@@ -1,16 +1,14 @@
 //! Every statement type keeps its word: what its entry says is what a session does.
 //!
-//! After a change of the entries: `WRITE_DOCS=1 cargo test -p braid-sql --test statement_registry`.
-
-mod harness;
+//! After a change of the entries: `WRITE_DOCS=1 cargo test --workspace --test sql statement_registry::`.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::harness::{database, run, session, try_run};
 use braid_sql::statement::{Effect, Entry, entries};
 use braid_sql::{Outcome, Session};
 use braid_types::{Datum, SqlResult};
-use harness::{database, run, session, try_run};
 
 /// What the examples speak of.
 const SCHEMA: &str = "create schema x; create database d; create sequence s;
@@ -150,7 +148,7 @@ fn page() -> String {
          *Runs as*: a **plan** is made once and kept; a\n**utility** runs in a transaction from \
          its text; a **schema change** writes descriptors, and those with *steps*\ndo not keep \
          writers out; the **session** does the rest itself.\n\nThis page is written by a test: \
-         `WRITE_DOCS=1 cargo test -p braid-sql --test statement_registry`.\n\n\
+         `WRITE_DOCS=1 cargo test --workspace --test sql statement_registry::`.\n\n\
          | statement | what it does | example | effect | runs as |\n|---|---|---|---|---|\n",
     );
     for e in entries() {

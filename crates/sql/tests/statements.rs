@@ -1,8 +1,8 @@
 //! DDL, DML and own plans, by feature.
 
-mod harness;
+use crate::harness;
 
-use harness::{database, error, rows, run, session, state, tag};
+use crate::harness::{database, error, rows, run, session, state, tag};
 
 #[test]
 fn insert_select_update_delete() {

@@ -1,10 +1,9 @@
 //! ANALYZE: what planners are told about tables, flat and inside of others.
 
-mod harness;
-
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
+use crate::harness::{run, session, state, try_run};
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
@@ -14,7 +13,6 @@ use braid_sql::statistics::{ColumnStatistics, TableStatistics};
 use braid_sql::storage::TableLayout;
 use braid_sql::{Database, NoGeneralQueries};
 use braid_types::Datum;
-use harness::{run, session, state, try_run};
 
 fn open(fs: &MemFs) -> (Arc<Store>, Arc<Database>) {
     let mut options = StoreOptions::new(Arc::new(fs.clone()), "db", Arc::new(WallClock));

@@ -1,8 +1,8 @@
 //! Temporary tables belong to their session, and go with it.
 
-mod harness;
+use crate::harness;
 
-use harness::{database, error, rows, run, session};
+use crate::harness::{database, error, rows, run, session};
 
 fn left(s: &mut braid_sql::Session) -> usize {
     let catalog = s.state().db().current_catalog().unwrap();

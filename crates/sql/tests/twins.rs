@@ -1,13 +1,11 @@
 //! Twins: the same hierarchy interleaved (range deletes, local and global indexes) and flat (plain
 //! foreign keys, row by row). The same random statements must give the same answers.
 //!
-//! `BRAID_SEEDS=500 BRAID_FIRST_SEED=1 cargo test -p braid-sql --test twins` runs more of them.
+//! `BRAID_SEEDS=500 BRAID_FIRST_SEED=1 cargo test --workspace --test sql twins::` runs more of them.
 
-mod harness;
-
+use crate::harness::{database, run, session, try_run};
 use braid_env::random::Random;
 use braid_sql::Session;
-use harness::{database, run, session, try_run};
 
 const INTERLEAVED: &str = "
     create table {}a (a int, x int, primary key (a));

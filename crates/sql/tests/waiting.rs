@@ -1,9 +1,7 @@
 //! Who waits for whom, what a failed block gives back, and queues of work.
 
-mod harness;
-
-use harness::actors::Stage;
-use harness::{database, rows, run, session, state, tag, try_run};
+use crate::harness::actors::Stage;
+use crate::harness::{database, rows, run, session, state, tag, try_run};
 
 const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];
 

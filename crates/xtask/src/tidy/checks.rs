@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{budgets, conflicts, docs, files, layers, planted, promises, seam, unused};
+use super::{
+    budgets, conflicts, docs, executables, files, layers, planted, promises, seam, unused,
+};
 
 /// Runs all checks over the files that git knows.
 pub fn run() -> Result<(), String> {
@@ -15,6 +17,7 @@ pub fn run() -> Result<(), String> {
     layers::check(&root, &mut findings)?;
     seam::check(&root, &tracked, &mut findings);
     conflicts::check(&root, &tracked, &mut findings);
+    executables::check(&root, &tracked, &mut findings);
     planted::check(&root, &mut findings);
     promises::check(&root, &mut findings);
     unused::check(&root, &tracked, &mut findings);

@@ -5,6 +5,7 @@
 //! - [`layers`]: arrows between crates point down only.
 //! - [`seam`]: nobody above `kv` names what is behind its interface.
 //! - [`conflicts`]: the SQLSTATE of a lost conflict is decided in one file.
+//! - [`executables`]: every file of tests is part of one.
 //! - [`planted`]: bugs that are planted to try the tests can still be planted.
 //! - [`promises`]: the tests exist that are named for what is promised.
 //! - [`unused`]: public items that no other crate names, dependencies that nobody uses.
@@ -16,6 +17,7 @@ mod budgets;
 mod checks;
 mod conflicts;
 mod docs;
+mod executables;
 mod files;
 mod layers;
 mod planted;
