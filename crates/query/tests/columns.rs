@@ -278,6 +278,36 @@ fn columns_beside_blocks_hold_what_rows_hold() {
     }
 }
 
+/// A block has rows of two types of a column until the older ones are forgotten: those who see the
+/// newer ones, and those who look back, each see theirs, however often the block is read.
+#[test]
+fn rows_of_another_type_lie_in_the_same_block() {
+    let db = &mut Db::new();
+    db.run("CREATE TABLE t (id int4 PRIMARY KEY, v int4, w text)");
+    db.run("INSERT INTO t SELECT g, g * 65537, g FROM generate_series(1, 5000) g");
+    db.run("CREATE TABLE c (id int4, n int4, PRIMARY KEY (id, n)) INTERLEAVE IN PARENT t (id)");
+    db.run("INSERT INTO c SELECT g, n FROM generate_series(1, 5000) g, generate_series(1, 2) n");
+    let sum = |db: &mut Db| {
+        let all = "SELECT count(*), sum(v::numeric::int8), max(w::numeric::int8) FROM t";
+        db.run(all).join("")
+    };
+    let wanted = format!("5000|{}|5000", 65_537u64 * 5000 * 5001 / 2);
+    for to in ["text", "int8", "text", "numeric(20,2)", "text", "int4"] {
+        let mut then = db.another();
+        then.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t");
+        db.run(&format!("ALTER TABLE t ALTER v TYPE {to} USING v::numeric::{to}"));
+        db.run(&format!("ALTER TABLE t ALTER w TYPE {to} USING w::numeric::int8::{to}"));
+        db.compact();
+        for read in 0..4 {
+            assert_eq!(sum(db), wanted, "{to}, read {read}");
+            assert_eq!(sum(&mut then), wanted, "before {to}, read {read}");
+            let few = db.run("SELECT id FROM t WHERE v::numeric = 65537 * 7 OR w::numeric = 9");
+            assert_eq!(few, ["7", "9"], "{to}, read {read}");
+        }
+        then.run("ROLLBACK");
+    }
+}
+
 #[test]
 fn what_is_compared_is_scanned_in_two_ways() {
     let db = &mut Db::new();

@@ -9,6 +9,11 @@
 //! cache keeps the block. From then on a column costs a copy, and rows of other tables in between
 //! cost nothing. Of blocks that come from the device nothing is made: who reads a table once, or
 //! one that does not fit into memory, pays nothing for readers who will not come.
+//!
+//! Rows that the scan does not see may be of another time, when a column had another type (ALTER
+//! COLUMN .. TYPE writes all rows anew, under the same keys). Where such a row cannot be decoded,
+//! that is kept of the column instead, and the rows that are seen are decoded one by one until the
+//! others are compacted away.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,8 +36,8 @@ struct TableColumns {
     table: u128,
     /// Which rows of the block are the table's.
     rows: Arc<[u16]>,
-    /// By what they are called ([`Names`]).
-    columns: Vec<(u128, Arc<PackedColumn>)>,
+    /// By what they are called ([`Names`]). `None` for one that not all rows have.
+    columns: Vec<(u128, Option<Arc<PackedColumn>>)>,
 }
 
 /// What lies beside a block may take so many times its own bytes; then only what was used last
@@ -41,12 +46,18 @@ const MOST_BESIDE: usize = 2;
 
 impl TableColumns {
     fn memory(&self) -> usize {
-        let columns = self.columns.iter().map(|(_, column)| column.memory() + 64);
+        let packed = |column: &Option<Arc<PackedColumn>>| column.as_ref().map_or(0, |c| c.memory());
+        let columns = self.columns.iter().map(|(_, column)| packed(column) + 64);
         size_of_val(&*self.rows) + columns.sum::<usize>() + 128
     }
 
     fn get(&self, name: u128) -> Option<&PackedColumn> {
-        self.columns.iter().find(|(known, _)| *known == name).map(|(_, column)| &**column)
+        self.columns.iter().find(|(known, _)| *known == name).and_then(|(_, c)| c.as_deref())
+    }
+
+    /// Whether one of these cannot be made.
+    fn lacks(&self, names: &[u128]) -> bool {
+        self.columns.iter().any(|(name, column)| column.is_none() && names.contains(name))
     }
 
     fn has(&self, names: &[u128]) -> bool {
@@ -303,7 +314,8 @@ impl RowDecoder {
             None if may_add => self.locate_beside(part, names),
             _ => None,
         };
-        match table {
+        let probed = |table| self.with_columns(part, &table, (self.probe_targets(), &names.probe));
+        match table.and_then(probed) {
             Some(table) => {
                 let places = Places::of(&table.rows, wanted);
                 Source::Kept(Kept { part, table, places, may_add })
@@ -343,12 +355,11 @@ impl RowDecoder {
         let located = match source {
             Source::Single(rows) => self.look(rows, (probed, before))?,
             Source::Block(rows) => self.look(rows, (probed, before))?,
-            Source::Kept(Kept { part, table, places, .. }) => {
-                let table = self.with_columns(part, table, (self.probe_targets(), &names.probe))?;
+            Source::Kept(Kept { table, places, .. }) => {
                 for (name, column) in names.probe.iter().zip(probed) {
                     table.give(*name, places.as_picks(), (column, before));
                 }
-                return Ok((Looked::Kept(table), places.as_picks().len()));
+                return Ok((Looked::Kept(table.clone()), places.as_picks().len()));
             }
         };
         let rows = located.rows;
@@ -376,13 +387,16 @@ impl RowDecoder {
                 let places = places.chosen(chosen.as_ref());
                 let picks = places.as_picks();
                 let is_worth_it = *may_add && picks.len() * FEW >= table.rows.len();
-                if !is_worth_it && !table.has(&names.out) {
+                let complete = match is_worth_it || table.has(&names.out) {
+                    true => self.with_columns(part, &table, (self.out_targets(), &names.out)),
+                    false => None,
+                };
+                let Some(table) = complete else {
                     let rows = table.picked(picks);
                     let rows = RowsOfBlock::new(part, rows);
                     let located = self.locate_all(&rows)?;
                     return self.decode_out(&located, None, (columns, before));
-                }
-                let table = self.with_columns(part, &table, (self.out_targets(), &names.out))?;
+                };
                 for (name, column) in names.out.iter().zip(columns) {
                     table.give(*name, picks, (column, before));
                 }
@@ -392,36 +406,42 @@ impl RowDecoder {
         }
     }
 
-    /// The table's columns beside a block with these among them.
+    /// The table's columns beside a block with these among them; `None` if not all of its rows have
+    /// them. What is wrong with those that are seen, they say who are decoded one by one.
     fn with_columns(
         &self,
         part: &BlockPart,
         table: &Arc<TableColumns>,
         (targets, names): (&[Target], &[u128]),
-    ) -> SqlResult<Arc<TableColumns>> {
+    ) -> Option<Arc<TableColumns>> {
         if table.has(names) {
-            return Ok(table.clone());
+            return Some(table.clone());
+        }
+        if table.lacks(names) {
+            return None;
         }
         let rows = RowsOfBlock::new(part, table.rows.to_vec());
-        let located = self.locate_all(&rows)?;
+        let located = self.locate_all(&rows).ok();
         // What is not used any more does not stay for ever.
         let is_full = table.memory() > most_beside(part);
         let known = table.columns.iter();
         let known = known.filter(|(name, _)| !is_full || names.contains(name));
-        let mut columns: Vec<(u128, Arc<PackedColumn>)> = known.cloned().collect();
+        let mut columns: Vec<(u128, Option<Arc<PackedColumn>>)> = known.cloned().collect();
         for (target, name) in targets.iter().zip(names) {
             if columns.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            let mut column = Column::new(target.form);
-            self.decode(target, &located, None, (&mut column, 0))?;
-            let packed = PackedColumn::new(&column).expect("such forms are not read in parts");
-            columns.push((*name, Arc::new(packed)));
+            let decoded = located.as_ref().and_then(|located| {
+                let mut column = Column::new(target.form);
+                self.decode(target, located, None, (&mut column, 0)).ok()?;
+                Some(PackedColumn::new(&column).expect("such forms are not read in parts"))
+            });
+            columns.push((*name, decoded.map(Arc::new)));
         }
         let (name, rows) = (table.table, table.rows.clone());
         let table = Arc::new(TableColumns { table: name, rows, columns });
         keep(part, &table);
-        Ok(table)
+        table.has(names).then_some(table)
     }
 }
 
