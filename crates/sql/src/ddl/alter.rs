@@ -27,6 +27,7 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         return Ok(tag);
     }
     let id = c.ctx.stored(&name)?.id;
+    refuse_twice(&a.operations)?;
     let mut operations: Vec<&Op> = a.operations.iter().collect();
     operations.sort_by_key(|op| pass(op));
     for op in operations {
@@ -37,6 +38,23 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         c.sync();
     }
     Ok(tag)
+}
+
+/// 0A000 for a column that gets two types.
+fn refuse_twice(operations: &[Op]) -> SqlResult<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    for op in operations {
+        let Op::AlterColumn { column_name, op: ast::AlterColumnOperation::SetDataType { .. } } = op
+        else {
+            continue;
+        };
+        let name = ident_name(column_name);
+        if !seen.insert(name.clone()) {
+            let text = format!("cannot alter type of column \"{name}\" twice");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
+    }
+    Ok(())
 }
 
 /// When an operation takes its turn among those of one statement, as PostgreSQL has it: what goes,

@@ -8,6 +8,7 @@
 //! under SERIALIZABLE if what the block read before it is still as it was.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_catalog::{After, SeenBy, kv_error, publish};
 use braid_kv::{Isolation, Txn, TxnOptions};
@@ -22,6 +23,11 @@ use braid_parser::TxnModes;
 
 /// Tries of a statement outside of a transaction block before the conflict is the client's.
 const MAX_ATTEMPTS: usize = 50;
+/// Tries that follow each other at once. After them many want the same, and each goes out of the
+/// others' way for a while.
+const HASTY_ATTEMPTS: usize = 8;
+/// The longest such while, in milliseconds.
+const LONGEST_WHILE: u64 = 20;
 
 impl Session {
     pub(super) fn run_in_block(
@@ -145,6 +151,12 @@ impl Session {
                 return Err(error);
             }
             ctx.check_cancel()?;
+            if attempt > HASTY_ATTEMPTS {
+                // Another one for each session and try, so that two do not meet again.
+                let own = u64::from(self.state.pid().unsigned_abs()).wrapping_mul(7);
+                let while_ms = 1 + own.wrapping_add(attempt as u64 * 5) % LONGEST_WHILE;
+                std::thread::sleep(Duration::from_millis(while_ms));
+            }
         }
     }
 }
