@@ -47,18 +47,7 @@ impl Session {
         statement: Statement,
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<Prepared>> {
-        if self.open.as_ref().is_some_and(OpenTxn::is_failed)
-            && !registry::entry_of(&statement).is_ok_and(|entry| entry.in_failed_block)
-        {
-            return Err(aborted());
-        }
-        if let Some(open) = &mut self.open {
-            open.begin_planning(&self.db)?;
-        }
-        let ctx = self.planning_context(statement.as_of.as_deref())?;
-        for notice in statement.notices.iter() {
-            ctx.notice(notice.as_str());
-        }
+        let ctx = self.begin_planning(&statement)?;
         let cacheable = declared.iter().all(Option::is_none);
         if cacheable
             && let Some(p) = self.cache.get(&statement.text)
@@ -74,6 +63,34 @@ impl Session {
             self.cache.insert(prepared.statement.text.clone(), prepared.clone());
         }
         Ok(prepared)
+    }
+
+    /// As [`Session::prepare_inner`], of a shape: where the types of its parameters come from what
+    /// they are compared with, another catalog may mean other types, so it is good for this one only.
+    pub(super) fn prepare_shape(
+        &mut self,
+        statement: Statement,
+        declared: &[Option<SqlType>],
+    ) -> SqlResult<Arc<Prepared>> {
+        let ctx = self.begin_planning(&statement)?;
+        let prepared = self.plan(&ctx, statement, declared)?;
+        Ok(Arc::new(Prepared { is_of_shape: true, ..prepared }))
+    }
+
+    fn begin_planning(&mut self, statement: &Statement) -> SqlResult<Context> {
+        if self.open.as_ref().is_some_and(OpenTxn::is_failed)
+            && !registry::entry_of(statement).is_ok_and(|entry| entry.in_failed_block)
+        {
+            return Err(aborted());
+        }
+        if let Some(open) = &mut self.open {
+            open.begin_planning(&self.db)?;
+        }
+        let ctx = self.planning_context(statement.as_of.as_deref())?;
+        for notice in statement.notices.iter() {
+            ctx.notice(notice.as_str());
+        }
+        Ok(ctx)
     }
 
     /// A context good for planning only: its transaction is the open one or a read-only one.
@@ -174,13 +191,20 @@ impl Session {
             counted: Mutex::default(),
             planned: AtomicU64::new(now_nanos().saturating_sub(begun).max(1)),
             statistics,
+            is_of_shape: false,
         })
     }
 
     /// The plan for the context's catalog: the given one, or a new one.
+    ///
+    /// # Errors
+    /// [`PLAN_CHANGED`] if rows would look otherwise, and for shapes; those of planning.
     pub(crate) fn replan(&mut self, p: &Arc<Prepared>, ctx: &Context) -> SqlResult<Arc<Prepared>> {
         if p.fits(ctx) {
             return Ok(p.clone());
+        }
+        if p.is_of_shape {
+            return Err(plan_changed());
         }
         if let Some(newer) = p.newer.lock().clone().filter(|newer| newer.fits(ctx)) {
             return Ok(newer);
@@ -192,12 +216,7 @@ impl Session {
             p.columns.as_ref().map(|c| c.iter().map(one).collect::<Vec<_>>())
         };
         if shown(p) != shown(&new) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cached plan must not change result type",
-            )
-            // By this name the JDBC driver knows that preparing again heals it.
-            .with_routine(PLAN_CHANGED));
+            return Err(plan_changed());
         }
         if let Some(measure) = &mut self.measuring {
             measure.add_planning(new.planned.swap(0, Ordering::Relaxed));
@@ -206,6 +225,12 @@ impl Session {
         *p.newer.lock() = Some(new.clone());
         Ok(new)
     }
+}
+
+fn plan_changed() -> SqlError {
+    let text = "cached plan must not change result type";
+    // By this name the JDBC driver knows that preparing again heals it.
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_routine(PLAN_CHANGED)
 }
 
 /// Own plan or general plan of a query.

@@ -33,6 +33,8 @@ pub struct Prepared {
     pub(crate) planned: AtomicU64,
     /// What was known of the tables' rows: see [`crate::Database::statistics_version`].
     pub(crate) statistics: u64,
+    /// Whether literals stand behind its parameters ([`super::shapes`]).
+    pub(crate) is_of_shape: bool,
     /// The same statement planned for what has changed since: whoever holds this one uses that.
     pub(crate) newer: Mutex<Option<Arc<Prepared>>>,
 }

@@ -9,6 +9,9 @@
 //! literal was more than a value after all, is remembered as such: its statements are parsed. Where
 //! alternatives have a text in common, a general plan is made for statements in which the same ones
 //! are equal: it can take out what stands in each of them.
+//!
+//! What a quoted literal is, the column says that it is compared with: such a plan is good for the
+//! catalog that it was made with, and another one has it made anew.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -75,33 +78,42 @@ impl Session {
         if self.open.as_ref().is_some_and(OpenTxn::is_failed) {
             return Ok(None);
         }
-        let Some(shape) = Shape::of(text) else { return Ok(None) };
+        let Some(first) = Shape::of(text) else { return Ok(None) };
         self.begins(text);
-        let Some((shape, plan)) = self.plan_of(shape, text) else { return Ok(None) };
-        // What is no value of the type is reported for the statement as it was written.
-        let Some(params) = self.values(&plan, &shape.literals) else { return Ok(None) };
-        match self.execute_inner(&plan, params) {
-            Ok(outcome) => Ok(Some((plan, outcome))),
-            Err(e) if e.routine() == Some(PLAN_CHANGED) => {
-                self.shapes.plans.remove(shape.key());
-                Ok(None)
-            }
-            Err(e) => {
-                self.fail();
-                Err(e)
+        for is_last in [false, true] {
+            let Some((other, plan)) = self.plan_of(&first, text) else { break };
+            let shape = other.as_ref().unwrap_or(&first);
+            // What is no value of the type is reported for the statement as it was written.
+            let Some(params) = self.values(&plan, &shape.literals) else { break };
+            match self.execute_inner(&plan, params) {
+                Ok(outcome) => return Ok(Some((plan, outcome))),
+                Err(e) if e.routine() != Some(PLAN_CHANGED) => {
+                    self.fail();
+                    return Err(e);
+                }
+                Err(_) if is_last => {}
+                Err(_) => {
+                    self.shapes.plans.remove(shape.key());
+                    // What cannot be planned now may be when its tables are there again.
+                    if matches!(self.plan_shape(&first), Known::Nothing) {
+                        self.shapes.plans.remove(first.key());
+                        break;
+                    }
+                }
             }
         }
+        Ok(None)
     }
 
-    /// The plan for a text, and the shape that it is for.
-    fn plan_of(&mut self, shape: Shape, text: &str) -> Option<(Shape, Arc<Prepared>)> {
+    /// The plan for a text, and the shape that it is for if that is another one.
+    fn plan_of(&mut self, shape: &Shape, text: &str) -> Option<(Option<Shape>, Arc<Prepared>)> {
         let known = match self.shapes.plans.get(shape.key()).cloned() {
             Some(known) => known,
-            None if self.shapes.comes_again(shape.key()) => self.plan_shape(&shape),
+            None if self.shapes.comes_again(shape.key()) => self.plan_shape(shape),
             None => return None,
         };
         let types = match known {
-            Known::Plan(plan) => return Some((shape, plan)),
+            Known::Plan(plan) => return Some((None, plan)),
             Known::Nothing => return None,
             Known::Sharing(types) => types,
         };
@@ -111,7 +123,7 @@ impl Session {
         let shape = Shape::sharing(text)?;
         let known = self.shapes.plans.get(shape.key()).cloned();
         match known.unwrap_or_else(|| self.plan_shape(&shape)) {
-            Known::Plan(plan) => Some((shape, plan)),
+            Known::Plan(plan) => Some((Some(shape), plan)),
             Known::Sharing(_) | Known::Nothing => None,
         }
     }
@@ -134,7 +146,7 @@ impl Session {
         if self.is_told_by_literals(&statement.kind) {
             return Ok(Known::Nothing);
         }
-        let prepared = self.prepare_inner(statement, &declared)?;
+        let prepared = self.prepare_shape(statement, &declared)?;
         if prepared.params.len() != declared.len() {
             return Ok(Known::Nothing);
         }
