@@ -11,6 +11,7 @@ use braid_types::{
 };
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
+use super::range;
 use crate::ddl::{Change, alter_column, composite, drop, functions, parts};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
@@ -26,15 +27,16 @@ pub(crate) fn create(
     let labels: &[ast::Ident] = match what {
         Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
         Some(UserDefinedTypeRepresentation::Composite { .. }) => &[],
-        Some(UserDefinedTypeRepresentation::Range { .. }) => {
-            return Err(SqlError::unsupported("a range type").with_hint(
-                "Use int4range, int8range, numrange, tsrange, tstzrange or daterange.",
-            ));
-        }
+        Some(UserDefinedTypeRepresentation::Range { .. }) => &[],
         _ => return Err(SqlError::unsupported("a base type")),
     };
     let (schema, name) = c.ctx.target_schema(&parts(name))?;
     refuse_taken(c, schema, &name)?;
+    if let Some(UserDefinedTypeRepresentation::Range { options }) = what {
+        range::create(c, (schema, name), options)?;
+        c.sync();
+        return Ok("CREATE TYPE".into());
+    }
     let ids = c.ctx.db.new_ids(2 + labels.len() as u32)?;
     let kind = match what {
         Some(UserDefinedTypeRepresentation::Composite { attributes }) => {
@@ -76,7 +78,8 @@ fn made_labels(ids: u32, labels: &[ast::Ident]) -> SqlResult<Vec<EnumLabel>> {
 
 pub(in crate::ddl) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
     let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
-    if c.catalog.type_in(schema, name).is_some() || is_relation {
+    let multirange = c.catalog.multirange_in(schema, name).is_some();
+    if c.catalog.type_in(schema, name).is_some() || multirange || is_relation {
         return Err(SqlError::new(
             SqlState::DUPLICATE_OBJECT,
             format!("type \"{name}\" already exists"),
@@ -140,7 +143,7 @@ pub(in crate::ddl) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResu
 fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
     match &mut ty.kind {
         TypeKind::Enum(labels) => Ok(labels),
-        TypeKind::Domain(_) | TypeKind::Composite(_) => {
+        TypeKind::Domain(_) | TypeKind::Composite(_) | TypeKind::Range(_) => {
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{} is not an enum", ty.name)))
         }
     }
@@ -361,6 +364,9 @@ fn drop_named(c: &mut Change, names: &[Name], if_exists: bool, cascade: bool) ->
     for name in names {
         match c.ctx.user_type(name)? {
             Some(ty) => drop_type(c, &ty, cascade)?,
+            None if c.ctx.range_of_multirange(name)?.is_some() => {
+                range::refuse_multirange(c, name)?;
+            }
             None if if_exists => {
                 c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
             }
@@ -398,6 +404,9 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
         // In PostgreSQL's order.
         for column in table.columns.iter().rev().filter(|column| column.names_type(ty.id)) {
             columns.push((table.id, column.name.clone()));
+            let many = column.ty.element().unwrap_or(&column.ty).made_range();
+            let many = many.and_then(|(_, name)| c.catalog.type_name(name.oid));
+            let shown = many.as_ref().unwrap_or(&shown);
             let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
             lines.push(format!(
                 "column {column} of table {table} depends on type {shown}{brackets}"
