@@ -260,7 +260,7 @@ fn taken(name: &str) -> SqlError {
     SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists"))
 }
 
-/// Refuses to change or drop the type of several ranges alone: it belongs to the other one.
+/// Refuses to drop the type of several ranges alone: it belongs to the other one.
 pub(super) fn refuse_multirange(c: &Change, name: &Name) -> SqlResult<()> {
     let Some(range) = c.ctx.range_of_multirange(name)? else { return Ok(()) };
     let shown = |oid: u32| c.catalog.type_name(oid).unwrap_or_default();

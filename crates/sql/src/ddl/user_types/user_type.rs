@@ -4,6 +4,7 @@
 //! RENAME VALUE changes a name, ADD VALUE finds a place between two others.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use braid_catalog::{Lost, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{
@@ -100,10 +101,26 @@ pub(in crate::ddl) fn no_type(name: &Name) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", name.join(".")))
 }
 
+/// The type that a statement changes.
+fn named(c: &Change, name: &Name) -> SqlResult<Arc<UserType>> {
+    if let Some(ty) = c.ctx.user_type(name)? {
+        return Ok(ty);
+    }
+    match c.ctx.range_of_multirange(name)? {
+        Some(range) => {
+            let range = c.catalog.type_name(oid_of(range.id)).unwrap_or_default();
+            let text = format!("changing the multirange type \"{}\" alone", name.join("."));
+            Err(SqlError::unsupported(text)
+                .with_hint(format!("It belongs to the range type {range}.")))
+        }
+        None => Err(no_type(name)),
+    }
+}
+
 /// Changes a type; statements that use its tables are planned anew.
 pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
     let name = parts(&a.name);
-    let mut new = (*c.ctx.user_type(&name)?.ok_or_else(|| no_type(&name))?).clone();
+    let mut new = (*named(c, &name)?).clone();
     let tag = "ALTER TYPE".to_string();
     match &a.operation {
         ast::AlterTypeOperation::Rename(to) => {
@@ -161,7 +178,7 @@ pub(in crate::ddl) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
 
 /// COMMENT ON TYPE.
 pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
-    let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
+    let mut new = (*named(c, name)?).clone();
     new.comment = text;
     c.catalog.put_type(new);
     c.sync();
@@ -170,13 +187,16 @@ pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>)
 
 /// SET SCHEMA of a type.
 pub(crate) fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
-    let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
+    let mut new = (*named(c, name)?).clone();
     let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
         return Err(crate::session::no_schema(schema));
     };
     if schema.id != new.schema {
         refuse_if_written(c, &new, "move")?;
         refuse_taken(c, schema.id, &new.name)?;
+        if let Some(of) = new.multirange() {
+            refuse_taken(c, schema.id, &of.multirange)?;
+        }
     }
     new.schema = schema.id;
     put(c, new)?;
@@ -245,7 +265,8 @@ pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) 
     let oid = oid_of(ty.id);
     let names = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-        words.any(|word| word == ty.name)
+        let many = ty.multirange().map(|of| of.multirange.as_str());
+        words.any(|word| word == ty.name || Some(word) == many)
     };
     for table in c.catalog.tables() {
         for column in &table.columns {
@@ -388,7 +409,7 @@ fn views_with(c: &Change, ty: &UserType) -> BTreeSet<u32> {
 
 /// The domains over a type, or over its arrays.
 fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
-    let over = |user: &&std::sync::Arc<UserType>| match &user.kind {
+    let over = |user: &&Arc<UserType>| match &user.kind {
         TypeKind::Domain(domain) => is_type(&domain.base, oid_of(ty.id)),
         _ => false,
     };
