@@ -183,6 +183,9 @@ impl Catalog {
         match ty.element().unwrap_or(ty) {
             SqlType::Enum(ty) => self.sql_type_by_oid(ty.oid).is_none(),
             SqlType::Composite(ty) => self.sql_type_by_oid(ty.oid).is_none(),
+            ty if let Some((range, _)) = ty.made_range() => {
+                self.sql_type_by_oid(range.one.oid).is_none()
+            }
             _ => false,
         }
     }

@@ -65,7 +65,9 @@ pub use snapshot::{Catalog, Relation};
 pub use store::{
     bootstrap, change_lock_key, load_catalog, read_version, reserve_ids, table_lock_key,
 };
-pub use user_types::{Attribute, Domain, TypeKind, UserType, is_type, uses_type};
+pub use user_types::{
+    Attribute, Domain, NamedType, RangeOf, TypeKind, UserType, is_type, uses_type,
+};
 
 /// The OID under which `pg_catalog` shows an object of this id. User objects start at 16384.
 pub fn oid_of(id: u32) -> u32 {

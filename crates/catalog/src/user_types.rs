@@ -7,7 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use braid_types::{CompositeField, CompositeType, EnumLabel, EnumType, SqlType, shown_type_name};
+use braid_types::{
+    CompositeField, CompositeType, EnumLabel, EnumType, RangeKind, RangeName, RangeType, SqlType,
+    shown_type_name,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::descriptor::{Check, Column, Refined, Table, View};
@@ -21,6 +24,7 @@ type Composites = HashMap<u32, Arc<CompositeType>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     enums: HashMap<u32, Arc<EnumType>>,
+    ranges: HashMap<u32, Arc<RangeType>>,
     composites: Composites,
 }
 
@@ -56,6 +60,54 @@ pub enum TypeKind {
     Domain(Box<Domain>),
     /// A composite type: its fields in their order.
     Composite(Vec<Attribute>),
+    /// Ranges of values of another type.
+    Range(Box<RangeOf>),
+}
+
+/// A type of ranges, and what comes with it: the type of several such ranges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RangeOf {
+    /// The type of the bounds.
+    pub subtype: SqlType,
+    /// Name of the type of several ranges, unique among the types of the schema.
+    pub multirange: String,
+    /// Object id of that type.
+    pub multirange_id: u32,
+    /// Object id of the type of its arrays.
+    pub multirange_array: u32,
+}
+
+/// One of the types that a [`UserType`] brings.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedType<'a> {
+    /// The type that brings it.
+    pub user: &'a UserType,
+    /// Its name, of arrays that of their elements.
+    pub name: &'a str,
+    /// Whether it is the type of arrays.
+    pub is_array: bool,
+}
+
+impl UserType {
+    /// The type of several ranges that comes with this one: its name and object ids.
+    pub fn multirange(&self) -> Option<&RangeOf> {
+        match &self.kind {
+            TypeKind::Range(of) => Some(of),
+            TypeKind::Enum(_) | TypeKind::Domain(_) | TypeKind::Composite(_) => None,
+        }
+    }
+
+    /// What the type with an oid is, if this one brings it.
+    fn named(&self, oid: u32) -> Option<NamedType<'_>> {
+        let own = [(self.id, false), (self.array, true)].map(|(id, array)| (id, &self.name, array));
+        let many = self.multirange().map(|of| {
+            let ids = [(of.multirange_id, false), (of.multirange_array, true)];
+            ids.map(|(id, array)| (id, &of.multirange, array))
+        });
+        let mut all = own.into_iter().chain(many.into_iter().flatten());
+        let (_, name, is_array) = all.find(|(id, ..)| oid_of(*id) == oid)?;
+        Some(NamedType { user: self, name, is_array })
+    }
 }
 
 /// A field of a composite type.
@@ -105,6 +157,42 @@ impl Catalog {
         self.types.values().find(|t| t.schema == schema && t.name == name)
     }
 
+    /// The type of ranges whose lists are named so.
+    pub fn multirange_in(&self, schema: u32, name: &str) -> Option<&Arc<UserType>> {
+        let named = |t: &UserType| t.multirange().is_some_and(|of| of.multirange == name);
+        self.types.values().find(|t| t.schema == schema && named(t))
+    }
+
+    /// The type of ranges whose lists are named so, by the schemas of a search path.
+    pub fn resolve_multirange(
+        &self,
+        database: u32,
+        search_path: &[String],
+        name: &str,
+    ) -> Option<&Arc<UserType>> {
+        let mut schemas = search_path.iter().filter_map(|s| self.schema(database, s));
+        schemas.find_map(|s| self.multirange_in(s.id, name))
+    }
+
+    /// What brings the type of a name, by the schemas of a search path.
+    pub fn resolve_named(
+        &self,
+        database: u32,
+        search_path: &[String],
+        name: &str,
+    ) -> Option<&Arc<UserType>> {
+        self.resolve_type(database, search_path, name)
+            .or_else(|| self.resolve_multirange(database, search_path, name))
+    }
+
+    /// What values are of the type that comes with one of ranges.
+    pub fn multirange_type(&self, user: &UserType) -> Option<SqlType> {
+        match self.sql_type(user)? {
+            SqlType::Range(kind) => Some(SqlType::Multirange(kind)),
+            _ => None,
+        }
+    }
+
     /// Type by the schemas of a search path, in order.
     pub fn resolve_type(
         &self,
@@ -125,6 +213,10 @@ impl Catalog {
             TypeKind::Composite(_) => {
                 self.known.composites.get(&oid_of(user.id)).cloned().map(SqlType::Composite)
             }
+            TypeKind::Range(_) => {
+                let known = self.known.ranges.get(&oid_of(user.id)).cloned();
+                known.map(|ty| SqlType::Range(RangeKind::Made(ty)))
+            }
             TypeKind::Domain(domain) => {
                 Some(self.as_known(&domain.base).unwrap_or_else(|| domain.base.clone()))
             }
@@ -133,22 +225,25 @@ impl Catalog {
 
     /// What values are of the type of a user, or of arrays of one, by its oid.
     pub fn sql_type_by_oid(&self, oid: u32) -> Option<SqlType> {
-        let Some((user, is_array)) = self.by_oid(oid) else {
+        let Some(NamedType { user, name, is_array }) = self.by_oid(oid) else {
             let (table, is_array) = self.by_row_oid(oid)?;
             let ty = SqlType::Composite(self.row_type(table));
             return Some(if is_array { ty.array_of() } else { ty });
         };
-        let ty = self.sql_type(user)?;
+        let ty = match user.multirange().is_some_and(|of| of.multirange == name) {
+            true => self.multirange_type(user)?,
+            false => self.sql_type(user)?,
+        };
         Some(if is_array { SqlType::Array(Box::new(ty)) } else { ty })
     }
 
     /// The name of such a type.
     pub fn type_name(&self, oid: u32) -> Option<String> {
         let (schema, name, is_array) = match self.by_oid(oid) {
-            Some((user, is_array)) => (user.schema, &user.name, is_array),
+            Some(NamedType { user, name, is_array }) => (user.schema, name, is_array),
             None => {
                 let (table, is_array) = self.by_row_oid(oid)?;
-                (table.schema, &table.name, is_array)
+                (table.schema, table.name.as_str(), is_array)
             }
         };
         let schema = self.schema_by_id(schema).map_or("", |s| &s.name);
@@ -158,13 +253,12 @@ impl Catalog {
 
     /// Such a type by its oid, or by that of its arrays.
     pub fn user_type_by_oid(&self, oid: u32) -> Option<&UserType> {
-        self.by_oid(oid).map(|(user, _)| user)
+        self.by_oid(oid).map(|found| found.user)
     }
 
-    fn by_oid(&self, oid: u32) -> Option<(&UserType, bool)> {
-        let found = |user: &&Arc<UserType>| oid_of(user.id) == oid || oid_of(user.array) == oid;
-        let user = self.types.values().find(found)?;
-        Some((user, oid_of(user.array) == oid))
+    /// What of the types of users has an oid, and how it is called.
+    pub fn by_oid(&self, oid: u32) -> Option<NamedType<'_>> {
+        self.types.values().find_map(|user| user.named(oid))
     }
 
     fn by_row_oid(&self, oid: u32) -> Option<(&Arc<Table>, bool)> {
@@ -187,7 +281,7 @@ impl Catalog {
     pub fn domain(&self, id: u32) -> Option<&Domain> {
         match &self.user_type(id)?.kind {
             TypeKind::Domain(domain) => Some(domain),
-            TypeKind::Enum(_) | TypeKind::Composite(_) => None,
+            TypeKind::Enum(_) | TypeKind::Composite(_) | TypeKind::Range(_) => None,
         }
     }
 
@@ -218,7 +312,30 @@ impl Catalog {
             }
         }
         self.known.enums = enums;
+        self.know_ranges();
         self.know_composites();
+    }
+
+    /// As [`Self::know_types`], of types of ranges.
+    fn know_ranges(&mut self) {
+        let mut before = std::mem::take(&mut self.known.ranges);
+        for user in self.types.values() {
+            let Some(of) = user.multirange() else { continue };
+            let name = |id: u32, array: u32, name: &str| RangeName {
+                oid: oid_of(id),
+                array_oid: oid_of(array),
+                name: name.to_string(),
+            };
+            let now = RangeType {
+                one: name(user.id, user.array, &user.name),
+                many: name(of.multirange_id, of.multirange_array, &of.multirange),
+                schema: self.schema_by_id(user.schema).map_or(String::new(), |s| s.name.clone()),
+                subtype: of.subtype.clone(),
+            };
+            let oid = now.one.oid;
+            let kept = before.remove(&oid).filter(|known| **known == now);
+            self.known.ranges.insert(oid, kept.unwrap_or_else(|| Arc::new(now)));
+        }
     }
 
     /// As [`Self::know_types`], of composite types, whose fields may have any of the others.
@@ -261,7 +378,8 @@ impl Catalog {
 
     /// Puts the types as they are now into the columns that have them.
     pub(crate) fn settle_columns(&mut self) {
-        if self.known.enums.is_empty() && self.known.composites.is_empty() {
+        let Known { enums, ranges, composites } = &self.known;
+        if enums.is_empty() && ranges.is_empty() && composites.is_empty() {
             return;
         }
         let mut tables: Vec<Table> = Vec::new();
@@ -301,9 +419,17 @@ impl Catalog {
                     self.known.composites.get(&old.oid).filter(|now| !Arc::ptr_eq(now, old))?;
                 Some(SqlType::Composite(now.clone()))
             }
+            SqlType::Range(kind) => self.known_range(kind).map(SqlType::Range),
+            SqlType::Multirange(kind) => self.known_range(kind).map(SqlType::Multirange),
             SqlType::Array(element) => self.as_known(element).map(|e| SqlType::Array(Box::new(e))),
             _ => None,
         }
+    }
+
+    fn known_range(&self, kind: &RangeKind) -> Option<RangeKind> {
+        let RangeKind::Made(old) = kind else { return None };
+        let now = self.known.ranges.get(&old.one.oid).filter(|now| !Arc::ptr_eq(now, old))?;
+        Some(RangeKind::Made(now.clone()))
     }
 }
 
@@ -337,15 +463,19 @@ pub fn uses_type(ty: &SqlType, oid: u32) -> bool {
         SqlType::Enum(user) => user.oid == oid,
         SqlType::Composite(user) => user.oid == oid || ty.parts().any(|part| uses_type(part, oid)),
         SqlType::Array(element) => uses_type(element, oid),
+        SqlType::Range(_) | SqlType::Multirange(_) => is_type(ty, oid),
         _ => false,
     }
 }
 
-/// Whether a type is the one with this oid, or that of its arrays.
+/// Whether a type is the one with this oid, that of its arrays, or that of several ranges of it.
 pub fn is_type(ty: &SqlType, oid: u32) -> bool {
     match ty.element().unwrap_or(ty) {
         SqlType::Enum(user) => user.oid == oid,
         SqlType::Composite(user) => user.oid == oid,
+        SqlType::Range(RangeKind::Made(user)) | SqlType::Multirange(RangeKind::Made(user)) => {
+            user.one.oid == oid
+        }
         _ => false,
     }
 }

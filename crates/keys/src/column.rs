@@ -94,6 +94,7 @@ pub fn is_key_type(ty: &SqlType) -> bool {
         }
         SqlType::Int2Vector | SqlType::OidVector => false,
         SqlType::Array(e) => is_key_type(e),
+        SqlType::Range(kind) | SqlType::Multirange(kind) => is_key_type(&kind.element()),
         SqlType::Composite(ty) => ty.fields.iter().all(|f| is_key_type(&f.ty)),
         _ => true,
     }
@@ -327,7 +328,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
             let value = Ordered::from_bytes(kind, &r.escaped()?).ok_or_else(damaged)?;
             Datum::Ordered(value)
         }
-        (RANGE, SqlType::Range(kind)) => decode_range(r, *kind)?,
+        (RANGE, SqlType::Range(kind)) => decode_range(r, kind)?,
         (UUID, SqlType::Uuid) => Datum::Uuid(r.array()?),
         (INTERVAL, SqlType::Interval) => decode_interval(u128::from_be_bytes(r.array()?)),
         (NUMERIC_NEG | NUMERIC_ZERO | NUMERIC_POS, SqlType::Numeric(_)) => {
@@ -339,7 +340,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         (NUMERIC_MINUS_INF, SqlType::Numeric(_)) => Datum::NumericInf(true),
         (NUMERIC_NAN, SqlType::Numeric(_)) => Datum::NumericNan,
         (ARRAY, SqlType::Array(element)) => decode_array(r, element)?,
-        (ARRAY, SqlType::Multirange(kind)) => decode_multirange(r, *kind)?,
+        (ARRAY, SqlType::Multirange(kind)) => decode_multirange(r, kind)?,
         (ROW, SqlType::Composite(ty)) => decode_row(r, ty)?,
         _ => return Err(damaged()),
     })
@@ -400,7 +401,7 @@ fn encode_range(out: &mut Vec<u8>, range: &RangeValue) -> SqlResult<()> {
     Ok(())
 }
 
-fn decode_multirange(r: &mut Reader<'_>, kind: RangeKind) -> SqlResult<Datum> {
+fn decode_multirange(r: &mut Reader<'_>, kind: &RangeKind) -> SqlResult<Datum> {
     let mut ranges = Vec::new();
     loop {
         match r.byte()? {
@@ -415,7 +416,7 @@ fn decode_multirange(r: &mut Reader<'_>, kind: RangeKind) -> SqlResult<Datum> {
     Ok(Datum::Multirange(Arc::new(MultirangeValue::new(kind, ranges))))
 }
 
-fn decode_range(r: &mut Reader<'_>, kind: RangeKind) -> SqlResult<Datum> {
+fn decode_range(r: &mut Reader<'_>, kind: &RangeKind) -> SqlResult<Datum> {
     if r.byte()? == 0 {
         return Ok(Datum::Range(Arc::new(RangeValue::empty(kind))));
     }

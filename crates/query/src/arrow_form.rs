@@ -28,7 +28,7 @@ use braid_keys::column::{Direction, encode_column};
 use braid_types::jsonb::serde_json::{self, Value};
 use braid_types::numeric::BigDecimal;
 use braid_types::{
-    ArrayValue, Datum, Dimension, Ordered, OrderedKind, RecordValue, SqlType, numeric,
+    ArrayValue, Datum, Dimension, Ordered, OrderedKind, RangeKind, RecordValue, SqlType, numeric,
 };
 use datafusion::arrow::array::{
     Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, Decimal128Array, Decimal256Array,
@@ -169,9 +169,24 @@ fn pack_field(field: &Datum, out: &mut Vec<u8>) {
 /// Marks an enum type, and an array of one, whose oid alone says nothing here.
 const ENUM: u32 = u32::MAX;
 const ENUM_ARRAY: u32 = u32::MAX - 1;
+const RANGE: u32 = u32::MAX - 2;
+const MULTIRANGE: u32 = u32::MAX - 3;
+/// In front of the type of the elements, where that is a range.
+const RANGE_ARRAY: u32 = u32::MAX - 4;
 
-/// The oid of a type; of an enum type all of it.
+/// The oid of a type; of an enum type and of ranges of a user's type all of it.
 fn pack_type(ty: &SqlType, out: &mut Vec<u8>) {
+    if let Some((range, _)) = ty.made_range() {
+        let mark = if matches!(ty, SqlType::Range(_)) { RANGE } else { MULTIRANGE };
+        out.extend(mark.to_be_bytes());
+        return push_sized(out, |out| out.extend(serde_json::to_vec(&**range).unwrap_or_default()));
+    }
+    if let SqlType::Array(element) = ty
+        && element.made_range().is_some()
+    {
+        out.extend(RANGE_ARRAY.to_be_bytes());
+        return pack_type(element, out);
+    }
     let (mark, user) = match ty {
         SqlType::Enum(user) => (ENUM, user),
         SqlType::Array(element) => match &**element {
@@ -240,8 +255,19 @@ impl<'a> Packed<'a> {
     /// What [`pack_type`] wrote.
     fn sql_type(&mut self) -> Option<SqlType> {
         let oid = self.number()?;
-        if oid != ENUM && oid != ENUM_ARRAY {
-            return SqlType::from_oid(oid, -1);
+        match oid {
+            ENUM | ENUM_ARRAY => {}
+            RANGE_ARRAY => return self.sql_type().map(|element| element.array_of()),
+            RANGE | MULTIRANGE => {
+                let length = self.number()?;
+                let made = serde_json::from_slice(self.bytes(length)?).ok()?;
+                let kind = RangeKind::Made(Arc::new(made));
+                return Some(match oid {
+                    RANGE => SqlType::Range(kind),
+                    _ => SqlType::Multirange(kind),
+                });
+            }
+            other => return SqlType::from_oid(other, -1),
         }
         let length = self.number()?;
         let user = SqlType::Enum(serde_json::from_slice(self.bytes(length)?).ok().map(Arc::new)?);

@@ -13,7 +13,7 @@ use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::match_sides;
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::functions::populate;
-use crate::user_functions::{Resolved, resolve_call};
+use crate::user_functions::{Resolved, constructors, resolve_call};
 use crate::{
     ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
     is_aggregate, is_set_returning, missing_table, named_arguments, object_name_parts, registry,
@@ -63,6 +63,11 @@ pub(crate) fn bind_function(
         Resolved::Nothing => {}
         Resolved::User(call) => return call.value(ctx),
         Resolved::Builtin(name, args) => return bind_special(&name, args, ctx),
+    }
+    if let Some(ty) = constructors::named_by(&function.name, ctx) {
+        let args = argument_exprs(function)?;
+        let args = args.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<_>>()?;
+        return constructors::bind(ty, args, ctx);
     }
     let name = function_name(&function.name)?;
     if matches!(name.as_str(), "lower" | "upper" | "initcap")

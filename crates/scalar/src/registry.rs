@@ -36,6 +36,10 @@ pub enum ArgType {
     AnyArray,
     /// As `AnyElement`, of enum types only.
     AnyEnum,
+    /// Ranges of a type that a user has made; any-element is then the type of its bounds.
+    AnyRange,
+    /// Several such ranges.
+    AnyMultirange,
     /// Any type, each on its own.
     Any,
 }
@@ -47,6 +51,8 @@ impl fmt::Display for ArgType {
             ArgType::AnyElement => f.write_str("anyelement"),
             ArgType::AnyArray => f.write_str("anyarray"),
             ArgType::AnyEnum => f.write_str("anyenum"),
+            ArgType::AnyRange => f.write_str("anyrange"),
+            ArgType::AnyMultirange => f.write_str("anymultirange"),
             ArgType::Any => f.write_str("any"),
         }
     }
@@ -280,6 +286,8 @@ fn arg_type(text: &str) -> ArgType {
         "anyelement" => ArgType::AnyElement,
         "anyarray" => ArgType::AnyArray,
         "anyenum" => ArgType::AnyEnum,
+        "anyrange" => ArgType::AnyRange,
+        "anymultirange" => ArgType::AnyMultirange,
         name => ArgType::Exact(
             SqlType::from_name(name)
                 .unwrap_or_else(|| panic!("signature names the unknown type {name}")),

@@ -4,7 +4,9 @@
 //! those the ones with most exact arguments, then those with preferred types, then the category
 //! rule for unknown literals.
 
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists};
+use braid_types::{
+    CastContext, RangeKind, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists,
+};
 
 use crate::registry::{ArgType, Builtin, Code, Columns, FunctionKind, overloads};
 
@@ -73,6 +75,9 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     if !fits {
         return None;
     }
+    if is_of_made_ranges(function) {
+        return over_made_ranges(function, given);
+    }
     if matches!(function.code, Code::Rows(_, Columns::Elements))
         && !given.iter().all(|ty| ty.element().is_some())
     {
@@ -108,7 +113,9 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     }
     let resolve = |a: &ArgType, own: &SqlType| match a {
         ArgType::Exact(ty) => ty.clone(),
-        ArgType::AnyElement | ArgType::AnyEnum => element.base(),
+        ArgType::AnyElement | ArgType::AnyEnum | ArgType::AnyRange | ArgType::AnyMultirange => {
+            element.base()
+        }
         ArgType::AnyArray => SqlType::Array(Box::new(element.base())),
         ArgType::Any if *own == SqlType::Unknown => SqlType::Text,
         ArgType::Any => own.clone(),
@@ -124,6 +131,35 @@ fn instantiate(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> 
     }
     let ret = resolve(&function.ret, &SqlType::Text);
     Some(Choice { function, args, ret })
+}
+
+fn is_of_made_ranges(function: &Builtin) -> bool {
+    function.args.iter().any(|a| matches!(a, ArgType::AnyRange | ArgType::AnyMultirange))
+}
+
+/// As [`instantiate`], of a function over ranges of a type that a user has made: one argument at
+/// least is of such a type, and says what the others must be. Nothing is converted for it.
+fn over_made_ranges(function: &'static Builtin, given: &[SqlType]) -> Option<Choice> {
+    let kind = given.iter().find_map(|ty| match ty {
+        SqlType::Range(kind @ RangeKind::Made(_))
+        | SqlType::Multirange(kind @ RangeKind::Made(_)) => Some(kind),
+        _ => None,
+    })?;
+    let resolve = |a: &ArgType| match a {
+        ArgType::AnyRange => Some(SqlType::Range(kind.clone())),
+        ArgType::AnyMultirange => Some(SqlType::Multirange(kind.clone())),
+        ArgType::AnyElement => Some(kind.element()),
+        ArgType::Exact(ty) => Some(ty.clone()),
+        ArgType::AnyArray | ArgType::AnyEnum | ArgType::Any => None,
+    };
+    let args =
+        (0..given.len()).map(|at| resolve(param(function, at))).collect::<Option<Vec<_>>>()?;
+    let fits =
+        |(have, want): (&SqlType, &SqlType)| *have == SqlType::Unknown || have.same_base(want);
+    if !given.iter().zip(&args).all(fits) {
+        return None;
+    }
+    Some(Choice { function, args, ret: resolve(&function.ret)? })
 }
 
 /// Whether a call can mean a function over arrays, if it is one.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use braid_scalar::{Builtin, Code, FunctionKind, functions_of, resolve};
-use braid_types::{EnumType, SqlType};
+use braid_types::{EnumType, RangeKind, RangeType, SqlType};
 
 const KINDS: [(FunctionKind, &str); 5] = [
     (FunctionKind::Operator, "Operators"),
@@ -90,6 +90,7 @@ fn signatures_are_unique() {
 #[test]
 fn aggregates_of_nothing_and_their_states() {
     use braid_scalar::{AggregateTypes, ArgType, EvalContext};
+    let made = RangeKind::Made(Arc::new(RangeType::unresolved(16_500)));
     for f in functions_of(FunctionKind::Aggregate) {
         let Code::Aggregate(code) = f.code else { panic!("{f:?} is no aggregate") };
         let given: Vec<SqlType> = f
@@ -99,6 +100,8 @@ fn aggregates_of_nothing_and_their_states() {
                 ArgType::Exact(ty) => ty.clone(),
                 ArgType::AnyArray => SqlType::Array(Box::new(SqlType::Int4)),
                 ArgType::AnyElement | ArgType::Any => SqlType::Int4,
+                ArgType::AnyRange => SqlType::Range(made.clone()),
+                ArgType::AnyMultirange => SqlType::Multirange(made.clone()),
                 ArgType::AnyEnum => SqlType::Enum(Arc::new(EnumType::unresolved(16_400))),
             })
             .collect();

@@ -107,10 +107,10 @@ impl Datum {
                 Datum::Ordered(Ordered::from_wire(kind, bytes).ok_or_else(|| malformed(ty))?)
             }
             SqlType::Range(kind) => {
-                let value = range::from_wire(bytes, *kind).ok_or_else(|| malformed(ty))??;
+                let value = range::from_wire(bytes, kind).ok_or_else(|| malformed(ty))??;
                 Datum::Range(Arc::new(value))
             }
-            SqlType::Multirange(kind) => multirange_in(bytes, *kind, ty)?,
+            SqlType::Multirange(kind) => multirange_in(bytes, kind, ty)?,
             SqlType::Composite(row) => {
                 user_type::wire::from_wire(bytes, row).ok_or_else(|| malformed(ty))??
             }
@@ -189,8 +189,8 @@ impl Datum {
             Datum::Jsonb(_) => SqlType::Jsonb,
             Datum::Enum(value) => SqlType::Enum(value.ty.clone()),
             Datum::Ordered(value) => value.kind().sql_type(),
-            Datum::Range(value) => SqlType::Range(value.kind),
-            Datum::Multirange(value) => SqlType::Multirange(value.kind),
+            Datum::Range(value) => SqlType::Range(value.kind.clone()),
+            Datum::Multirange(value) => SqlType::Multirange(value.kind.clone()),
             Datum::Array(a) if a.shape == Shape::Vector && a.element == SqlType::Oid => {
                 SqlType::OidVector
             }
@@ -201,7 +201,7 @@ impl Datum {
     }
 }
 
-fn multirange_in(bytes: &[u8], kind: RangeKind, ty: &SqlType) -> SqlResult<Datum> {
+fn multirange_in(bytes: &[u8], kind: &RangeKind, ty: &SqlType) -> SqlResult<Datum> {
     let value = range::multi::from_wire(bytes, kind).ok_or_else(|| malformed(ty))??;
     Ok(Datum::Multirange(Arc::new(value)))
 }

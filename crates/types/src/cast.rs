@@ -74,7 +74,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         // Whether the fields go together shows later: `CompositeType::check_row`.
         (T::Record, T::Composite(_)) | (T::Composite(_), T::Record) => Implicit,
-        (T::Range(a), T::Multirange(b)) if a == b => Explicit,
+        (T::Range(a), T::Multirange(b)) if a.is_same(b) => Explicit,
         (T::Record, T::Text | T::Varchar(_)) => Assignment,
         (T::Void, T::Text | T::Varchar(_)) => Assignment,
         (T::Record | T::Void, _) | (_, T::Record | T::Void | T::Unknown) => return None,
@@ -207,7 +207,7 @@ fn convert(
             other => from_text(other, from, to, style),
         },
         T::Multirange(kind) if let Datum::Range(range) = value => {
-            let many = MultirangeValue::new(*kind, vec![(**range).clone()]);
+            let many = MultirangeValue::new(kind, vec![(**range).clone()]);
             Ok(Datum::Multirange(Arc::new(many)))
         }
         T::Json => match value {

@@ -46,7 +46,7 @@ pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;
 pub use ordered::{Ordered, OrderedKind};
 pub use quote::quote_ident;
-pub use range::{MultirangeValue, RangeKind, RangeValue};
+pub use range::{MultirangeValue, RangeKind, RangeName, RangeType, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use time_zone::TimeZone;

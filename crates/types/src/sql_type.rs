@@ -322,6 +322,8 @@ impl SqlType {
             (SqlType::Array(a), SqlType::Array(b)) => a.same_base(b),
             (SqlType::Enum(a), SqlType::Enum(b)) => a.oid == b.oid,
             (SqlType::Composite(a), SqlType::Composite(b)) => a.oid == b.oid,
+            (SqlType::Range(a), SqlType::Range(b))
+            | (SqlType::Multirange(a), SqlType::Multirange(b)) => a.is_same(b),
             (a, b) => a == b,
         }
     }
@@ -342,6 +344,7 @@ impl SqlType {
             SqlType::Array(element) => element.array_oid(),
             SqlType::Enum(ty) => ty.oid,
             SqlType::Composite(ty) => ty.oid,
+            ty if let Some((_, of)) = ty.made_range() => of.oid,
             other => other.row().1,
         }
     }
@@ -352,6 +355,7 @@ impl SqlType {
             SqlType::Array(_) => 0,
             SqlType::Enum(ty) => ty.array_oid,
             SqlType::Composite(ty) => ty.array_oid,
+            ty if let Some((_, of)) = ty.made_range() => of.array_oid,
             other => other.row().2,
         }
     }
@@ -446,6 +450,7 @@ impl SqlType {
             SqlType::Array(element) => format!("{}[]", element.base_name()),
             SqlType::Enum(ty) => ty.shown_name(),
             SqlType::Composite(ty) => ty.shown_name(),
+            ty if let Some((range, of)) = ty.made_range() => range.shown_name(of),
             other => other.row().3.to_string(),
         }
     }
@@ -456,6 +461,7 @@ impl SqlType {
             SqlType::Array(element) => format!("_{}", element.internal_name()),
             SqlType::Enum(ty) => ty.name.clone(),
             SqlType::Composite(ty) => ty.name.clone(),
+            ty if let Some((_, of)) = ty.made_range() => of.name.clone(),
             other => other.row().4.to_string(),
         }
     }
@@ -471,6 +477,7 @@ impl SqlType {
             SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
             SqlType::Enum(ty) => ty.shown_name(),
             SqlType::Composite(ty) => ty.shown_name(),
+            ty if let Some((range, of)) = ty.made_range() => range.shown_name(of),
             other => other.row().3.to_string(),
         }
     }

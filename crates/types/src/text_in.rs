@@ -77,9 +77,9 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             return Err(SqlError::unsupported("input of anonymous composite types"));
         }
         SqlType::Void => Datum::text(""),
-        SqlType::Range(kind) => Datum::Range(Arc::new(range::parse(text, *kind, style)?)),
+        SqlType::Range(kind) => Datum::Range(Arc::new(range::parse(text, kind, style)?)),
         SqlType::Multirange(kind) => {
-            Datum::Multirange(Arc::new(range::multi::parse(text, *kind, style)?))
+            Datum::Multirange(Arc::new(range::multi::parse(text, kind, style)?))
         }
         ty if let Some(kind) = OrderedKind::of(ty) => {
             Datum::Ordered(Ordered::parse(kind, text, style)?)

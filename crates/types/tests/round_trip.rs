@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use braid_types::{CastContext, CompositeField, CompositeType, Datum, SqlType, TimeZone, cast};
+use braid_types::{
+    CastContext, CompositeField, CompositeType, Datum, RangeKind, RangeName, RangeType, SqlType,
+    TimeZone, cast,
+};
 
 fn ty(name: &str) -> SqlType {
     SqlType::from_name(name).unwrap_or_else(|| panic!("type {name}"))
@@ -120,6 +123,63 @@ fn rows_of_composite_types_come_back() {
     assert_eq!(error.message(), "wrong number of columns: 2, expected 4");
     let error = Datum::parse("(1,abcdef)", &inner, zone).expect_err("too long");
     assert_eq!(error.state().0, "22001");
+}
+
+fn made_range(oid: u32, subtype: SqlType) -> RangeKind {
+    let name = |oid, name: &str| RangeName { oid, array_oid: oid + 1, name: name.to_string() };
+    let (one, many) = (name(oid, "made"), name(oid + 2, "made_multirange"));
+    RangeKind::Made(Arc::new(RangeType { one, many, schema: "public".into(), subtype }))
+}
+
+/// What PostgreSQL 15 writes with `range_send` of `[1.5,2]` over `float8`.
+#[test]
+fn ranges_of_types_of_users_come_back() {
+    let zone = TimeZone::utc();
+    let floats = made_range(16_400, SqlType::Float8);
+    let cases = [
+        (SqlType::Range(floats.clone()), &["[1.5,2]", "(,2)", "(1,)", "empty", "(,)"][..]),
+        (SqlType::Multirange(floats.clone()), &["{[1,2],(3,4)}", "{}", "{(,)}"]),
+        (SqlType::Range(floats.clone()).array_of(), &["{\"[1,2)\",NULL}"]),
+        // Without a canonical function bounds stay as they are.
+        (SqlType::Range(made_range(16_410, SqlType::Int4)), &["[1,5]", "(1,2)", "(1,5]"]),
+        (SqlType::Range(made_range(16_420, SqlType::Text)), &["[a,\"b,c\"]", "[\"\",z)"]),
+    ];
+    for (ty, texts) in &cases {
+        for text in *texts {
+            let value = Datum::parse(text, ty, zone).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(value.to_text(zone).as_deref(), Some(*text));
+            let mut bytes = Vec::new();
+            value.to_binary(ty, &mut bytes);
+            let back = Datum::from_binary(&bytes, ty).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(back.to_text(zone).as_deref(), Some(*text), "{ty} in binary");
+            assert!(back.cmp_sql(&value).is_eq() && back.implied_type() == *ty, "{text}");
+            for end in 0..bytes.len() {
+                assert!(Datum::from_binary(&bytes[..end], ty).is_err(), "{text} cut at {end}");
+            }
+        }
+    }
+    let mut bytes = Vec::new();
+    let value = Datum::parse("[1.5,2]", &cases[0].0, zone).expect("a range");
+    value.to_binary(&cases[0].0, &mut bytes);
+    let wanted: Vec<u8> =
+        [&[6, 0, 0, 0, 8, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0][..], &[0, 0, 0, 8, 0x40], &[0; 7]].concat();
+    assert_eq!(bytes, wanted);
+    assert!(cases[0].0.same_base(&SqlType::Range(made_range(16_400, SqlType::Unknown))));
+    assert!(!cases[0].0.same_base(&cases[3].0));
+    assert_eq!((cases[0].0.oid(), cases[1].0.oid(), cases[2].0.oid()), (16_400, 16_402, 16_401));
+}
+
+/// A descriptor names such a type by its oid alone, and the built-in ones as ever.
+#[test]
+fn types_of_ranges_in_descriptors() {
+    use braid_types::jsonb::serde_json;
+    let made = SqlType::Multirange(made_range(16_400, SqlType::Float8));
+    let kept = serde_json::to_string(&made).expect("a descriptor");
+    assert_eq!(kept, r#"{"Multirange":{"Made":16400}}"#);
+    let read: SqlType = serde_json::from_str(&kept).expect("a descriptor");
+    assert!(read.same_base(&made));
+    let built_in = serde_json::to_string(&SqlType::Range(RangeKind::Int4)).expect("a descriptor");
+    assert_eq!(built_in, r#"{"Range":"Int4"}"#);
 }
 
 #[test]

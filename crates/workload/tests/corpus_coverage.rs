@@ -10,6 +10,8 @@ fn type_name(arg: &ArgType) -> String {
         ArgType::AnyElement => "anyelement".to_string(),
         ArgType::AnyArray => "anyarray".to_string(),
         ArgType::AnyEnum => "anyenum".to_string(),
+        ArgType::AnyRange => "anyrange".to_string(),
+        ArgType::AnyMultirange => "anymultirange".to_string(),
         ArgType::Any => "any".to_string(),
     }
 }

@@ -9,11 +9,6 @@ pub const EMPTY: &[(&str, &str)] = &[
          hasindexes bool, ispopulated bool, definition text",
     ),
     (
-        "pg_opclass",
-        "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, \
-         opcintype oid, opcdefault bool, opckeytype oid",
-    ),
-    (
         "pg_policy",
         "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, \
          polroles oid[], polqual text, polwithcheck text",

@@ -23,6 +23,8 @@ fn oid(a: &ArgType) -> u32 {
         ArgType::AnyElement => 2283,
         ArgType::AnyArray => 2277,
         ArgType::AnyEnum => 3500,
+        ArgType::AnyRange => 3831,
+        ArgType::AnyMultirange => 4537,
         ArgType::Any => ANY,
     }
 }
@@ -153,6 +155,8 @@ pub(super) fn argument_name(a: &ArgType) -> String {
         ArgType::AnyElement => "anyelement".to_string(),
         ArgType::AnyArray => "anyarray".to_string(),
         ArgType::AnyEnum => "anyenum".to_string(),
+        ArgType::AnyRange => "anyrange".to_string(),
+        ArgType::AnyMultirange => "anymultirange".to_string(),
         ArgType::Any => "\"any\"".to_string(),
     }
 }

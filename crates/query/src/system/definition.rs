@@ -107,11 +107,11 @@ fn type_is_visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Optio
     if SqlType::from_oid(oid, -1).is_some() {
         return Some(true);
     }
-    let user = catalog.user_type_by_oid(oid)?;
+    let braid_catalog::NamedType { user, name, .. } = catalog.by_oid(oid)?;
     let database = catalog.database(&session.database)?.id;
-    let found = catalog.resolve_type(database, &session.search_path(), &user.name);
+    let found = catalog.resolve_named(database, &session.search_path(), name);
     // Types that are built in are found first.
-    Some(SqlType::from_name(&user.name).is_none() && found.is_some_and(|t| t.id == user.id))
+    Some(SqlType::from_name(name).is_none() && found.is_some_and(|t| t.id == user.id))
 }
 
 /// The function of a user that is asked for.

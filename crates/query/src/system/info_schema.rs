@@ -201,6 +201,15 @@ fn number(value: i32) -> Datum {
     Datum::Int4(value)
 }
 
+/// The schema that a type is in.
+fn udt_schema(ty: &SqlType) -> &str {
+    match ty {
+        SqlType::Enum(user) => user.schema.as_str(),
+        SqlType::Composite(user) => user.schema.as_str(),
+        ty => ty.made_range().map_or("pg_catalog", |(user, _)| user.schema.as_str()),
+    }
+}
+
 fn column_row(
     v: &View<'_>,
     schema: &str,
@@ -219,6 +228,7 @@ fn column_row(
     row[7] = text(match ty {
         SqlType::Array(_) => "ARRAY".to_string(),
         SqlType::Enum(_) | SqlType::Composite(_) => "USER-DEFINED".to_string(),
+        ty if ty.made_range().is_some() => "USER-DEFINED".to_string(),
         other => other.base_name(),
     });
     match ty {
@@ -256,11 +266,7 @@ fn column_row(
         _ => {}
     }
     row[25] = text(v.database);
-    row[26] = text(match ty.element().unwrap_or(ty) {
-        SqlType::Enum(user) => user.schema.as_str(),
-        SqlType::Composite(user) => user.schema.as_str(),
-        _ => "pg_catalog",
-    });
+    row[26] = text(udt_schema(ty.element().unwrap_or(ty)));
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
     [33, 34, 40].into_iter().for_each(|at| row[at] = text("NO"));

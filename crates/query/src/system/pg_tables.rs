@@ -82,9 +82,14 @@ fn relations(name: &str) -> Option<SystemTable> {
              typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
             type_rows::pg_type,
         ),
+        "pg_opclass" => made(
+            "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, \
+             opcintype oid, opcdefault bool, opckeytype oid",
+            type_rows::pg_opclass,
+        ),
         "pg_range" => made(
             "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, \
-             rngcanonical oid, rngsubdiff oid",
+             rngcanonical regproc, rngsubdiff regproc",
             type_rows::pg_range,
         ),
         "pg_enum" => {

@@ -48,12 +48,24 @@ impl Qualifier<'_> {
         let [bare] = parts.as_slice() else { return };
         let named = |path: &[String]| self.catalog.resolve_functions(self.database, path, bare);
         let meant = named(&self.path);
-        let Some(first) = meant.first() else { return };
+        let Some(first) = meant.first() else { return self.constructor(name, bare) };
         let visible = named(&self.session.search_path());
         if meant.iter().all(|f| visible.iter().any(|v| v.id == f.id)) {
             return;
         }
         if let Some(schema) = self.catalog.schema_by_id(first.schema) {
+            put_schema(name, &schema.name);
+        }
+    }
+
+    /// The name of a function that a type of ranges brings.
+    fn constructor(&self, name: &mut ast::ObjectName, bare: &str) {
+        let resolve = |path: &[String]| self.catalog.resolve_named(self.database, path, bare);
+        let visible = resolve(&self.session.search_path()).map(|t| t.id);
+        if let Some(found) = resolve(&self.path).filter(|t| visible != Some(t.id))
+            && found.multirange().is_some()
+            && let Some(schema) = self.catalog.schema_by_id(found.schema)
+        {
             put_schema(name, &schema.name);
         }
     }
@@ -69,7 +81,7 @@ impl Qualifier<'_> {
                 let parts = braid_scalar::user_type_name(other).unwrap_or_default();
                 let [bare] = parts.as_slice() else { return };
                 let resolve = |path: &[String]| {
-                    self.catalog.resolve_type(self.database, path, bare).map(|t| (t.id, t.schema))
+                    self.catalog.resolve_named(self.database, path, bare).map(|t| (t.id, t.schema))
                 };
                 let visible = resolve(&self.session.search_path());
                 if let Some(found) = resolve(&self.path).filter(|found| visible != Some(*found))

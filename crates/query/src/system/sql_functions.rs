@@ -235,6 +235,7 @@ fn data_type(ty: &SqlType) -> Datum {
     match ty {
         SqlType::Array(_) => text("ARRAY"),
         SqlType::Enum(_) | SqlType::Composite(_) => text("USER-DEFINED"),
+        ty if ty.made_range().is_some() => text("USER-DEFINED"),
         other => text(other.base_name()),
     }
 }

@@ -1,4 +1,5 @@
-//! `pg_type` and `pg_enum`: the types that are built in, and those of users.
+//! `pg_type`, `pg_range`, `pg_enum` and `pg_opclass`: the types that are built in, those of users,
+//! and how their values are ordered.
 
 use std::collections::HashMap;
 
@@ -45,7 +46,11 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         _ => "b",
     };
     let relation = if kind == "c" { ty.oid() } else { 0 };
-    let by_eight = length == 8 || ty.element().unwrap_or(ty).is_row();
+    let of_ranges = match ty.element().unwrap_or(ty) {
+        SqlType::Range(kind) | SqlType::Multirange(kind) => kind.element().type_len() == 8,
+        _ => false,
+    };
+    let by_eight = length == 8 || of_ranges || ty.element().unwrap_or(ty).is_row();
     let element = ty.element().map_or(0, SqlType::oid);
     let mut row = vec![
         Datum::Oid(ty.oid()),
@@ -92,6 +97,12 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
     for user in v.catalog.user_types().filter(|t| v.schema(t.schema).is_some()) {
         let Some(ty) = v.catalog.sql_type(user) else { continue };
         match &user.kind {
+            TypeKind::Range(_) => {
+                add(&ty, oid_of(user.schema));
+                if let Some(many) = v.catalog.multirange_type(user) {
+                    add(&many, oid_of(user.schema));
+                }
+            }
             TypeKind::Enum(_) | TypeKind::Composite(_) => add(&ty, oid_of(user.schema)),
             TypeKind::Domain(domain) => {
                 let array = SqlType::Array(Box::new(ty.clone()));
@@ -126,6 +137,10 @@ fn own(v: &View<'_>, rows: &mut [Vec<Datum>]) {
     let mut owners: HashMap<u32, u32> = HashMap::new();
     for user in v.catalog.user_types() {
         owners.extend([(oid_of(user.id), user.id), (oid_of(user.array), user.id)]);
+        if let Some(of) = user.multirange() {
+            let ids = [of.multirange_id, of.multirange_array];
+            owners.extend(ids.map(|id| (oid_of(id), user.id)));
+        }
     }
     for (_, table) in v.stored() {
         let row_type = v.catalog.row_type(table);
@@ -219,18 +234,100 @@ pub(super) fn domain_check(catalog: &Catalog, oid: u32) -> Option<&Check> {
             let mut checks = domain.checks.iter().enumerate();
             checks.find(|(at, _)| constraint_oid(user.id, *at) == oid).map(|(_, check)| check)
         }
-        TypeKind::Enum(_) | TypeKind::Composite(_) => None,
+        TypeKind::Enum(_) | TypeKind::Composite(_) | TypeKind::Range(_) => None,
     })
 }
 
-pub(super) fn pg_range(_: &View<'_>) -> Made {
+pub(super) fn pg_range(v: &View<'_>) -> Made {
     let row = |kind: RangeKind| {
-        let types =
-            [SqlType::Range(kind), kind.element(), SqlType::Multirange(kind)].map(|ty| ty.oid());
-        // Collations and functions: there are none.
-        types.into_iter().chain([0; 4]).map(Datum::Oid).collect()
+        let subtype = kind.element();
+        let ordered = collation(&subtype);
+        let types = [SqlType::Range(kind.clone()), subtype, SqlType::Multirange(kind)];
+        let class = class_of(&types[1]);
+        // Functions: there are none.
+        types.map(|ty| ty.oid()).into_iter().chain([ordered, class, 0, 0]).map(Datum::Oid).collect()
     };
-    Ok(RangeKind::ALL.into_iter().map(row).collect())
+    let made = v.catalog.user_types().filter(|t| v.schema(t.schema).is_some());
+    let made = made.filter_map(|user| match v.catalog.sql_type(user)? {
+        SqlType::Range(kind @ RangeKind::Made(_)) if user.multirange().is_some() => Some(kind),
+        _ => None,
+    });
+    Ok(RangeKind::ALL.into_iter().chain(made).map(row).collect())
+}
+
+/// Oid, name and type of the operator classes by which values are ordered: PostgreSQL's, for the
+/// types that are here.
+const CLASSES: &[(u32, &str, u32)] = &[
+    (1978, "int4_ops", 23),
+    (1979, "int2_ops", 21),
+    (1981, "oid_ops", 26),
+    (3122, "date_ops", 1082),
+    (3123, "float8_ops", 701),
+    (3124, "int8_ops", 20),
+    (3125, "numeric_ops", 1700),
+    (3126, "text_ops", 25),
+    (3127, "timestamptz_ops", 1184),
+    (3128, "timestamp_ops", 1114),
+    (10_000, "array_ops", ANY_ARRAY),
+    (10_002, "bit_ops", 1560),
+    (10_003, "bool_ops", 16),
+    (10_004, "bpchar_ops", 1042),
+    (10_006, "bytea_ops", 17),
+    (10_007, "char_ops", 18),
+    (10_012, "float4_ops", 700),
+    (10_015, "inet_ops", 869),
+    (10_022, "interval_ops", 1186),
+    (10_024, "macaddr_ops", 829),
+    (10_026, "macaddr8_ops", 774),
+    (10_028, "name_ops", 19),
+    (10_034, "record_ops", 2249),
+    (10_038, "time_ops", 1083),
+    (10_041, "timetz_ops", 1266),
+    (10_043, "varbit_ops", 1562),
+    (10_047, "money_ops", 790),
+    (10_065, "uuid_ops", 2950),
+    (10_069, "enum_ops", 3500),
+    (10_076, "range_ops", ANY_RANGE),
+    (10_080, "multirange_ops", ANY_MULTIRANGE),
+    (10_088, "jsonb_ops", 3802),
+];
+
+const ANY_ARRAY: u32 = 2277;
+const ANY_RANGE: u32 = 3831;
+const ANY_MULTIRANGE: u32 = 4537;
+
+/// The operator class that orders values of a type, 0 if there is none.
+fn class_of(ty: &SqlType) -> u32 {
+    let declared = match ty {
+        SqlType::Array(_) => ANY_ARRAY,
+        SqlType::Range(_) => ANY_RANGE,
+        SqlType::Multirange(_) => ANY_MULTIRANGE,
+        SqlType::Varchar(_) => SqlType::Text.oid(),
+        SqlType::Cidr => SqlType::Inet.oid(),
+        ty if ty.is_oid_like() => SqlType::Oid.oid(),
+        other => other.oid(),
+    };
+    CLASSES.iter().find(|(_, _, of)| *of == declared).map_or(0, |(class, ..)| *class)
+}
+
+/// The access method of trees.
+const BTREE: u32 = 403;
+
+pub(super) fn pg_opclass(_: &View<'_>) -> Made {
+    let row = |(class, name, of): &(u32, &str, u32)| {
+        vec![
+            Datum::Oid(*class),
+            Datum::Oid(BTREE),
+            text(*name),
+            Datum::Oid(PG_CATALOG),
+            Datum::Oid(ROOT),
+            Datum::Oid(0),
+            Datum::Oid(*of),
+            flag(true),
+            Datum::Oid(0),
+        ]
+    };
+    Ok(CLASSES.iter().map(row).collect())
 }
 
 pub(super) fn pg_enum(v: &View<'_>) -> Made {

@@ -17,8 +17,8 @@ fn ranges(value: &Datum) -> Vec<RangeValue> {
 }
 
 fn kind(types: AggregateTypes<'_>) -> RangeKind {
-    match types.args[0] {
-        SqlType::Range(kind) | SqlType::Multirange(kind) => kind,
+    match &types.args[0] {
+        SqlType::Range(kind) | SqlType::Multirange(kind) => kind.clone(),
         _ => RangeKind::Int4,
     }
 }
@@ -43,7 +43,7 @@ impl Accumulator for United {
             return Ok(Datum::Null);
         }
         let all = self.kept.iter().flat_map(ranges).collect();
-        Ok(Datum::Multirange(Arc::new(MultirangeValue::new(self.kind, all))))
+        Ok(Datum::Multirange(Arc::new(MultirangeValue::new(&self.kind, all))))
     }
 
     fn parts(&self) -> Vec<Datum> {
@@ -74,7 +74,7 @@ struct Common {
 impl Common {
     fn with(&self, value: &Datum) -> Datum {
         let Some(kept) = &self.kept else { return value.clone() };
-        let many = |value: &Datum| MultirangeValue::new(self.kind, ranges(value));
+        let many = |value: &Datum| MultirangeValue::new(&self.kind, ranges(value));
         let common = many(kept).common(&many(value));
         match value {
             Datum::Range(_) => Datum::Range(Arc::new(common.whole())),
@@ -106,8 +106,12 @@ impl Accumulator for Common {
 
 /// Adds the functions of this file. Signatures are made once for each type of ranges.
 pub(super) fn fill(t: &mut Table) {
+    let mut types = vec![["anymultirange", "anyrange"].map(str::to_string)];
     for of in RangeKind::ALL {
-        let names = [SqlType::Multirange(of), SqlType::Range(of)].map(|ty| ty.internal_name());
+        let own = [SqlType::Multirange(of.clone()), SqlType::Range(of)];
+        types.push(own.map(|ty| ty.internal_name()));
+    }
+    for names in types {
         let [m, r] = &names;
         let text = |signature: String| -> &'static str { signature.leak() };
         for arg in &names {

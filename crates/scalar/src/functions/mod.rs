@@ -50,7 +50,9 @@ pub(crate) use json_text::json_key;
 pub(crate) use json_text::json_text;
 pub use json_text::plain_text;
 pub(crate) use jsonpath::{path_exists, path_items, path_matches};
+pub(crate) use multiranges::listed;
 pub use partition_hash::partition_hash;
+pub(crate) use ranges::constructed as ranged;
 
 /// What adds the functions of each subject to the registry.
 pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[

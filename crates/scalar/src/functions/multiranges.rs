@@ -15,7 +15,7 @@ use crate::registry::{Eval, Rows, Table};
 fn many(value: &Datum) -> Arc<MultirangeValue> {
     match value {
         Datum::Multirange(many) => many.clone(),
-        Datum::Range(one) => Arc::new(MultirangeValue::new(one.kind, vec![(**one).clone()])),
+        Datum::Range(one) => Arc::new(MultirangeValue::new(&one.kind, vec![(**one).clone()])),
         _ => unreachable!("strict functions are called with what their signature says"),
     }
 }
@@ -38,7 +38,7 @@ fn whole(value: &Datum) -> RangeValue {
 }
 
 /// A list of the arguments.
-fn listed(kind: RangeKind, args: &[Datum]) -> SqlResult<Datum> {
+pub(crate) fn listed(kind: &RangeKind, args: &[Datum]) -> SqlResult<Datum> {
     if let [Datum::Null] = args {
         return Ok(Datum::Null);
     }
@@ -56,7 +56,7 @@ fn listed(kind: RangeKind, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn construct<const KIND: usize>(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
-    listed(RangeKind::ALL[KIND], a)
+    listed(&RangeKind::ALL[KIND], a)
 }
 
 const CONSTRUCTORS: [Eval; 6] = [
@@ -126,13 +126,20 @@ fn unnest(a: &[Datum], _: &EvalContext) -> SqlResult<Rows> {
 
 /// Adds the functions of this file. Signatures are made once for each type of ranges.
 pub(super) fn fill(t: &mut Table) {
+    let text = |signature: String| -> &'static str { signature.leak() };
+    let mut types = Vec::new();
     for (at, kind) in RangeKind::ALL.into_iter().enumerate() {
-        let types = [SqlType::Multirange(kind), SqlType::Range(kind), kind.element()];
-        let [m, r, e] = types.map(|ty| ty.internal_name());
-        let text = |signature: String| -> &'static str { signature.leak() };
+        let own = [SqlType::Multirange(kind.clone()), SqlType::Range(kind.clone()), kind.element()];
+        let [m, r, e] = own.map(|ty| ty.internal_name());
         t.add(text(format!("{m}() {m} -- a list of ranges")), CONSTRUCTORS[at]);
         t.add(text(format!("{m}(...{r}) {m}")), CONSTRUCTORS[at]).lax();
         t.add(text(format!("multirange({r}) {m} -- a list of one range")), CONSTRUCTORS[at]);
+        types.push([m, r, e]);
+    }
+    // Those that users make: their constructors are in `user_functions`.
+    t.add("multirange(anyrange) anymultirange", |a, _| made((*many(&a[0])).clone()));
+    types.push(["anymultirange", "anyrange", "anyelement"].map(str::to_string));
+    for [m, r, e] in types {
         t.add(text(format!("lower({m}) {e}")), |a, _| Ok(whole(&a[0]).lower));
         t.add(text(format!("upper({m}) {e}")), |a, _| Ok(whole(&a[0]).upper));
         t.add(text(format!("range_merge({m}) {r} -- the smallest range that has all")), |a, _| {

@@ -20,7 +20,7 @@ fn made(range: RangeValue) -> SqlResult<Datum> {
 }
 
 /// A range of two bounds, `[)` unless a third argument says which belong to it.
-fn constructed(kind: RangeKind, a: &[Datum]) -> SqlResult<Datum> {
+pub(crate) fn constructed(kind: &RangeKind, a: &[Datum]) -> SqlResult<Datum> {
     let bad = |hint: bool, message: &str| {
         let state = if hint { SqlState::SYNTAX_ERROR } else { SqlState("22000") };
         let e = SqlError::new(state, message);
@@ -66,7 +66,7 @@ fn united(x: &RangeValue, y: &RangeValue) -> SqlResult<Datum> {
 
 fn common(x: &RangeValue, y: &RangeValue) -> SqlResult<Datum> {
     if !x.overlaps(y) {
-        return made(RangeValue::empty(x.kind));
+        return made(RangeValue::empty(&x.kind));
     }
     made(RangeValue::between(outer(x, y, true, false), outer(x, y, false, true)))
 }
@@ -82,15 +82,15 @@ fn without(x: &RangeValue, y: &RangeValue) -> SqlResult<Datum> {
             SqlState("22000"),
             "result of range difference would not be contiguous",
         )),
-        (false, false) => made(RangeValue::empty(x.kind)),
+        (false, false) => made(RangeValue::empty(&x.kind)),
         (true, false) => made(RangeValue::new(
-            x.kind,
+            &x.kind,
             x.lower.clone(),
             y.lower.clone(),
             (x.with_lower, !y.with_lower),
         )?),
         (false, true) => made(RangeValue::new(
-            x.kind,
+            &x.kind,
             y.upper.clone(),
             x.upper.clone(),
             (!y.with_upper, x.with_upper),
@@ -103,7 +103,7 @@ fn is_before(x: &RangeValue, y: &RangeValue) -> bool {
 }
 
 fn construct<const KIND: usize>(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
-    constructed(RangeKind::ALL[KIND], a)
+    constructed(&RangeKind::ALL[KIND], a)
 }
 
 const CONSTRUCTORS: [Eval; 6] = [
@@ -175,15 +175,22 @@ const COMBINED: &[(&str, &str, Eval)] = &[
 
 /// Adds the functions of this file. Signatures are made once for each type of ranges.
 pub(super) fn fill(t: &mut Table) {
+    let text = |signature: String| -> &'static str { signature.leak() };
+    let mut types = Vec::new();
     for (at, kind) in RangeKind::ALL.into_iter().enumerate() {
-        let (r, e) = (SqlType::Range(kind).internal_name(), kind.element().internal_name());
-        let text = |signature: String| -> &'static str { signature.leak() };
+        let e = kind.element().internal_name();
+        let r = SqlType::Range(kind).internal_name();
         t.add(
             text(format!("{r}({e}, {e}) {r} -- a range from one value to another")),
             CONSTRUCTORS[at],
         )
         .lax();
         t.add(text(format!("{r}({e}, {e}, text) {r}")), CONSTRUCTORS[at]).lax();
+        types.push((r, e));
+    }
+    // Those that users make: their constructors are in `user_functions`.
+    types.push(("anyrange".to_string(), "anyelement".to_string()));
+    for (r, e) in types {
         t.add(text(format!("lower({r}) {e}")), |a, _| Ok(range(&a[0]).lower.clone()));
         t.add(text(format!("upper({r}) {e}")), |a, _| Ok(range(&a[0]).upper.clone()));
         for (name, about, code) in TOLD {

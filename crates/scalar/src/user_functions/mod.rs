@@ -11,11 +11,14 @@
 //! body stays a computation of its own over arguments that are computed once. A function that
 //! calls itself binds its body when it is called ([`recursion`]).
 //!
+//! Types of ranges bring functions of their own ([`constructors`]).
+//!
 //! A body that reads tables is no scalar expression: its call is left to the general planner,
 //! which binds the query in the place of a subquery.
 
 mod call;
 mod choice;
+pub(crate) mod constructors;
 mod inline;
 mod recursion;
 

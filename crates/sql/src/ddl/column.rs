@@ -94,6 +94,16 @@ pub(super) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResult<Option
     Ok(refinement.precision.map(Refined::Precision))
 }
 
+/// Refuses another collation than that by bytes.
+pub(super) fn check_collation(name: &ast::ObjectName) -> SqlResult<()> {
+    let name = super::parts(name).join(".").to_lowercase();
+    match name.as_str() {
+        "c" | "posix" | "default" | "pg_catalog.default" | "pg_catalog.c" | "ucs_basic" => Ok(()),
+        _ => Err(SqlError::unsupported(format!("collation \"{name}\""))
+            .with_hint("Text sorts by bytes, as COLLATE \"C\" does.")),
+    }
+}
+
 fn option(
     c: &Change,
     col: &mut Column,
@@ -147,14 +157,7 @@ fn option(
             }
         },
         ast::ColumnOption::Collation(n) => {
-            let name = super::parts(n).join(".").to_lowercase();
-            if !matches!(
-                name.as_str(),
-                "c" | "posix" | "default" | "pg_catalog.default" | "pg_catalog.c" | "ucs_basic"
-            ) {
-                return Err(SqlError::unsupported(format!("collation \"{name}\""))
-                    .with_hint("Text sorts by bytes, as COLLATE \"C\" does."));
-            }
+            check_collation(n)?;
         }
         ast::ColumnOption::Comment(text) => col.comment = Some(text.clone()),
         other => {

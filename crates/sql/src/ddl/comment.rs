@@ -159,7 +159,7 @@ fn domain_constraint(c: &mut Change, name: &Name, text: Option<String>) -> SqlRe
     let id = type_id(c, &domain.to_vec())?;
     let known = c.catalog.user_type(id).is_some_and(|ty| match &ty.kind {
         TypeKind::Domain(domain) => domain.checks.iter().any(|check| check.name == *constraint),
-        TypeKind::Enum(_) | TypeKind::Composite(_) => false,
+        TypeKind::Enum(_) | TypeKind::Composite(_) | TypeKind::Range(_) => false,
     });
     if !known {
         let of = format!("domain {}", domain.last().map_or("", String::as_str));

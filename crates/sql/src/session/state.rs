@@ -724,11 +724,12 @@ impl SessionFunctions for SessionState {
 
     fn type_name(&self, oid: u32) -> Option<String> {
         let catalog = self.catalog();
-        let Some(user) = catalog.user_type_by_oid(oid) else { return catalog.type_name(oid) };
-        let found = catalog.resolve_type(self.database_id(), &self.search_path(), &user.name);
+        let Some(named) = catalog.by_oid(oid) else { return catalog.type_name(oid) };
+        let user = named.user;
+        let found = catalog.resolve_named(self.database_id(), &self.search_path(), named.name);
         let schema = catalog.schema_by_id(user.schema).map_or("", |schema| &schema.name);
-        let name = shown_name(found.map(|t| t.id) == Some(user.id), schema, &user.name);
-        Some(if oid_of(user.array) == oid { format!("{name}[]") } else { name })
+        let name = shown_name(found.map(|t| t.id) == Some(user.id), schema, named.name);
+        Some(if named.is_array { format!("{name}[]") } else { name })
     }
 
     fn relation_name(&self, oid: u32) -> Option<String> {

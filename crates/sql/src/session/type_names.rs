@@ -23,6 +23,11 @@ impl InReach {
         find_type(&self.catalog, self.database, &self.search_path, parts)
     }
 
+    /// The type of ranges several of which are a type of this name.
+    fn range_of(&self, parts: &[String]) -> Option<Arc<UserType>> {
+        find_range_of(&self.catalog, self.database, &self.search_path, parts)
+    }
+
     /// The type of the rows of a table or materialized view of this name.
     fn row_type(&self, parts: &[String]) -> Option<SqlType> {
         let catalog = &self.catalog;
@@ -55,10 +60,26 @@ pub(super) fn find_type(
     .cloned()
 }
 
+/// The type of ranges several of which are a type of this name.
+fn find_range_of(
+    catalog: &Catalog,
+    database: u32,
+    search_path: &[String],
+    parts: &[String],
+) -> Option<Arc<UserType>> {
+    match parts {
+        [name] => catalog.resolve_multirange(database, search_path, name),
+        [schema, name] => catalog.multirange_in(catalog.schema(database, schema)?.id, name),
+        _ => None,
+    }
+    .cloned()
+}
+
 impl TypeNames for InReach {
     fn user_type(&self, parts: &[String]) -> Option<SqlType> {
         match self.find(parts) {
             Some(user) => self.catalog.sql_type(&user),
+            None if let Some(user) = self.range_of(parts) => self.catalog.multirange_type(&user),
             None => self.row_type(parts).or_else(|| {
                 // The type of arrays has a name of its own, too.
                 let (name, schema) = parts.split_last()?;
@@ -176,6 +197,16 @@ impl super::Context {
         let (schema, bare) = self.split(&name.to_vec())?;
         let parts: Vec<String> = schema.into_iter().chain([bare]).collect();
         Ok(find_type(&self.catalog, self.database, &self.search_path, &parts))
+    }
+
+    /// The type of ranges several of which are a type of this name.
+    ///
+    /// # Errors
+    /// 0A000 for a reference to another database.
+    pub(crate) fn range_of_multirange(&self, name: &[String]) -> SqlResult<Option<Arc<UserType>>> {
+        let (schema, bare) = self.split(&name.to_vec())?;
+        let parts: Vec<String> = schema.into_iter().chain([bare]).collect();
+        Ok(find_range_of(&self.catalog, self.database, &self.search_path, &parts))
     }
 
     /// What a column's declared type asks of its values.

@@ -269,8 +269,8 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         }
         SqlType::Array(element) => decode_array(b, element)?,
         SqlType::Composite(ty) => decode_row(b, ty)?,
-        SqlType::Range(kind) => Datum::Range(Arc::new(decode_range(b, *kind)?)),
-        SqlType::Multirange(kind) => decode_multirange(b, *kind)?,
+        SqlType::Range(kind) => Datum::Range(Arc::new(decode_range(b, kind)?)),
+        SqlType::Multirange(kind) => decode_multirange(b, kind)?,
         ty if let Some(kind) = OrderedKind::of(ty) => {
             let value = Ordered::from_bytes(kind, b);
             Datum::Ordered(value.ok_or_else(|| damaged(&ty.name()))?)
@@ -303,7 +303,7 @@ fn encode_range(out: &mut Vec<u8>, range: &RangeValue) {
     }
 }
 
-fn decode_multirange(mut b: &[u8], kind: RangeKind) -> SqlResult<Datum> {
+fn decode_multirange(mut b: &[u8], kind: &RangeKind) -> SqlResult<Datum> {
     let mut ranges = Vec::new();
     while !b.is_empty() {
         let length = read_varint(&mut b)? as usize;
@@ -314,7 +314,7 @@ fn decode_multirange(mut b: &[u8], kind: RangeKind) -> SqlResult<Datum> {
     Ok(Datum::Multirange(Arc::new(MultirangeValue::new(kind, ranges))))
 }
 
-fn decode_range(b: &[u8], kind: RangeKind) -> SqlResult<RangeValue> {
+fn decode_range(b: &[u8], kind: &RangeKind) -> SqlResult<RangeValue> {
     let bad = || damaged("range");
     let (&flags, mut rest) = b.split_first().ok_or_else(bad)?;
     if flags & EMPTY != 0 {

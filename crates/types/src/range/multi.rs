@@ -20,7 +20,7 @@ pub struct MultirangeValue {
 
 impl MultirangeValue {
     /// The values of some ranges, in any order.
-    pub fn new(kind: RangeKind, mut ranges: Vec<RangeValue>) -> MultirangeValue {
+    pub fn new(kind: &RangeKind, mut ranges: Vec<RangeValue>) -> MultirangeValue {
         ranges.retain(|range| !range.empty);
         ranges.sort_by(RangeValue::compare);
         let mut out: Vec<RangeValue> = Vec::with_capacity(ranges.len());
@@ -34,7 +34,7 @@ impl MultirangeValue {
                 _ => out.push(range),
             }
         }
-        MultirangeValue { kind, ranges: out }
+        MultirangeValue { kind: kind.clone(), ranges: out }
     }
 
     /// In their order.
@@ -46,7 +46,7 @@ impl MultirangeValue {
     pub fn whole(&self) -> RangeValue {
         match (self.ranges.first(), self.ranges.last()) {
             (Some(first), Some(last)) => RangeValue::between(first, last),
-            _ => RangeValue::empty(self.kind),
+            _ => RangeValue::empty(&self.kind),
         }
     }
 
@@ -76,7 +76,7 @@ impl MultirangeValue {
     /// What either has.
     pub fn united(&self, other: &MultirangeValue) -> MultirangeValue {
         let ranges = self.ranges.iter().chain(&other.ranges).cloned();
-        MultirangeValue::new(self.kind, ranges.collect())
+        MultirangeValue::new(&self.kind, ranges.collect())
     }
 
     /// What both have.
@@ -89,7 +89,7 @@ impl MultirangeValue {
                 out.push(RangeValue::between(from, to));
             }
         }
-        MultirangeValue::new(self.kind, out)
+        MultirangeValue::new(&self.kind, out)
     }
 
     /// What it has and the other has not.
@@ -108,17 +108,17 @@ impl MultirangeValue {
                 if range.cmp_lower(taken).is_lt() {
                     let (lower, upper) = (range.lower.clone(), taken.lower.clone());
                     let with = (range.with_lower, !taken.with_lower);
-                    rest.push(RangeValue::new(self.kind, lower, upper, with)?);
+                    rest.push(RangeValue::new(&self.kind, lower, upper, with)?);
                 }
                 if range.cmp_upper(taken).is_gt() {
                     let (lower, upper) = (taken.upper.clone(), range.upper.clone());
                     let with = (!taken.with_upper, range.with_upper);
-                    rest.push(RangeValue::new(self.kind, lower, upper, with)?);
+                    rest.push(RangeValue::new(&self.kind, lower, upper, with)?);
                 }
             }
             left = rest;
         }
-        Ok(MultirangeValue::new(self.kind, left))
+        Ok(MultirangeValue::new(&self.kind, left))
     }
 }
 
@@ -131,7 +131,7 @@ fn malformed(text: &str, detail: &str) -> SqlError {
 }
 
 /// Reads `{[1,3),[5,7)}`.
-pub(crate) fn parse(text: &str, kind: RangeKind, style: &Style) -> SqlResult<MultirangeValue> {
+pub(crate) fn parse(text: &str, kind: &RangeKind, style: &Style) -> SqlResult<MultirangeValue> {
     let space = |c: char| c.is_ascii_whitespace();
     let mut rest = text.trim_start_matches(space);
     rest = rest.strip_prefix('{').ok_or_else(|| malformed(text, "Missing left brace."))?;
@@ -201,7 +201,7 @@ pub(crate) fn to_wire(value: &MultirangeValue, out: &mut Vec<u8>) {
 }
 
 /// `None`: malformed.
-pub(crate) fn from_wire(bytes: &[u8], kind: RangeKind) -> Option<SqlResult<MultirangeValue>> {
+pub(crate) fn from_wire(bytes: &[u8], kind: &RangeKind) -> Option<SqlResult<MultirangeValue>> {
     let (count, mut rest) = bytes.split_first_chunk::<4>()?;
     let count = usize::try_from(i32::from_be_bytes(*count)).ok()?;
     let mut ranges = Vec::new();

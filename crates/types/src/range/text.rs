@@ -14,7 +14,7 @@ fn malformed(text: &str, detail: &str) -> SqlError {
 }
 
 /// Reads a range.
-pub(crate) fn parse(text: &str, kind: RangeKind, style: &Style) -> SqlResult<RangeValue> {
+pub(crate) fn parse(text: &str, kind: &RangeKind, style: &Style) -> SqlResult<RangeValue> {
     let inner = text.trim();
     if inner.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("empty")) {
         return match inner.len() {

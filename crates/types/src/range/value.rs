@@ -8,11 +8,14 @@
 //! Ranges of integers and dates are kept in one form, `[a,b)`, so that equal ranges look equal.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
+use super::RangeType;
+use super::made::by_oid;
 use crate::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 /// Which type of ranges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum RangeKind {
     /// `int4range`.
     Int4,
@@ -26,10 +29,12 @@ pub enum RangeKind {
     Tstz,
     /// `daterange`.
     Date,
+    /// One that a user has made.
+    Made(#[serde(with = "by_oid")] Arc<RangeType>),
 }
 
 impl RangeKind {
-    /// All of them.
+    /// Those that are built in.
     pub const ALL: [RangeKind; 6] = [
         RangeKind::Int4,
         RangeKind::Int8,
@@ -40,7 +45,7 @@ impl RangeKind {
     ];
 
     /// The type of the bounds.
-    pub fn element(self) -> SqlType {
+    pub fn element(&self) -> SqlType {
         match self {
             RangeKind::Int4 => SqlType::Int4,
             RangeKind::Int8 => SqlType::Int8,
@@ -48,6 +53,15 @@ impl RangeKind {
             RangeKind::Ts => SqlType::Timestamp,
             RangeKind::Tstz => SqlType::TimestampTz,
             RangeKind::Date => SqlType::Date,
+            RangeKind::Made(ty) => ty.subtype.clone(),
+        }
+    }
+
+    /// Whether both are the same type, whatever is known of it.
+    pub fn is_same(&self, other: &RangeKind) -> bool {
+        match (self, other) {
+            (RangeKind::Made(a), RangeKind::Made(b)) => a.one.oid == b.one.oid,
+            (a, b) => a == b,
         }
     }
 }
@@ -71,8 +85,9 @@ pub struct RangeValue {
 
 impl RangeValue {
     /// The empty range.
-    pub fn empty(kind: RangeKind) -> RangeValue {
+    pub fn empty(kind: &RangeKind) -> RangeValue {
         let (lower, upper) = (Datum::Null, Datum::Null);
+        let kind = kind.clone();
         RangeValue { kind, empty: true, lower, with_lower: false, upper, with_upper: false }
     }
 
@@ -81,13 +96,13 @@ impl RangeValue {
     /// # Errors
     /// 22000 if the lower bound is greater, 22003 if the kept form does not fit the type.
     pub fn new(
-        kind: RangeKind,
+        kind: &RangeKind,
         lower: Datum,
         upper: Datum,
         with: (bool, bool),
     ) -> SqlResult<RangeValue> {
         let mut range = RangeValue {
-            kind,
+            kind: kind.clone(),
             empty: false,
             with_lower: with.0 && !lower.is_null(),
             with_upper: with.1 && !upper.is_null(),
@@ -216,7 +231,7 @@ impl RangeValue {
     /// A range with the lower bound of one and the upper bound of another.
     pub fn between(from: &RangeValue, to: &RangeValue) -> RangeValue {
         RangeValue {
-            kind: from.kind,
+            kind: from.kind.clone(),
             empty: false,
             lower: from.lower.clone(),
             with_lower: from.with_lower,

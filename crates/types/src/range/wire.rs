@@ -30,7 +30,7 @@ pub(crate) fn to_wire(range: &RangeValue, out: &mut Vec<u8>) {
 }
 
 /// `None`: malformed.
-pub(crate) fn from_wire(bytes: &[u8], kind: RangeKind) -> Option<SqlResult<RangeValue>> {
+pub(crate) fn from_wire(bytes: &[u8], kind: &RangeKind) -> Option<SqlResult<RangeValue>> {
     let (flags, mut rest) = bytes.split_first()?;
     if flags & EMPTY != 0 {
         return rest.is_empty().then(|| Ok(RangeValue::empty(kind)));

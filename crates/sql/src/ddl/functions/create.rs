@@ -297,15 +297,32 @@ fn exists(name: &str) -> SqlError {
     SqlError::new(SqlState("42723"), text)
 }
 
+/// The name of a type, with its schema if a user has made it: it need not be in the search path.
+fn in_full(ty: &SqlType) -> String {
+    let (schema, name) = match ty {
+        SqlType::Array(element) => return format!("{}[]", in_full(element)),
+        SqlType::Enum(user) => (&user.schema, &user.name),
+        SqlType::Composite(user) => (&user.schema, &user.name),
+        ty => match ty.made_range() {
+            Some((range, of)) => (&range.schema, &of.name),
+            None => return ty.base_name(),
+        },
+    };
+    match schema.is_empty() {
+        true => quote_ident(name),
+        false => format!("{}.{}", quote_ident(schema), quote_ident(name)),
+    }
+}
+
 /// Binds the body by a call of the function, as anybody would.
 fn check_body(c: &Change, f: &Function) -> SqlResult<()> {
-    let null = |p: &Parameter| format!("NULL::{}", p.ty.base_name());
+    let null = |p: &Parameter| format!("NULL::{}", in_full(&p.ty));
     let mut args: Vec<String> = f.inputs().map(null).collect();
     if let Some(last) = f.inputs().last().filter(|p| p.mode == Mode::Variadic)
         && let Some(element) = last.ty.element()
     {
         args.pop();
-        args.push(format!("NULL::{}", element.base_name()));
+        args.push(format!("NULL::{}", in_full(element)));
     }
     let (schema, name) = (c.ctx.schema_name(f.schema), &f.name);
     let call = format!("{}.{}({})", quote_ident(&schema), quote_ident(name), args.join(", "));

@@ -4,6 +4,7 @@
 //! RENAME VALUE changes a name, ADD VALUE finds a place between two others.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use braid_catalog::{Lost, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{
@@ -11,6 +12,7 @@ use braid_types::{
 };
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
+use super::range;
 use crate::ddl::{Change, alter_column, composite, drop, functions, parts};
 use braid_parser::{Name, parse_expr};
 use braid_scalar::Scope;
@@ -26,15 +28,16 @@ pub(crate) fn create(
     let labels: &[ast::Ident] = match what {
         Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
         Some(UserDefinedTypeRepresentation::Composite { .. }) => &[],
-        Some(UserDefinedTypeRepresentation::Range { .. }) => {
-            return Err(SqlError::unsupported("a range type").with_hint(
-                "Use int4range, int8range, numrange, tsrange, tstzrange or daterange.",
-            ));
-        }
+        Some(UserDefinedTypeRepresentation::Range { .. }) => &[],
         _ => return Err(SqlError::unsupported("a base type")),
     };
     let (schema, name) = c.ctx.target_schema(&parts(name))?;
     refuse_taken(c, schema, &name)?;
+    if let Some(UserDefinedTypeRepresentation::Range { options }) = what {
+        range::create(c, (schema, name), options)?;
+        c.sync();
+        return Ok("CREATE TYPE".into());
+    }
     let ids = c.ctx.db.new_ids(2 + labels.len() as u32)?;
     let kind = match what {
         Some(UserDefinedTypeRepresentation::Composite { attributes }) => {
@@ -76,7 +79,8 @@ fn made_labels(ids: u32, labels: &[ast::Ident]) -> SqlResult<Vec<EnumLabel>> {
 
 pub(in crate::ddl) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlResult<()> {
     let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
-    if c.catalog.type_in(schema, name).is_some() || is_relation {
+    let multirange = c.catalog.multirange_in(schema, name).is_some();
+    if c.catalog.type_in(schema, name).is_some() || multirange || is_relation {
         return Err(SqlError::new(
             SqlState::DUPLICATE_OBJECT,
             format!("type \"{name}\" already exists"),
@@ -97,10 +101,26 @@ pub(in crate::ddl) fn no_type(name: &Name) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{}\" does not exist", name.join(".")))
 }
 
+/// The type that a statement changes.
+fn named(c: &Change, name: &Name) -> SqlResult<Arc<UserType>> {
+    if let Some(ty) = c.ctx.user_type(name)? {
+        return Ok(ty);
+    }
+    match c.ctx.range_of_multirange(name)? {
+        Some(range) => {
+            let range = c.catalog.type_name(oid_of(range.id)).unwrap_or_default();
+            let text = format!("changing the multirange type \"{}\" alone", name.join("."));
+            Err(SqlError::unsupported(text)
+                .with_hint(format!("It belongs to the range type {range}.")))
+        }
+        None => Err(no_type(name)),
+    }
+}
+
 /// Changes a type; statements that use its tables are planned anew.
 pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
     let name = parts(&a.name);
-    let mut new = (*c.ctx.user_type(&name)?.ok_or_else(|| no_type(&name))?).clone();
+    let mut new = (*named(c, &name)?).clone();
     let tag = "ALTER TYPE".to_string();
     match &a.operation {
         ast::AlterTypeOperation::Rename(to) => {
@@ -140,7 +160,7 @@ pub(in crate::ddl) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResu
 fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
     match &mut ty.kind {
         TypeKind::Enum(labels) => Ok(labels),
-        TypeKind::Domain(_) | TypeKind::Composite(_) => {
+        TypeKind::Domain(_) | TypeKind::Composite(_) | TypeKind::Range(_) => {
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("{} is not an enum", ty.name)))
         }
     }
@@ -158,7 +178,7 @@ pub(in crate::ddl) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
 
 /// COMMENT ON TYPE.
 pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>) -> SqlResult<()> {
-    let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
+    let mut new = (*named(c, name)?).clone();
     new.comment = text;
     c.catalog.put_type(new);
     c.sync();
@@ -167,13 +187,16 @@ pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>)
 
 /// SET SCHEMA of a type.
 pub(crate) fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
-    let mut new = (*c.ctx.user_type(name)?.ok_or_else(|| no_type(name))?).clone();
+    let mut new = (*named(c, name)?).clone();
     let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
         return Err(crate::session::no_schema(schema));
     };
     if schema.id != new.schema {
         refuse_if_written(c, &new, "move")?;
         refuse_taken(c, schema.id, &new.name)?;
+        if let Some(of) = new.multirange() {
+            refuse_taken(c, schema.id, &of.multirange)?;
+        }
     }
     new.schema = schema.id;
     put(c, new)?;
@@ -242,7 +265,8 @@ pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) 
     let oid = oid_of(ty.id);
     let names = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-        words.any(|word| word == ty.name)
+        let many = ty.multirange().map(|of| of.multirange.as_str());
+        words.any(|word| word == ty.name || Some(word) == many)
     };
     for table in c.catalog.tables() {
         for column in &table.columns {
@@ -361,6 +385,9 @@ fn drop_named(c: &mut Change, names: &[Name], if_exists: bool, cascade: bool) ->
     for name in names {
         match c.ctx.user_type(name)? {
             Some(ty) => drop_type(c, &ty, cascade)?,
+            None if c.ctx.range_of_multirange(name)?.is_some() => {
+                range::refuse_multirange(c, name)?;
+            }
             None if if_exists => {
                 c.ctx.notice(format!("type \"{}\" does not exist, skipping", name.join(".")));
             }
@@ -382,7 +409,7 @@ fn views_with(c: &Change, ty: &UserType) -> BTreeSet<u32> {
 
 /// The domains over a type, or over its arrays.
 fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
-    let over = |user: &&std::sync::Arc<UserType>| match &user.kind {
+    let over = |user: &&Arc<UserType>| match &user.kind {
         TypeKind::Domain(domain) => is_type(&domain.base, oid_of(ty.id)),
         _ => false,
     };
@@ -398,6 +425,9 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
         // In PostgreSQL's order.
         for column in table.columns.iter().rev().filter(|column| column.names_type(ty.id)) {
             columns.push((table.id, column.name.clone()));
+            let many = column.ty.element().unwrap_or(&column.ty).made_range();
+            let many = many.and_then(|(_, name)| c.catalog.type_name(name.oid));
+            let shown = many.as_ref().unwrap_or(&shown);
             let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
             lines.push(format!(
                 "column {column} of table {table} depends on type {shown}{brackets}"
