@@ -7,7 +7,8 @@
 //! else, and a unique or referencing constraint that is there is kept and enforced. Nothing is left
 //! in between: each table can be written, changed again, and no job is unfinished. A table that was
 //! on its way into or out of another one goes on by itself, and holds what a twin of it holds that
-//! was written by the same transactions.
+//! was written by the same transactions. A key column's type is the same in the tables that share
+//! it, and what a DO block does is there together.
 //!
 //! `BRAID_KILLS=100 cargo test --workspace --test kill_changes -- --nocapture` runs the long form.
 //! `BRAID_SEED` chooses the moments.
@@ -32,7 +33,7 @@ struct Wish {
     back: &'static str,
 }
 
-const WISHES: [Wish; 7] = [
+const WISHES: [Wish; 10] = [
     Wish { name: "by_v", change: "CREATE INDEX by_v ON item (v)", back: "DROP INDEX by_v" },
     Wish { name: "by_u", change: "CREATE UNIQUE INDEX by_u ON item (u)", back: "DROP INDEX by_u" },
     Wish {
@@ -59,6 +60,22 @@ const WISHES: [Wish; 7] = [
         name: "note_in_item",
         change: "ALTER TABLE note SET INTERLEAVE IN item",
         back: "ALTER TABLE note DROP INTERLEAVE",
+    },
+    Wish {
+        name: "item id numeric",
+        change: "ALTER TABLE item ALTER id TYPE numeric(20)",
+        back: "ALTER TABLE item ALTER id TYPE bigint USING id::bigint",
+    },
+    Wish {
+        name: "item v numeric",
+        change: "ALTER TABLE item ALTER v TYPE numeric",
+        back: "ALTER TABLE item ALTER v TYPE bigint",
+    },
+    Wish {
+        name: "both_by_u_v",
+        change: "DO $$ BEGIN CREATE INDEX both_by_u_v ON item (u, v);
+                 ALTER TABLE part ADD CONSTRAINT both_w CHECK (w > -1000); END $$",
+        back: "DO $$ BEGIN ALTER TABLE part DROP CONSTRAINT both_w; DROP INDEX both_by_u_v; END $$",
     },
 ];
 
@@ -115,14 +132,16 @@ fn write(client: &mut Client, random: &mut Random) -> bool {
 /// What of the wishes is there, by the names in the catalog.
 fn there(client: &mut Client) -> Vec<bool> {
     let all = "SELECT relname::text FROM pg_class WHERE relkind = 'i'
-               UNION ALL SELECT conname::text FROM pg_constraint";
+               UNION ALL SELECT conname::text FROM pg_constraint
+               UNION ALL SELECT concat_ws(' ', table_name, column_name, data_type)
+                         FROM information_schema.columns WHERE table_schema = 'public'";
     let rows = client.query(all, &[]).expect("the catalog is read");
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let inside = lines(client, "SHOW CREATE TABLE note").join(" ").contains("INTERLEAVE");
-    WISHES
-        .iter()
-        .map(|w| names.iter().any(|n| n == w.name) || (w.name == "note_in_item" && inside))
-        .collect()
+    let is_there = |name: &str| names.iter().any(|n| n == name);
+    assert_eq!(is_there("item id numeric"), is_there("part id numeric"), "a shared column");
+    assert_eq!(is_there("both_by_u_v"), is_there("both_w"), "a block");
+    WISHES.iter().map(|w| is_there(w.name) || (w.name == "note_in_item" && inside)).collect()
 }
 
 fn lines(client: &mut Client, sql: &str) -> Vec<String> {
