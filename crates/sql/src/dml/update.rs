@@ -49,7 +49,7 @@ type Sets = [(usize, Option<Bound>)];
 
 enum How {
     Own {
-        access: Access,
+        access: Box<Access>,
         sets: Vec<(usize, Option<Bound>)>,
     },
     /// The source yields the key and then a value for each of the sets that is given one.
@@ -279,7 +279,7 @@ fn bind_own(
     }
     let filter = target.filter(update.selection.as_ref(), params)?;
     let access = choice::for_writing(ctx, &info.layout, filter.as_ref());
-    Ok(How::Own { access, sets })
+    Ok(How::Own { access: Box::new(access), sets })
 }
 
 /// `SELECT key, value.. FROM target, others WHERE ..`.

@@ -116,8 +116,9 @@ impl Session {
                     // The stream owns the transaction; reading needs no commit.
                     return Ok(Outcome::Rows(rows));
                 }
-                Ok(Ran { outcome: o @ Outcome::CopyIn(_), .. }) => return Ok(o),
-                Ok(Ran { outcome: o @ Outcome::CopyOut(_), .. }) => return Ok(o),
+                Ok(Ran { outcome: o @ (Outcome::CopyIn(_) | Outcome::CopyOut(_)), .. }) => {
+                    return Ok(o);
+                }
                 Ok(mut ran) => {
                     if let Err(e) = self.clear_after(&ctx, &mut ran) {
                         txn.rollback();
@@ -151,12 +152,19 @@ impl Session {
                 return Err(error);
             }
             ctx.check_cancel()?;
-            if attempt > HASTY_ATTEMPTS {
-                // Another one for each session and try, so that two do not meet again.
-                let own = u64::from(self.state.pid().unsigned_abs()).wrapping_mul(7);
-                let while_ms = 1 + own.wrapping_add(attempt as u64 * 5) % LONGEST_WHILE;
-                std::thread::sleep(Duration::from_millis(while_ms));
-            }
+            self.give_way(attempt);
+        }
+    }
+}
+
+impl Session {
+    /// After many tries, a while in which the others get on.
+    fn give_way(&self, attempt: usize) {
+        if attempt > HASTY_ATTEMPTS {
+            // Another one for each session and try, so that two do not meet again.
+            let own = u64::from(self.state.pid().unsigned_abs()).wrapping_mul(7);
+            let while_ms = 1 + own.wrapping_add(attempt as u64 * 5) % LONGEST_WHILE;
+            std::thread::sleep(Duration::from_millis(while_ms));
         }
     }
 }

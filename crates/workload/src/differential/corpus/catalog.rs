@@ -86,6 +86,8 @@ fn arg(oid: &str, names: &HashMap<String, String>) -> Arg {
         "2283" => Arg::Element,
         "2277" => Arg::Array,
         "2276" => Arg::Any,
+        "3831" => Arg::Type("anyrange".to_string()),
+        "4537" => Arg::Type("anymultirange".to_string()),
         other => Arg::Type(names.get(other).cloned().unwrap_or_else(|| other.to_string())),
     }
 }
