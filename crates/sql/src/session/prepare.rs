@@ -65,8 +65,8 @@ impl Session {
         Ok(prepared)
     }
 
-    /// As [`Session::prepare_inner`], of a shape: the types of its parameters may come from what
-    /// they are compared with, which another catalog has otherwise, so it is good for this one only.
+    /// As [`Session::prepare_inner`], of a shape: it is good for this catalog only, since types of
+    /// its parameters may come from what they are compared with.
     pub(super) fn prepare_shape(
         &mut self,
         statement: Statement,

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_catalog::{After, SeenBy, kv_error, publish};
-use braid_kv::{Isolation, Txn, TxnOptions};
+use braid_kv::{Isolation, Txn};
 use braid_types::{Datum, SqlError, SqlResult};
 
 use super::client::Session;
+use super::context::Context;
 use super::execute::{Ran, run};
 use super::outcome::Outcome;
 use super::prepared::Prepared;
@@ -88,9 +89,8 @@ impl Session {
         p: &Arc<Prepared>,
         params: Arc<[Datum]>,
     ) -> SqlResult<Outcome> {
-        let options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
-        let only_reads = p.only_reads() || self.explains_what_only_reads(p);
-        let options = TxnOptions { read_only: options.read_only || only_reads, ..options };
+        let mut options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
+        options.read_only |= p.only_reads() || self.explains_what_only_reads(p);
         let mut attempt = 0;
         let mut begun: Option<Arc<Txn>> = None;
         // Always taken before the read timestamp is chosen.
@@ -107,9 +107,8 @@ impl Session {
                     self.db.begin(options.clone())?
                 }
             };
-            let mut ctx = self.context(txn.clone(), catalog, params.clone());
-            ctx.epoch = epoch;
-            let ctx = Arc::new(ctx);
+            let ctx = self.context(txn.clone(), catalog, params.clone());
+            let ctx = Arc::new(Context { epoch, ..ctx });
             let p = self.replan(p, &ctx)?;
             let error = match run(self, &ctx, &p) {
                 Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {
