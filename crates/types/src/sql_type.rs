@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::user_type::{composite_by_oid, enum_by_oid};
-use crate::{CompositeType, EnumType, RangeKind, SqlError, SqlResult, SqlState, oid};
+use crate::{
+    CompositeType, EnumType, RangeKind, SqlError, SqlResult, SqlState, oid, shown_type_name,
+};
 
 /// The type of a column, parameter or expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -448,10 +450,17 @@ impl SqlType {
     pub fn base_name(&self) -> String {
         match self {
             SqlType::Array(element) => format!("{}[]", element.base_name()),
-            SqlType::Enum(ty) => ty.shown_name(),
-            SqlType::Composite(ty) => ty.shown_name(),
-            ty if let Some((range, of)) = ty.made_range() => range.shown_name(of),
+            ty if let Some((schema, name)) = ty.user_name() => shown_type_name(schema, name),
             other => other.row().3.to_string(),
+        }
+    }
+
+    /// Schema and name of a type that a user has made; `None` for others, and for arrays.
+    pub fn user_name(&self) -> Option<(&str, &str)> {
+        match self {
+            SqlType::Enum(ty) => Some((&ty.schema, &ty.name)),
+            SqlType::Composite(ty) => Some((&ty.schema, &ty.name)),
+            ty => ty.made_range().map(|(range, of)| (range.schema.as_str(), of.name.as_str())),
         }
     }
 
@@ -459,9 +468,7 @@ impl SqlType {
     pub fn internal_name(&self) -> String {
         match self {
             SqlType::Array(element) => format!("_{}", element.internal_name()),
-            SqlType::Enum(ty) => ty.name.clone(),
-            SqlType::Composite(ty) => ty.name.clone(),
-            ty if let Some((_, of)) = ty.made_range() => of.name.clone(),
+            ty if let Some((_, name)) = ty.user_name() => name.to_string(),
             other => other.row().4.to_string(),
         }
     }
@@ -475,9 +482,7 @@ impl SqlType {
             SqlType::Bit(n @ 1..) => format!("bit({n})"),
             SqlType::Varbit(Some(n)) => format!("bit varying({n})"),
             SqlType::Numeric(Some((p, s))) => format!("numeric({p},{s})"),
-            SqlType::Enum(ty) => ty.shown_name(),
-            SqlType::Composite(ty) => ty.shown_name(),
-            ty if let Some((range, of)) = ty.made_range() => range.shown_name(of),
+            ty if let Some((schema, name)) = ty.user_name() => shown_type_name(schema, name),
             other => other.row().3.to_string(),
         }
     }

@@ -211,6 +211,7 @@ pub(crate) fn scan_chunks<'a>(
     }
 }
 
+/// A page that was preallocated and never written.
 const ZEROS: [u8; 4096] = [0; 4096];
 
 /// The largest `synced_to` of any valid chunk at or after `from`: what is known to have been
@@ -272,6 +273,18 @@ mod tests {
         })
         .unwrap();
         found
+    }
+
+    #[test]
+    fn a_chunk_behind_zeros_is_found_wherever_it_begins() {
+        for zeros in (0..40).chain(4_060..4_140).chain(8_150..8_200) {
+            let mut image = vec![0; zeros];
+            append_chunk(ChunkKind::Full, 7, zeros as u64, b"abc", &mut image);
+            image.extend([0; 5_000]);
+            assert_eq!(synced_by_later_chunks(&image, 0, 7), zeros as u64, "{zeros}");
+            assert_eq!(synced_by_later_chunks(&image, 0, 8), 0, "{zeros}");
+            assert_eq!(synced_by_later_chunks(&image, zeros as u64 + 1, 7), 0, "{zeros}");
+        }
     }
 
     #[test]

@@ -201,13 +201,19 @@ fn number(value: i32) -> Datum {
     Datum::Int4(value)
 }
 
-/// The schema that a type is in.
-fn udt_schema(ty: &SqlType) -> &str {
+/// What the standard calls a type.
+pub(super) fn data_type(ty: &SqlType) -> Datum {
     match ty {
-        SqlType::Enum(user) => user.schema.as_str(),
-        SqlType::Composite(user) => user.schema.as_str(),
-        ty => ty.made_range().map_or("pg_catalog", |(user, _)| user.schema.as_str()),
+        SqlType::Array(_) => text("ARRAY"),
+        ty if ty.user_name().is_some() => text("USER-DEFINED"),
+        other => text(other.base_name()),
     }
+}
+
+/// The schema that a type is in, of arrays that of their elements.
+pub(super) fn udt_schema(ty: &SqlType) -> Datum {
+    let user = ty.element().unwrap_or(ty).user_name();
+    text(user.map_or("pg_catalog", |(schema, _)| schema))
 }
 
 fn column_row(
@@ -225,12 +231,7 @@ fn column_row(
     row[3] = text(name);
     row[4] = number(at);
     row[6] = yes_no(true);
-    row[7] = text(match ty {
-        SqlType::Array(_) => "ARRAY".to_string(),
-        SqlType::Enum(_) | SqlType::Composite(_) => "USER-DEFINED".to_string(),
-        ty if ty.made_range().is_some() => "USER-DEFINED".to_string(),
-        other => other.base_name(),
-    });
+    row[7] = data_type(ty);
     match ty {
         SqlType::Varchar(Some(n)) => {
             row[8] = number(*n as i32);
@@ -266,7 +267,7 @@ fn column_row(
         _ => {}
     }
     row[25] = text(v.database);
-    row[26] = text(udt_schema(ty.element().unwrap_or(ty)));
+    row[26] = udt_schema(ty);
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
     [33, 34, 40].into_iter().for_each(|at| row[at] = text("NO"));

@@ -9,6 +9,7 @@ use braid_scalar::SessionFunctions;
 use braid_sql::session::SessionState;
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType, quote_ident};
 
+use super::info_schema::{data_type, udt_schema};
 use super::roles::{acl, owner};
 use super::table::{SystemTable, View, flag, text};
 
@@ -231,20 +232,6 @@ fn specific_name(f: &Function) -> Datum {
     text(format!("{}_{}", f.name, oid_of(f.id)))
 }
 
-fn data_type(ty: &SqlType) -> Datum {
-    match ty {
-        SqlType::Array(_) => text("ARRAY"),
-        SqlType::Enum(_) | SqlType::Composite(_) => text("USER-DEFINED"),
-        ty if ty.made_range().is_some() => text("USER-DEFINED"),
-        other => text(other.base_name()),
-    }
-}
-
-fn udt_schema(v: &View<'_>, ty: &SqlType) -> Datum {
-    let user = v.catalog.user_type_by_oid(ty.oid()).and_then(|t| v.schema(t.schema));
-    text(user.map_or("pg_catalog", |schema| schema.name.as_str()))
-}
-
 fn yes_no(yes: bool) -> Datum {
     text(if yes { "YES" } else { "NO" })
 }
@@ -261,7 +248,7 @@ fn routines(v: &View<'_>) -> Made {
             text("FUNCTION"),
             data_type(&f.returns),
             text(v.database),
-            udt_schema(v, &f.returns),
+            udt_schema(&f.returns),
             text(f.returns.internal_name()),
             text("0"),
             text("SQL"),
@@ -301,7 +288,7 @@ fn parameters(v: &View<'_>) -> Made {
                 p.name.as_deref().map_or(Datum::Null, text),
                 data_type(&p.ty),
                 text(v.database),
-                udt_schema(v, &p.ty),
+                udt_schema(&p.ty),
                 text(p.ty.internal_name()),
                 text((at + 1).to_string()),
                 p.default.as_deref().map_or(Datum::Null, text),

@@ -68,12 +68,10 @@ pub(super) fn run(
     let ty = &to.ty;
     composite::refuse_row_type(c, &t.columns[at].name, ty)?;
     refuse_inherited(c, t, at, ty)?;
-    match using {
-        Some(e) => {
-            braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?;
-        }
-        None => refuse_if_not_assignable(&t.columns[at], ty)?,
-    }
+    let own = match using {
+        Some(e) => Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?),
+        None => refuse_if_not_assignable(&t.columns[at], ty).map(|()| None)?,
+    };
     let plain = using.is_none_or(|e| is_plain_cast(c, e, &t.columns[at].name, ty));
     let mut all = Vec::new();
     for (table, at) in holders(c, t, at)? {
@@ -98,7 +96,7 @@ pub(super) fn run(
         .with_hint("Take them out first: ALTER TABLE .. DROP INTERLEAVE."));
     }
     let in_key = t.primary.columns.iter().any(|k| k.column == t.columns[at].id);
-    rewrite(c, &all, using, in_key)?;
+    rewrite(c, &all, using.zip(own), in_key)?;
     for one in &all {
         one.check_again(c)?;
         one.check_references(c)?;
@@ -277,22 +275,26 @@ impl Conversion<'_> {
     }
 }
 
-/// Gives all rows values of the new type, and the tables their new descriptors.
+/// Gives all rows values of the new type, and the tables their new descriptors. USING is bound for
+/// the first of them; the others call their column otherwise.
 fn rewrite(
     c: &mut Change,
     all: &[Altered],
-    using: Option<&ast::Expr>,
+    using: Option<(&ast::Expr, Bound)>,
     in_key: bool,
 ) -> SqlResult<()> {
     let eval = c.ctx.eval.clone();
     let mut conversions = Vec::new();
     let mut new = Vec::new();
     for (n, one) in all.iter().enumerate() {
-        let (scope, ty) = (table_scope(&one.old), &one.new.columns[one.at].ty);
-        let bind = |e| braid_scalar::bind_to(e, ty, &scope, &mut c.ctx.no_params());
-        let using = match using {
-            Some(e) if n == 0 => Some(bind(e)?),
-            Some(e) => Some(bind(&cast_of(e, &one.old.columns[one.at].name))?),
+        let ty = &one.new.columns[one.at].ty;
+        let using = match &using {
+            Some((_, own)) if n == 0 => Some(own.clone()),
+            Some((e, _)) => {
+                let own = cast_of(e, &one.old.columns[one.at].name);
+                let scope = table_scope(&one.old);
+                Some(braid_scalar::bind_to(&own, ty, &scope, &mut c.ctx.no_params())?)
+            }
             None => None,
         };
         let mut table = one.new.clone();

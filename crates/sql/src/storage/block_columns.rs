@@ -307,7 +307,8 @@ impl RowDecoder {
         let known = find_beside(part, names.table);
         let has = |wanted: &[u128]| known.as_ref().is_some_and(|table| table.has(wanted));
         let (has_probe, has_all) = (has(&names.probe), has(&names.probe) && has(&names.out));
-        let may_add = !has_all && part.is_worth_keeping();
+        let lacks = known.as_ref().is_some_and(|t| t.lacks(&names.probe) || t.lacks(&names.out));
+        let may_add = !has_all && !lacks && part.is_worth_keeping();
         // Where nothing may be added, columns for the filter are used if they are there.
         let table = match known {
             Some(table) if has_probe || may_add => Some(table),
@@ -416,9 +417,6 @@ impl RowDecoder {
     ) -> Option<Arc<TableColumns>> {
         if table.has(names) {
             return Some(table.clone());
-        }
-        if table.lacks(names) {
-            return None;
         }
         let rows = RowsOfBlock::new(part, table.rows.to_vec());
         let located = self.locate_all(&rows).ok();

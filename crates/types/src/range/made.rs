@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::RangeKind;
-use crate::{SqlType, shown_type_name};
+use crate::SqlType;
 
 /// A type of `CREATE TYPE .. AS RANGE`, with that of several such ranges.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,11 +40,6 @@ impl RangeType {
             schema: String::new(),
             subtype: SqlType::Unknown,
         }
-    }
-
-    /// The name of one of its two types as messages and `format_type` print it.
-    pub fn shown_name(&self, of: &RangeName) -> String {
-        shown_type_name(&self.schema, &of.name)
     }
 }
 

@@ -299,18 +299,13 @@ fn exists(name: &str) -> SqlError {
 
 /// The name of a type, with its schema if a user has made it: it need not be in the search path.
 fn in_full(ty: &SqlType) -> String {
-    let (schema, name) = match ty {
-        SqlType::Array(element) => return format!("{}[]", in_full(element)),
-        SqlType::Enum(user) => (&user.schema, &user.name),
-        SqlType::Composite(user) => (&user.schema, &user.name),
-        ty => match ty.made_range() {
-            Some((range, of)) => (&range.schema, &of.name),
-            None => return ty.base_name(),
-        },
-    };
-    match schema.is_empty() {
-        true => quote_ident(name),
-        false => format!("{}.{}", quote_ident(schema), quote_ident(name)),
+    if let SqlType::Array(element) = ty {
+        return format!("{}[]", in_full(element));
+    }
+    match ty.user_name() {
+        None => ty.base_name(),
+        Some(("", name)) => quote_ident(name),
+        Some((schema, name)) => format!("{}.{}", quote_ident(schema), quote_ident(name)),
     }
 }
 

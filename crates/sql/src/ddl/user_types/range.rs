@@ -7,17 +7,14 @@
 //! Operator classes and the function of differences only tell how indexes are built elsewhere: they
 //! must be there and fit, and change nothing here.
 
-use braid_catalog::{RangeOf, TypeKind, UserType};
+use braid_catalog::{MAX_IDENTIFIER, RangeOf, TypeKind, UserType, constraint_name};
 use braid_scalar::Volatility;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, UserDefinedTypeRangeOption};
 
-use super::user_type::refuse_taken;
+use super::user_type::{self, refuse_taken};
 use crate::ddl::{Change, parts};
 use braid_parser::Name;
-
-/// Longest name, in bytes.
-const NAME_BYTES: usize = 63;
 
 /// What a statement says of a new type.
 #[derive(Default)]
@@ -230,16 +227,16 @@ fn multirange_name(
                 .with_hint("Both types are in the schema of the range type."));
         }
         if name == range {
-            return Err(taken(&name));
+            return Err(user_type::taken(&name));
         }
         refuse_taken(c, schema, &name)?;
         return Ok(name);
     }
     let mut name = match range.find("range") {
         Some(at) => format!("{}multi{}", &range[..at], &range[at..]),
-        None => format!("{}_multirange", clipped(range, NAME_BYTES - "_multirange".len())),
+        None => constraint_name(range, &[], "multirange"),
     };
-    name.truncate(clipped(&name, NAME_BYTES).len());
+    name.truncate(name.floor_char_boundary(MAX_IDENTIFIER));
     refuse_taken(c, schema, &name).map_err(|e| {
         let detail = format!("Failed while creating a multirange type for type \"{range}\".");
         e.with_detail(detail).with_hint(
@@ -248,16 +245,6 @@ fn multirange_name(
         )
     })?;
     Ok(name)
-}
-
-/// As much of a name as has at most so many bytes.
-fn clipped(name: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
-    &name[..end.unwrap_or(0)]
-}
-
-fn taken(name: &str) -> SqlError {
-    SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists"))
 }
 
 /// Refuses to drop the type of several ranges alone: it belongs to the other one.

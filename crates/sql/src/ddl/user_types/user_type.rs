@@ -81,12 +81,13 @@ pub(in crate::ddl) fn refuse_taken(c: &Change, schema: u32, name: &str) -> SqlRe
     let is_relation = c.catalog.relation(schema, name).is_some_and(|r| r.kind() != "index");
     let multirange = c.catalog.multirange_in(schema, name).is_some();
     if c.catalog.type_in(schema, name).is_some() || multirange || is_relation {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_OBJECT,
-            format!("type \"{name}\" already exists"),
-        ));
+        return Err(taken(name));
     }
     Ok(())
+}
+
+pub(super) fn taken(name: &str) -> SqlError {
+    SqlError::new(SqlState::DUPLICATE_OBJECT, format!("type \"{name}\" already exists"))
 }
 
 fn check_label(label: &str) -> SqlResult<()> {
