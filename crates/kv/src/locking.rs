@@ -161,6 +161,31 @@ impl Txn {
         Ok(())
     }
 
+    /// What the commit depends on so far, for [`Txn::hold_reads`] of another try; `None` if it is
+    /// more than `most` keys and spans.
+    pub fn reads_so_far(&self, most: usize) -> Option<Reads> {
+        let state = self.state.lock();
+        let reads = state.reads.all();
+        (reads.points.len() + reads.spans.len() <= most).then(|| reads.clone())
+    }
+
+    /// Locks what another try has read, so that from now on nobody writes to it: whoever reads the
+    /// same after that is not overtaken again. The read timestamp stays, see [`Txn::restart`].
+    /// Others may go on to refer to the rows.
+    pub fn hold_reads(&self, reads: &Reads) -> KvResult<()> {
+        let points = reads.points.iter().map(|read| KeySpan::point(&read.key));
+        let mut spans: Vec<KeySpan> = points.chain(reads.spans.iter().cloned()).collect();
+        // All who do this come in the same order.
+        spans.sort_unstable_by(|a, b| (&a.start, &b.end).cmp(&(&b.start, &a.end)));
+        spans.dedup_by(|next, kept| next.end <= kept.end);
+        let items = spans.into_iter().filter(|span| !span.is_empty()).map(|span| LockItem {
+            target: Target::Span(span),
+            mode: LockMode::NoKeyExclusive,
+            check: false,
+        });
+        self.lock_many(items.collect())
+    }
+
     /// Takes memory for locks, if need be from what was written.
     fn take_for_locks(&self, state: &mut State, bytes: usize) -> KvResult<()> {
         match state.memory.locked.grow(bytes) {

@@ -115,6 +115,10 @@ impl ReadSet {
         self.size_bytes = points.chain(spans).sum::<usize>() + entries * ENTRY_BYTES;
     }
 
+    pub(crate) fn all(&self) -> &Reads {
+        &self.reads
+    }
+
     /// Lends the reads out, to be asked about; [`ReadSet::put_back`] must follow.
     pub(crate) fn take(&mut self) -> Reads {
         std::mem::take(&mut self.reads)

@@ -166,6 +166,35 @@ fn a_span_delete_conflicts_with_rows_that_came_meanwhile() {
     assert!(matches!(inserter.put("f3", "1"), Err(KvError::Retry { .. })), "covered by the delete");
 }
 
+/// What one try has read can be held by the next, so that this one is not overtaken.
+#[test]
+fn a_later_try_holds_what_an_earlier_one_has_read() {
+    let store = store();
+    set(&store, &[("f1", "1"), ("f2", "1"), ("x", "1")]);
+    let first = begin(&store, Isolation::Serializable);
+    scan(&first, "f", "g", false);
+    get(&first, "x");
+    first.put("y", "1").unwrap();
+    assert!(first.reads_so_far(1).is_none(), "more than one");
+    let read = first.reads_so_far(2).expect("a span and a key");
+    set(&store, &[("f3", "1")]);
+    assert!(matches!(first.commit(), Err(KvError::Retry { .. })));
+
+    let second = begin(&store, Isolation::Serializable);
+    set(&store, &[("f4", "1")]);
+    second.hold_reads(&read).unwrap();
+    second.restart().unwrap();
+    let other = begin(&store, Isolation::Serializable);
+    let locked = |key: &str, mode| other.lock(key.as_bytes(), mode, Wait::SkipLocked).unwrap();
+    assert_eq!(locked("f5", LockMode::NoKeyExclusive), Locked::Skipped, "of the span");
+    assert_eq!(locked("x", LockMode::Exclusive), Locked::Skipped, "of the key");
+    assert_eq!(locked("x1", LockMode::Exclusive), Locked::Yes, "beside it");
+    assert_eq!(locked("f1", LockMode::KeyShare), Locked::Yes, "who refers to it");
+    assert_eq!(scan(&second, "f", "g", false), "f1=1 f2=1 f3=1 f4=1");
+    second.put_same_key("f1", "2").unwrap();
+    second.commit().unwrap();
+}
+
 #[test]
 fn a_deadlock_has_one_victim() {
     let store = store();

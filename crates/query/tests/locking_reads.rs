@@ -132,8 +132,8 @@ fn workers_take_jobs_in_every_way_that_queues_are_written() {
          update q set state = 'taken' where id in (select id from next) returning id",
     ];
     for (level, way) in LEVELS.iter().flat_map(|level| ways.iter().map(move |way| (level, way))) {
-        if *level == "serializable" && ["from next", "using"].iter().any(|w| way.contains(w)) {
-            // Of a table that is joined all of it is read, so these may have to be tried again.
+        if *level == "serializable" && way.contains("using") {
+            // What is passed over was joined before that, so it may have to be tried again.
             continue;
         }
         let mut db = Db::new();
@@ -191,6 +191,34 @@ fn many_workers_at_once_take_each_job_once() {
         workers.into_iter().flat_map(|w| w.join().unwrap()).map(|id| id.parse().unwrap()).collect();
     all.sort_unstable();
     assert_eq!(all, (1..=300).collect::<Vec<u32>>());
+}
+
+/// Each reads all rows and changes one: whoever commits first begins again before the others know
+/// that they have lost. They win by locking what they read, and nobody is told of a conflict.
+#[test]
+fn nobody_loses_for_ever() {
+    let mut db = Db::new();
+    db.run(
+        "create table counter (id int primary key, n int, filler text);
+         insert into counter select g, 0, repeat('x', 100) from generate_series(1, 400) g",
+    );
+    let workers = (0..4).map(|worker| {
+        let mut db = db.another();
+        on_thread(move || {
+            for _ in 0..40 {
+                db.run(&format!(
+                    "update counter set n = (select max(n) from counter where filler <> 'y') + 1
+                     where id = {worker} + 1 + (select count(*) from counter) - 400"
+                ));
+            }
+        })
+    });
+    let workers: Vec<_> = workers.collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    // Each saw what all before it had done.
+    assert_eq!(db.run("select max(n), count(*) filter (where n > 0) from counter"), ["160|4"]);
+    let failed = db.run("select sum(errors)::text from braid_statement_statistics");
+    assert_eq!(failed, ["0"]);
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Binder<'_> {
             )
         })?;
         self.bind_anew();
-        let rows = Source::Rows(rows.unwrap_or_default());
+        let rows = Source::Given(rows.unwrap_or_default());
         self.scan_item(&name, shown, None, columns, rows)
     }
 }

@@ -75,6 +75,11 @@ impl Execution {
         }
     }
 
+    /// Whether the commit will depend on the rows of a table that are read.
+    pub(super) fn is_validated(&self, table: u32) -> bool {
+        self.txn.as_ref().is_some_and(|txn| txn.is_validated(self.reading(table)))
+    }
+
     /// Whether there is memory for so many keys that a scan will look up. It is held until the
     /// execution ends, or the scan begins again: those of a recursion do so many times.
     pub(super) fn holds_keys(&self, spec: &Spec, keys: usize) -> bool {

@@ -155,7 +155,9 @@ impl SqlScan {
     pub(super) fn open(&self, execution: &Execution) -> SqlResult<Option<Rows>> {
         let spec = &self.spec;
         let (layout, access) = match (&spec.source, &spec.access) {
-            (Source::Rows(rows), _) => return Ok(Some(Rows::Made(rows.clone(), 0))),
+            (Source::Rows(rows) | Source::Given(rows), _) => {
+                return Ok(Some(Rows::Made(rows.clone(), 0)));
+            }
             (Source::Stored(layout), Some(access)) => (layout, access),
             _ => return Err(SqlError::internal("a scan without rows")),
         };
@@ -240,7 +242,10 @@ impl SqlScan {
             let all_rows = facts.rows_now();
             let wanted = self.wanted(layout);
             let planned_spans = spans_of(planned, layout, execution).len();
-            let planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
+            let mut planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
+            if execution.is_validated(layout.table.id) {
+                planned_cost += facts.look_up_cost(LOOKUPS_TO_READ_LESS);
+            }
             // The cheapest way to look them up: before the spans are worked out.
             if facts.look_up_cost(listed) < planned_cost
                 && execution.holds_keys(&self.spec, listed)
@@ -262,6 +267,10 @@ impl SqlScan {
         }))
     }
 }
+
+/// Where the commit depends on what was read, reading less is worth that much more: of a small table
+/// that all read as a whole, nobody could change a row beside the others.
+const LOOKUPS_TO_READ_LESS: usize = 16;
 
 /// The spans of an access. A constant that cannot be computed bounds nothing: the filter above
 /// the scan computes it if it comes to that.
@@ -286,7 +295,7 @@ impl DisplayAs for SqlScan {
         let fields = spec.schema.fields();
         let columns: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         match (&spec.source, &spec.access) {
-            (Source::Rows(rows), _) => {
+            (Source::Rows(rows) | Source::Given(rows), _) => {
                 write!(f, "RowsScan: {} ({} rows)", spec.name, rows.len())?;
             }
             (Source::Stored(layout), Some(access)) => self.fmt_access(layout, access, f)?,

@@ -39,6 +39,8 @@ pub enum Source {
     Stored(Arc<TableLayout>),
     /// Rows made beforehand.
     Rows(Arc<Vec<Vec<Datum>>>),
+    /// The same that another part of the statement has given: its plan is for just these.
+    Given(Arc<Vec<Vec<Datum>>>),
     /// Rows of a common table expression.
     Shared(Arc<Materialized>),
 }
@@ -150,7 +152,7 @@ impl TableProvider for SqlTable {
                 Some(facts) => choice::for_scan(facts, &conditions, &wanted),
                 None => Access::choose_among(layout, &conditions),
             }),
-            Source::Rows(_) | Source::Shared(_) => None,
+            Source::Rows(_) | Source::Given(_) | Source::Shared(_) => None,
         };
         let threads = match access.as_ref().is_some_and(Access::is_full) {
             true => session.config().target_partitions(),
@@ -202,6 +204,15 @@ pub(crate) fn facts_of(source: &Arc<dyn TableSource>) -> Option<Arc<Facts>> {
     provider.downcast_ref::<SqlTable>()?.facts.clone()
 }
 
+/// How many rows a part of the statement has given that is behind a scan.
+pub(crate) fn given_rows(source: &Arc<dyn TableSource>) -> Option<usize> {
+    let provider = source_as_provider(source).ok()?;
+    match &provider.downcast_ref::<SqlTable>()?.source {
+        Source::Given(rows) => Some(rows.len()),
+        _ => None,
+    }
+}
+
 /// Where the execution is that reads the table behind a scan.
 pub(crate) fn place_of(source: &Arc<dyn TableSource>) -> Option<Arc<Place>> {
     let provider = source_as_provider(source).ok()?;
@@ -221,7 +232,7 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Source::Stored(_) => "stored",
-            Source::Rows(_) => "rows",
+            Source::Rows(_) | Source::Given(_) => "rows",
             Source::Shared(_) => "shared",
         })
     }

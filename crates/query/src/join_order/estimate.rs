@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use super::share;
 use crate::exec::facts::{Facts, SOME};
-use crate::exec::table::{facts_of, place_of};
+use crate::exec::table::{facts_of, given_rows, place_of};
 
 /// Rows of something that nobody can tell anything about.
 const UNKNOWN_ROWS: f64 = 1_000.0;
@@ -178,7 +178,7 @@ pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
 
 fn of_scan(scan: &TableScan) -> Estimate {
     let (Some(facts), Some(place)) = (facts_of(&scan.source), place_of(&scan.source)) else {
-        return Estimate::of_rows(UNKNOWN_ROWS);
+        return Estimate::of_rows(given_rows(&scan.source).map_or(UNKNOWN_ROWS, |n| n as f64));
     };
     let rows = facts.rows().max(1.0);
     let columns = &facts.layout().table.columns;

@@ -1,7 +1,8 @@
 //! Trying a statement until it is done: in a block, or in a transaction of its own.
 //!
 //! Outside of a transaction block a statement has its own transaction, and runs again by itself
-//! when it loses against a concurrent one (up to [`MAX_ATTEMPTS`] times). A SELECT's transaction
+//! when it loses against a concurrent one (up to [`MAX_ATTEMPTS`] times; from the sixth on it locks
+//! what it reads, so that others wait and it wins). A SELECT's transaction
 //! lives as long as its stream of rows; everything else is complete, durable and committed when
 //! [`Session::execute`] returns. Inside a block a statement that meets a newer row runs again by
 //! itself too, with its own writes taken back and its locks kept: under READ COMMITTED always,
@@ -10,8 +11,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_catalog::{After, SeenBy, kv_error, publish};
-use braid_kv::{Isolation, Txn};
+use braid_catalog::{After, Catalog, SeenBy, kv_error, publish};
+use braid_kv::{Isolation, Reads, Txn, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult};
 
 use super::client::Session;
@@ -24,9 +25,12 @@ use braid_parser::TxnModes;
 
 /// Tries of a statement outside of a transaction block before the conflict is the client's.
 const MAX_ATTEMPTS: usize = 50;
-/// Tries that follow each other at once. After them many want the same, and each goes out of the
-/// others' way for a while.
-const HASTY_ATTEMPTS: usize = 8;
+/// Tries that are no more than that. Whoever commits first begins its next statement before the
+/// losers know that they have lost, and may go on winning: so after these tries a statement locks
+/// what it has read before it reads it again.
+const HASTY_ATTEMPTS: usize = 5;
+/// Most keys and spans that are locked so.
+const INSISTS_MAX: usize = 1024;
 /// The longest such while, in milliseconds.
 const LONGEST_WHILE: u64 = 20;
 
@@ -91,78 +95,129 @@ impl Session {
     ) -> SqlResult<Outcome> {
         let mut options = self.txn_options(&TxnModes::default(), p.statement.as_of.as_deref())?;
         options.read_only |= p.only_reads() || self.explains_what_only_reads(p);
-        let mut attempt = 0;
-        let mut begun: Option<Arc<Txn>> = None;
-        // Always taken before the read timestamp is chosen.
-        let mut epoch = self.db.schema_epoch();
+        let mut tries = Tries::default();
         loop {
-            attempt += 1;
-            let (txn, catalog) = match begun.take() {
-                Some(txn) => {
-                    let catalog = self.db.catalog_at(&txn)?;
-                    (txn, catalog)
-                }
-                None => {
-                    epoch = self.db.schema_epoch();
-                    self.db.begin(options.clone())?
-                }
+            let error = match self.begin_try(&mut tries, &options) {
+                Ok(ctx) => match self.try_alone(p, &params, ctx, &mut tries) {
+                    Ok(outcome) => return Ok(outcome),
+                    Err(error) => error,
+                },
+                Err(error) => error,
             };
-            let ctx = self.context(txn.clone(), catalog, params.clone());
-            let ctx = Arc::new(Context { epoch, ..ctx });
-            let p = self.replan(p, &ctx)?;
-            let error = match run(self, &ctx, &p) {
-                Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {
-                    // The stream owns the transaction; reading needs no commit.
-                    return Ok(Outcome::Rows(rows));
-                }
-                Ok(Ran { outcome: o @ (Outcome::CopyIn(_) | Outcome::CopyOut(_)), .. }) => {
-                    return Ok(o);
-                }
-                Ok(mut ran) => {
-                    if let Err(e) = self.clear_after(&ctx, &mut ran) {
-                        txn.rollback();
-                        return Err(e);
-                    }
-                    let committed = match &ran.catalog {
+            if !After::error(&error).is_again() || tries.count >= MAX_ATTEMPTS {
+                return Err(error);
+            }
+            tries.give_way(self.state.pid());
+        }
+    }
+
+    /// The transaction of the next try, with the schema epoch before it and the catalog at it.
+    fn begin_try(&self, tries: &mut Tries, options: &TxnOptions) -> SqlResult<Begun> {
+        tries.count += 1;
+        if let Some(txn) = tries.kept.take() {
+            tries.insist(&txn)?;
+            let epoch = self.db.schema_epoch();
+            if txn.restart().is_ok() {
+                return Ok(Begun { catalog: self.db.catalog_at(&txn)?, txn, epoch });
+            }
+            txn.rollback();
+        }
+        // Always taken before the read timestamp is chosen.
+        let epoch = self.db.schema_epoch();
+        let (txn, catalog) = self.db.begin(options.clone())?;
+        if tries.read.is_none() {
+            return Ok(Begun { txn, catalog, epoch });
+        }
+        tries.insist(&txn)?;
+        let epoch = self.db.schema_epoch();
+        txn.restart().map_err(kv_error)?;
+        Ok(Begun { catalog: self.db.catalog_at(&txn)?, txn, epoch })
+    }
+
+    /// Runs the statement in a transaction, and commits that.
+    fn try_alone(
+        &mut self,
+        p: &Arc<Prepared>,
+        params: &Arc<[Datum]>,
+        begun: Begun,
+        tries: &mut Tries,
+    ) -> SqlResult<Outcome> {
+        let Begun { txn, catalog, epoch } = begun;
+        let ctx = self.context(txn.clone(), catalog, params.clone());
+        let ctx = Arc::new(Context { epoch, ..ctx });
+        let p = self.replan(p, &ctx)?;
+        match run(self, &ctx, &p) {
+            // The stream owns the transaction; reading needs no commit.
+            Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {
+                Ok(Outcome::Rows(rows))
+            }
+            Ok(Ran { outcome: o @ (Outcome::CopyIn(_) | Outcome::CopyOut(_)), .. }) => Ok(o),
+            Ok(mut ran) => {
+                tries.note(&txn);
+                let committed =
+                    self.clear_after(&ctx, &mut ran).and_then(|()| match &ran.catalog {
                         Some((catalog, _)) => publish(&txn, catalog.version)
                             .and_then(|_| self.db.commit_schema_change(&txn).map_err(kv_error)),
                         None => txn.commit().map(|_| ()).map_err(kv_error),
-                    };
-                    match committed {
-                        Ok(()) => return Ok(ran.outcome),
-                        Err(e) => {
-                            txn.rollback();
-                            e
-                        }
-                    }
+                    });
+                if committed.is_err() {
+                    txn.rollback();
                 }
-                Err(e) => {
-                    // Keeping the locks lets the second try win; a deadlock needs them gone.
-                    epoch = self.db.schema_epoch();
-                    if After::error(&e) == After::Again && txn.restart().is_ok() {
-                        begun = Some(txn);
-                    } else {
-                        txn.rollback();
-                    }
-                    e
-                }
-            };
-            if !After::error(&error).is_again() || attempt >= MAX_ATTEMPTS {
-                return Err(error);
+                committed.map(|()| ran.outcome)
             }
-            ctx.check_cancel()?;
-            self.give_way(attempt);
+            Err(e) => {
+                tries.note(&txn);
+                // Keeping the locks lets the next try win; a deadlock needs them gone.
+                if After::error(&e) == After::Again {
+                    tries.kept = Some(txn);
+                } else {
+                    txn.rollback();
+                }
+                Err(e)
+            }
         }
     }
 }
 
-impl Session {
-    /// After many tries, a while in which the others get on.
-    fn give_way(&self, attempt: usize) {
-        if attempt > HASTY_ATTEMPTS {
+/// A transaction for one try.
+struct Begun {
+    txn: Arc<Txn>,
+    catalog: Arc<Catalog>,
+    /// The schema epoch before its read timestamp was chosen.
+    epoch: Option<u64>,
+}
+
+/// What a statement knows of its tries so far.
+#[derive(Default)]
+struct Tries {
+    count: usize,
+    /// The transaction of the last one, with its locks.
+    kept: Option<Arc<Txn>>,
+    /// What the last one has read, if there were many.
+    read: Option<Reads>,
+}
+
+impl Tries {
+    /// Before the commit, or after a failure: what a later try may have to insist on.
+    fn note(&mut self, txn: &Txn) {
+        if self.count >= HASTY_ATTEMPTS
+            && let Some(read) = txn.reads_so_far(INSISTS_MAX)
+        {
+            self.read = Some(read);
+        }
+    }
+
+    /// Sees to it that what was read before cannot be changed before this try has ended.
+    fn insist(&self, txn: &Txn) -> SqlResult<()> {
+        self.read.as_ref().map_or(Ok(()), |read| txn.hold_reads(read)).map_err(kv_error)
+    }
+
+    /// Where there is nothing to insist on, a while in which the others get on.
+    fn give_way(&self, session: i32) {
+        if self.count > HASTY_ATTEMPTS && self.read.is_none() {
             // Another one for each session and try, so that two do not meet again.
-            let own = u64::from(self.state.pid().unsigned_abs()).wrapping_mul(7);
-            let while_ms = 1 + own.wrapping_add(attempt as u64 * 5) % LONGEST_WHILE;
+            let own = u64::from(session.unsigned_abs()).wrapping_mul(7);
+            let while_ms = 1 + own.wrapping_add(self.count as u64 * 5) % LONGEST_WHILE;
             std::thread::sleep(Duration::from_millis(while_ms));
         }
     }
