@@ -15,7 +15,7 @@
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use crate::cursor::token_is;
+use crate::cursor::{closing, token_is};
 use crate::script::{word, wrap};
 
 /// Tokens of a text without white space.
@@ -182,24 +182,6 @@ fn is(tokens: &[TokenWithSpan], at: usize, text: &str) -> bool {
 
 fn is_token(tokens: &[TokenWithSpan], at: usize, token: &Token) -> bool {
     tokens.get(at).is_some_and(|t| t.token == *token)
-}
-
-/// The parenthesis that closes the one at `open`.
-fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, t) in tokens.iter().enumerate().skip(open) {
-        match t.token {
-            Token::LParen => depth += 1,
-            Token::RParen => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
 }
 
 /// `x IN ((SELECT 2), 1)` and `x IN ((SELECT 2) + 1)` are lists of expressions: sqlparser takes

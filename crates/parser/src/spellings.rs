@@ -66,7 +66,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "sql" => security(tokens, at),
                 "normalize" => normal_form(tokens, at),
                 "using" => sorting_operator(tokens, at),
-                "current_role" if at > 0 => called(tokens, at),
+                "current_role" | "current_schema" if at > 0 => called(tokens, at),
                 "include" => constraint_include(tokens, at, &mut notices),
                 _ => typed_literal(tokens, at),
             }
@@ -239,10 +239,14 @@ fn normal_form(tokens: &mut Tokens, at: usize) {
     }
 }
 
-/// `current_role` in a query, which is called without parentheses.
+/// `current_role` and `current_schema` where they are values, which are called without parentheses.
 fn called(tokens: &mut Tokens, at: usize) {
-    let query = ["select", "with", "insert", "update", "delete", "values"];
-    if query.iter().any(|w| is(tokens, 0, w)) && !is_token(tokens, at + 1, &Token::LParen) {
+    let names_roles = ["grant", "revoke", "alter", "set", "reset", "drop", "reassign", "show"];
+    let is_value = !names_roles.iter().any(|word| is(tokens, 0, word))
+        && !is(tokens, at - 1, "authorization")
+        && !is(tokens, at - 1, "as")
+        && !is_token(tokens, at - 1, &Token::Period);
+    if is_value && !is_token(tokens, at + 1, &Token::LParen) {
         tokens.splice(at + 1..at + 1, [wrap(Token::LParen), wrap(Token::RParen)]);
     }
 }

@@ -29,7 +29,7 @@ pub struct Domain {
 /// See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
 pub struct Refinement {
-    /// Digits of seconds that are kept.
+    /// Digits of seconds that are kept; six are all that there are.
     pub precision: Option<u8>,
     /// What the value must keep to.
     pub domain: Option<Arc<Domain>>,
@@ -38,7 +38,7 @@ pub struct Refinement {
 impl Refinement {
     /// Whether every value passes as it is.
     pub fn is_none(&self) -> bool {
-        self.precision.is_none() && self.domain.is_none()
+        self.precision.is_none_or(|digits| digits >= 6) && self.domain.is_none()
     }
 
     /// The value as the type wants it.

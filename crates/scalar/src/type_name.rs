@@ -55,15 +55,14 @@ fn numeric(info: &ExactNumberInfo) -> SqlResult<SqlType> {
     Ok(SqlType::Numeric(Some((precision as u16, scale as i16))))
 }
 
-/// The digits of seconds that a type name asks for, if they are fewer than values keep.
+/// The digits of seconds that a type name asks for; values keep six.
 fn seconds_precision(data_type: &DataType) -> Option<u8> {
     match data_type {
         DataType::Time(p, _) | DataType::Timestamp(p, _) => *p,
         DataType::Interval { precision, .. } => *precision,
         _ => None,
     }
-    .and_then(|p| u8::try_from(p).ok())
-    .filter(|p| *p < 6)
+    .map(|p| p.min(6) as u8)
 }
 
 /// Whether an interval of these fields reads and keeps what one of all fields does.
@@ -83,7 +82,7 @@ pub fn refinement_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> Sql
             | ArrayElemTypeDef::AngleBracket(inner)
             | ArrayElemTypeDef::Parenthesis(inner),
         ) => match refinement_of(inner, types)? {
-            none if none.is_none() => Ok(none),
+            none if none.is_none() => Ok(Refinement::default()),
             _ => Err(SqlError::unsupported(format!("an array of {inner}"))
                 .with_hint("Arrays keep microseconds, and hold values of no domain.")),
         },
@@ -105,7 +104,7 @@ pub(crate) fn name_with_precision(oid: u32, typmod: i32) -> Option<String> {
         SqlType::Interval => ("interval", ""),
         _ => return None,
     };
-    (0..6).contains(&digits).then(|| format!("{name}({digits}){rest}")).filter(|_| typmod >= 0)
+    (0..=6).contains(&digits).then(|| format!("{name}({digits}){rest}")).filter(|_| typmod >= 0)
 }
 
 /// The type that a parsed type name means: `integer`, `varchar(3)`, `text[]`, also Spanner's names

@@ -8,22 +8,11 @@
 //! Tools read these to know a default's value and its type.
 
 use braid_catalog::Column;
-use braid_types::{Datum, SqlType, Style};
+use braid_scalar::{SPECIAL, typed_literal};
+use braid_types::SqlType;
 use sqlparser::ast::{Expr, FunctionArguments, UnaryOperator, Value};
 
 use super::qualified::parsed;
-
-/// What has no brackets and is printed in capitals.
-const SPECIAL: [&str; 8] = [
-    "current_timestamp",
-    "current_date",
-    "current_time",
-    "localtimestamp",
-    "localtime",
-    "current_user",
-    "session_user",
-    "current_role",
-];
 
 /// A column's default as text; `None` if it has none, which NULL is, too.
 pub(super) fn shown_default(column: &Column) -> Option<String> {
@@ -35,7 +24,7 @@ pub(super) fn shown_default(column: &Column) -> Option<String> {
 fn shown(text: &str, ty: &SqlType) -> Option<String> {
     match parsed(text)? {
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(literal) => Some(typed(literal, ty)),
+            Value::SingleQuotedString(literal) => Some(typed_literal(literal, ty)),
             _ => None,
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match *expr {
@@ -49,7 +38,7 @@ fn shown(text: &str, ty: &SqlType) -> Option<String> {
             Expr::Value(value) => match &value.value {
                 Value::SingleQuotedString(literal) => {
                     let other = braid_scalar::sql_type_of(&data_type, None).ok()?;
-                    Some(typed(literal, &other))
+                    Some(typed_literal(literal, &other))
                 }
                 _ => None,
             },
@@ -64,31 +53,6 @@ fn shown(text: &str, ty: &SqlType) -> Option<String> {
     }
 }
 
-/// A literal of a type: its value as that type prints it.
-fn typed(literal: &str, ty: &SqlType) -> String {
-    let style = Style::utc();
-    // Digits that a column leaves out are the literal's all the same.
-    let any_numeric = SqlType::Numeric(None);
-    let of = if matches!(ty, SqlType::Numeric(_)) { &any_numeric } else { ty };
-    match Datum::parse(literal, of, style) {
-        Ok(Datum::Bool(value)) => value.to_string(),
-        Ok(value @ (Datum::Int4(_) | Datum::Numeric(_))) => {
-            let text = value.to_text(style).unwrap_or_default();
-            // Without a point it would be read as another type.
-            let bare = matches!(value, Datum::Int4(_)) || text.contains('.');
-            if text.starts_with('-') || !bare { quoted(&text, ty) } else { text }
-        }
-        Ok(value) => quoted(&value.to_text(style).unwrap_or_default(), ty),
-        Err(_) => quoted(literal, ty),
-    }
-}
-
-fn quoted(literal: &str, ty: &SqlType) -> String {
-    // Blanks at the end mean nothing there.
-    let literal = if matches!(ty, SqlType::Char(_)) { literal.trim_end() } else { literal };
-    format!("'{}'::{}", literal.replace('\'', "''"), cast_name(ty))
-}
-
 /// A number with a minus is one literal.
 fn negative(digits: &str) -> String {
     let text = format!("-{digits}");
@@ -98,12 +62,4 @@ fn negative(digits: &str) -> String {
         _ => "numeric",
     };
     format!("'{text}'::{ty}")
-}
-
-fn cast_name(ty: &SqlType) -> String {
-    match ty {
-        SqlType::Char(_) => "bpchar".to_string(),
-        SqlType::Bit(_) => "\"bit\"".to_string(),
-        other => other.base_name(),
-    }
 }

@@ -4,12 +4,19 @@ use std::sync::Arc;
 
 use braid_catalog::{Catalog, ForeignKey, Function, Index, Relation, Table, id_of_oid, oid_of};
 use braid_scalar::SessionFunctions;
-use braid_sql::session::{SessionState, column_names, foreign_key, index_definition, key_column};
+use braid_sql::session::{
+    SessionState, Shown, column_names, foreign_key, index_definition, key_column,
+};
 use braid_types::quote_ident;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::comments::comment;
 use super::{names, partitions, qualified, sizes, sql_functions};
+
+/// The oid of the access method `btree`.
+const BTREE: u32 = 403;
+/// How definitions of indexes name it.
+const METHOD: &str = "USING btree ";
 
 /// The key columns of an index, without directions.
 pub(crate) fn key_text(t: &Table, i: &Index) -> String {
@@ -22,7 +29,16 @@ pub(crate) fn key_text(t: &Table, i: &Index) -> String {
 
 /// `CREATE INDEX` as `pg_get_indexdef` prints it.
 pub(crate) fn index_text(c: &Catalog, t: &Table, i: &Index) -> String {
-    index_definition(c, t, i, "USING btree ")
+    index_definition(c, t, i, None, (METHOD, Shown::Deparsed))
+}
+
+/// Whether a function's last argument asks for a text to be read by people: then it has no more
+/// parentheses than were written.
+fn shown_how(args: &[Datum]) -> Shown {
+    match args.last() {
+        Some(Datum::Bool(true)) => Shown::Plain,
+        _ => Shown::Deparsed,
+    }
 }
 
 /// A CHECK constraint.
@@ -75,7 +91,7 @@ fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
     }
 }
 
-fn definition_of(catalog: &Catalog, args: &[Datum]) -> Option<String> {
+fn definition_of(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> Option<String> {
     let id = id_of_oid(oid_arg(args, 0)?)?;
     let (table, index) = catalog.partition_index(id).or_else(|| catalog.index(id))?;
     match args.get(1) {
@@ -87,9 +103,15 @@ fn definition_of(catalog: &Catalog, args: &[Datum]) -> Option<String> {
                 .map(|c| c.column)
                 .chain(index.include.iter().copied())
                 .collect();
-            Some(key_column(table, *keys.get(at)?))
+            Some(key_column(table, *keys.get(at)?, shown_how(args)))
         }
-        _ => Some(index_text(catalog, table, index)),
+        _ => Some(match shown_how(args) {
+            Shown::Plain => {
+                let on = session.relation_name(oid_of(table.id));
+                index_definition(catalog, table, index, on, (METHOD, Shown::Plain))
+            }
+            _ => index_text(catalog, table, index),
+        }),
     }
 }
 
@@ -192,6 +214,54 @@ fn updatable(name: &str, catalog: &Catalog, args: &[Datum]) -> Datum {
     Datum::Bool(columns.is_some_and(|all| all.get(at).copied().unwrap_or(false)))
 }
 
+/// `pg_index_column_has_property` and `pg_index_has_property`; `None` is NULL: no such index, column
+/// or property.
+fn index_property(catalog: &Catalog, args: &[Datum]) -> Option<bool> {
+    let id = id_of_oid(oid_arg(args, 0)?)?;
+    let (table, index) = catalog.partition_index(id).or_else(|| catalog.index(id))?;
+    let is_read = index.unread.is_none();
+    match args {
+        [_, Datum::Text(name)] => match name.to_lowercase().as_str() {
+            "bitmap_scan" => Some(true),
+            "clusterable" | "index_scan" | "backward_scan" => Some(is_read),
+            _ => None,
+        },
+        [_, Datum::Int4(number), Datum::Text(name)] => {
+            let at = usize::try_from(*number).ok()?.checked_sub(1)?;
+            let name = name.to_lowercase();
+            let Some(key) = index.columns.get(at) else {
+                table.column(*index.include.get(at - index.columns.len())?)?;
+                return match name.as_str() {
+                    "orderable" | "distance_orderable" => Some(false),
+                    "returnable" => Some(is_read),
+                    _ => None,
+                };
+            };
+            match name.as_str() {
+                "asc" => Some(is_read && !key.desc),
+                "desc" => Some(is_read && key.desc),
+                "nulls_first" => Some(is_read && key.nulls_first),
+                "nulls_last" => Some(is_read && !key.nulls_first),
+                "orderable" | "returnable" | "search_array" | "search_nulls" => Some(is_read),
+                "distance_orderable" => Some(false),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// `pg_indexam_has_property`, of the one access method whose indexes are read.
+fn method_property(args: &[Datum]) -> Option<bool> {
+    let [Datum::Oid(BTREE), Datum::Text(name)] = args else { return None };
+    match name.to_lowercase().as_str() {
+        "can_order" | "can_unique" | "can_multi_col" | "can_include" => Some(true),
+        // No constraint EXCLUDE is taken.
+        "can_exclude" => Some(false),
+        _ => None,
+    }
+}
+
 /// Functions over the catalog that other files have.
 fn function_elsewhere(
     session: &SessionState,
@@ -223,7 +293,8 @@ pub fn catalog_function(
     Ok(match name {
         "pg_get_expr" => match args.first() {
             Some(Datum::Text(text)) => {
-                let shown = qualified::expression(session, &catalog, text, oid_arg(args, 1));
+                let how = shown_how(args);
+                let shown = qualified::expression(session, &catalog, text, oid_arg(args, 1), how);
                 Some(Datum::text(shown))
             }
             other => other.cloned(),
@@ -237,12 +308,14 @@ pub fn catalog_function(
         }
         "regin" => names::oid_of_name(session, &catalog, args)?,
         "regout" => names::name_of_oid(session, &catalog, args),
-        "pg_get_indexdef" => as_text(definition_of(&catalog, args)),
-        "pg_get_constraintdef" => {
-            as_text(oid_arg(args, 0).and_then(|oid| {
-                super::pg_tables::constraint_text(session, &catalog, database, oid)
-            }))
+        "pg_get_indexdef" => as_text(definition_of(session, &catalog, args)),
+        "pg_index_has_property" | "pg_index_column_has_property" => {
+            index_property(&catalog, args).map(Datum::Bool)
         }
+        "pg_indexam_has_property" => method_property(args).map(Datum::Bool),
+        "pg_get_constraintdef" => as_text(oid_arg(args, 0).and_then(|oid| {
+            super::pg_tables::constraint_text(session, &catalog, (database, oid), shown_how(args))
+        })),
         "pg_get_viewdef" => as_text(
             oid_arg(args, 0)
                 .and_then(id_of_oid)

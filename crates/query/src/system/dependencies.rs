@@ -2,9 +2,11 @@
 //! it, and look for the sequences that columns own.
 
 use braid_catalog::{Definition, Relation, Table, TypeKind, oid_of};
+use braid_sql::session::checked_columns;
 use braid_types::{Datum, SqlResult};
 
-use super::table::{SystemTable, View, default_oid, flag, rule_oid, text};
+use super::info_schema::referenced;
+use super::table::{SystemTable, View, constraint_oid, default_oid, flag, rule_oid, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -14,6 +16,8 @@ const TYPE: u32 = 1247;
 const ATTRDEF: u32 = 2604;
 const PROC: u32 = 1255;
 const REWRITE: u32 = 2618;
+const CONSTRAINT: u32 = 2606;
+const NAMESPACE: u32 = 2615;
 
 /// A table about dependencies.
 pub fn table(name: &str) -> Option<SystemTable> {
@@ -45,13 +49,20 @@ fn row(what: Place, needs: Place, how: &str) -> Vec<Datum> {
 fn pg_depend(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for s in v.catalog.sequences() {
+        if v.schema(s.schema).is_some() {
+            rows.push(row((CLASS, oid_of(s.id), 0), (NAMESPACE, oid_of(s.schema), 0), "n"));
+        }
         let Some((table, column)) = s.owned_by else { continue };
         let found = v.catalog.table(table).and_then(|t| t.column(column));
         let how = if found.is_some_and(|c| c.identity.is_some()) { "i" } else { "a" };
         rows.push(row((CLASS, oid_of(s.id), 0), (CLASS, oid_of(table), column), how));
     }
-    for (_, t) in v.stored() {
+    for (schema, t) in v.stored() {
+        let own = (CLASS, oid_of(t.id), 0);
+        rows.push(row(own, (NAMESPACE, oid_of(schema.id), 0), "n"));
         columns(v, t, &mut rows);
+        indexes(v, t, &mut rows);
+        constraints(v, t, &mut rows);
         // So that a function over its rows comes behind it in a dump.
         let of_rows = (TYPE, v.catalog.row_type(t).oid, 0);
         rows.push(row(of_rows, (CLASS, oid_of(t.id), 0), "i"));
@@ -61,6 +72,10 @@ fn pg_depend(v: &View<'_>) -> Made {
                 rows.push(row((CLASS, oid_of(i.id), 0), (CLASS, oid_of(i.of), 0), "P"));
             }
         }
+    }
+    for view in v.catalog.views().filter(|view| v.schema(view.schema).is_some()) {
+        let schema = (NAMESPACE, oid_of(view.schema), 0);
+        rows.push(row((CLASS, oid_of(view.id), 0), schema, "n"));
     }
     for (view, definition) in definitions(v) {
         let rule = (REWRITE, rule_oid(view), 0);
@@ -116,6 +131,56 @@ fn columns(v: &View<'_>, t: &Table, rows: &mut Vec<Vec<Datum>>) {
         let ty = c.ty.element().unwrap_or(&c.ty).oid();
         if ty >= oid_of(0) {
             rows.push(row(column, (TYPE, ty, 0), "n"));
+        }
+    }
+}
+
+/// An index belongs to its constraint, which belongs to columns; or it belongs to columns.
+fn indexes(v: &View<'_>, t: &Table, rows: &mut Vec<Vec<Datum>>) {
+    for (at, i) in v.indexes(t).into_iter().enumerate() {
+        let index = (CLASS, oid_of(i.id), 0);
+        let is_constraint = i.id == t.primary.id || i.constraint.is_some();
+        let dependent = match is_constraint {
+            true => (CONSTRAINT, constraint_oid(t.id, at), 0),
+            false => index,
+        };
+        if is_constraint {
+            rows.push(row(index, dependent, "i"));
+        }
+        let declared = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
+        let expressions = declared.clone().filter_map(|c| t.column(c)?.expression.as_deref());
+        let mut needed: Vec<u32> = declared
+            .clone()
+            .filter(|c| t.column(*c).is_some_and(|c| c.expression.is_none()))
+            .chain(expressions.chain(i.predicate.as_deref()).flat_map(|e| checked_columns(t, e)))
+            .collect();
+        // Nothing else would lead to the table.
+        if needed.is_empty() || declared.clone().any(|c| !needed.contains(&c)) {
+            needed.push(0);
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        rows.extend(needed.iter().map(|c| row(dependent, (CLASS, oid_of(t.id), *c), "a")));
+    }
+}
+
+/// What is checked belongs to its columns; a foreign key needs those that it refers to, with their
+/// index.
+fn constraints(v: &View<'_>, t: &Table, rows: &mut Vec<Vec<Datum>>) {
+    for (at, check) in t.checks.iter().enumerate() {
+        let own = (CONSTRAINT, constraint_oid(t.id, 200 + at), 0);
+        let columns = checked_columns(t, &check.expr);
+        for how in ["a", "n"] {
+            rows.extend(columns.iter().map(|c| row(own, (CLASS, oid_of(t.id), *c), how)));
+        }
+    }
+    for fk in &t.foreign_keys {
+        let own = (CONSTRAINT, oid_of(fk.id), 0);
+        rows.extend(fk.columns.iter().map(|c| row(own, (CLASS, oid_of(t.id), *c), "a")));
+        let there = |c: &u32| row(own, (CLASS, oid_of(fk.parent), *c), "n");
+        rows.extend(fk.parent_columns.iter().map(there));
+        if let Some((_, index)) = referenced(v, fk) {
+            rows.push(row(own, (CLASS, oid_of(index.id), 0), "n"));
         }
     }
 }

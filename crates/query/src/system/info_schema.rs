@@ -4,11 +4,12 @@
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined,
 };
-use braid_sql::session::{checked_columns, row_deletion_policy};
+use braid_sql::session::{checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
 use braid_types::{Datum, SqlResult, SqlType, quote_ident};
 
 use super::defaults::shown_default;
+use super::definition::check_text;
 use super::table::{Rows, SystemTable, View, text};
 use super::type_rows::composites;
 
@@ -343,7 +344,7 @@ fn columns(v: &View<'_>) -> Made {
             }
             if let Some(expr) = &c.generated {
                 row[41] = text("ALWAYS");
-                row[42] = text(expr.as_str());
+                row[42] = text(deparsed(t, expr).unwrap_or_else(|| expr.clone()));
                 row[45] = yes_no(true);
             }
             if c.commit_time {
@@ -534,7 +535,10 @@ fn check_constraints(v: &View<'_>) -> Made {
                 text(v.database),
                 text(s.name.as_str()),
                 text(c.name.as_str()),
-                text(format!("({})", c.expr)),
+                text(match deparsed(t, &c.expr) {
+                    Some(shown) => format!("({shown})"),
+                    None => check_text(&c.expr)["CHECK ".len()..].to_string(),
+                }),
             ]);
         }
     }

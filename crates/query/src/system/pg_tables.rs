@@ -10,7 +10,7 @@ use braid_catalog::{
     Schema, Table, id_of_oid, oid_of,
 };
 use braid_sql::partitions::bound_text;
-use braid_sql::session::{SessionState, checked_columns, duration_ms};
+use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms};
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType};
 
 use super::absent::EMPTY;
@@ -288,16 +288,21 @@ fn server(name: &str) -> Option<SystemTable> {
              colliculocale text, collversion text",
             |_| {
                 let row = |oid: u32, name: &str| {
+                    // That of the database has no names of its own.
+                    let own = oid != 100;
+                    let locale = if own { text(name) } else { Datum::Null };
                     vec![
                         Datum::Oid(oid),
                         text(name),
                         Datum::Oid(PG_CATALOG),
                         Datum::Oid(ROOT),
-                        text("c"),
+                        text(if own { "c" } else { "d" }),
                         flag(true),
                         Datum::Int4(-1),
-                        text(name),
-                        text(name),
+                        locale.clone(),
+                        locale,
+                        Datum::Null,
+                        Datum::Null,
                     ]
                 };
                 Ok(vec![row(100, "default"), row(950, "C"), row(951, "POSIX")])
@@ -933,8 +938,8 @@ fn pg_settings(v: &View<'_>) -> Made {
 pub(crate) fn constraint_text(
     session: &SessionState,
     catalog: &Catalog,
-    database: u32,
-    oid: u32,
+    (database, oid): (u32, u32),
+    how: Shown,
 ) -> Option<String> {
     let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
     let all = catalog.tables().chain(catalog.shown_partitions());
@@ -951,8 +956,7 @@ pub(crate) fn constraint_text(
         }
         for (at, c) in t.checks.iter().enumerate() {
             if constraint_oid(t.id, 200 + at) == oid {
-                let shown = qualified::expression_of(session, catalog, &c.expr, Some(t));
-                return Some(check_text(&shown));
+                return Some(qualified::check_of(session, catalog, &c.expr, t, how));
             }
         }
         for fk in &t.foreign_keys {

@@ -7,12 +7,13 @@ use std::ops::ControlFlow;
 use braid_catalog::{Catalog, Definition, Relation, Table, id_of_oid};
 use braid_parser::shown;
 use braid_scalar::{SessionFunctions, ident_name, object_name_parts};
-use braid_sql::session::SessionState;
+use braid_sql::session::{SessionState, Shown, deparsed};
 use sqlparser::ast::{self, VisitMut, VisitorMut};
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 
+use super::definition::check_text;
 use super::parse_query;
 
 /// Puts schemas in front of names.
@@ -296,12 +297,29 @@ pub(super) fn expression(
     catalog: &Catalog,
     text: &str,
     of: Option<u32>,
+    how: Shown,
 ) -> String {
-    if !text.contains("::") && !text.contains('(') {
-        return text.to_string();
-    }
     let table = of.and_then(id_of_oid).and_then(|id| catalog.shown_table(id));
-    expression_of(session, catalog, text, table.map(|t| &**t))
+    let deparsed = table.filter(|_| how == Shown::Deparsed).and_then(|t| deparsed(t, text));
+    deparsed.unwrap_or_else(|| expression_of(session, catalog, text, table.map(|t| &**t)))
+}
+
+/// A CHECK constraint of a table.
+pub(super) fn check_of(
+    session: &SessionState,
+    catalog: &Catalog,
+    text: &str,
+    table: &Table,
+    how: Shown,
+) -> String {
+    let written = || expression_of(session, catalog, text, Some(table));
+    match how {
+        Shown::Plain | Shown::Written => format!("CHECK ({})", written()),
+        Shown::Deparsed => match deparsed(table, text) {
+            Some(text) => format!("CHECK ({text})"),
+            None => check_text(&written()),
+        },
+    }
 }
 
 /// The same of a table that is known.

@@ -186,6 +186,12 @@ fn catalog(t: &mut Table) {
             "text of a stored expression";
         "pg_get_indexdef", ["oid", "oid, int4, bool"], "text", Datum::Null,
             "definition of an index";
+        "pg_index_has_property", ["regclass, text"], "bool", Datum::Null,
+            "whether an index has a property (`clusterable`, `index_scan`, `bitmap_scan`, `backward_scan`)";
+        "pg_index_column_has_property", ["regclass, int4, text"], "bool", Datum::Null,
+            "whether a column of an index has a property (`asc`, `nulls_first`, `orderable`, ..)";
+        "pg_indexam_has_property", ["oid, text"], "bool", Datum::Null,
+            "whether an access method has a property (`can_order`, `can_unique`, ..)";
         "pg_get_constraintdef", ["oid", "oid, bool"], "text", Datum::Null,
             "definition of a constraint";
         "pg_get_viewdef", ["oid", "oid, bool"], "text", Datum::Null,

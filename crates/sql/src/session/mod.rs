@@ -58,8 +58,8 @@ pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use settings::duration_ms;
 pub use show::create::{
-    checked_columns, column_names, foreign_key, index_column_name, index_definition, key_column,
-    row_deletion_policy, waiting,
+    Shown, checked_columns, column_names, deparsed, foreign_key, index_column_name,
+    index_definition, key_column, row_deletion_policy, waiting,
 };
 pub(crate) use show::create::{declared_type, index_columns, shown_expression};
 pub use show::{RangeViewer, shown_borders};

@@ -10,6 +10,8 @@ pub(super) struct Known {
 /// A statement with what both sides said; an error is its SQLSTATE.
 pub(super) struct Answers<'a> {
     pub(super) statement: &'a str,
+    /// Whether it has changed no row here.
+    pub(super) changed_nothing: bool,
     pub(super) ours: Result<(), &'a str>,
     pub(super) theirs: Result<(), &'a str>,
 }
@@ -28,7 +30,10 @@ const KNOWN: &[Known] = &[
                  first row, so that one that does not fit is told before a broken constraint",
         applies: |a| {
             let constraint = |r: &Result<(), &str>| r.is_err_and(|s| s.starts_with("23"));
-            a.statement.starts_with("INSERT") && constraint(&a.ours) && a.theirs == Err("22003")
+            let first = a.statement.starts_with("INSERT") && constraint(&a.ours);
+            // Even where there is no row.
+            let no_row = a.statement.contains("= DEFAULT") && a.changed_nothing;
+            (first || no_row) && a.theirs == Err("22003")
         },
     },
     Known {

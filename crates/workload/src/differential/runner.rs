@@ -240,7 +240,9 @@ pub(super) fn allowed(sql: &str, ours: &Answer, theirs: &Answer, report: &mut Re
             _ => Ok(()),
         }
     }
-    let answers = Answers { statement: sql, ours: state(ours), theirs: state(theirs) };
+    let changed_nothing = matches!(ours, Answer::Count(0));
+    let (ours, theirs) = (state(ours), state(theirs));
+    let answers = Answers { statement: sql, changed_nothing, ours, theirs };
     match known::find(&answers) {
         Some(known) => {
             *report.known.entry(known.reason).or_default() += 1;

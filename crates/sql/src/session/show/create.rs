@@ -105,10 +105,37 @@ pub fn column_names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
         .join(", ")
 }
 
+/// An expression over a table's columns as PostgreSQL prints it; `None` where that is not known.
+pub fn deparsed(t: &Table, text: &str) -> Option<String> {
+    braid_scalar::deparse(&parse_expr(text).ok()?, &table_scope(t))
+}
+
+/// How expressions are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// As they were written, with parentheses around them where they must be.
+    Written,
+    /// As they were written.
+    Plain,
+    /// As PostgreSQL prints them, where that is known.
+    Deparsed,
+}
+
+impl Shown {
+    fn expression(self, t: &Table, text: &str) -> Option<String> {
+        (self == Shown::Deparsed).then(|| deparsed(t, text)).flatten()
+    }
+}
+
 /// A column of an index's key: its name, or an expression as it must be written.
-pub fn key_column(t: &Table, id: u32) -> String {
+pub fn key_column(t: &Table, id: u32, how: Shown) -> String {
     match t.column(id).and_then(|c| c.expression.as_ref()) {
-        Some(text) => shown_expression(text),
+        Some(text) => match how.expression(t, text) {
+            // Only what looks like a call stands alone.
+            Some(shown) if shown.ends_with(')') && !shown.starts_with(['(', '\n', '\'']) => shown,
+            Some(shown) => format!("({shown})"),
+            None => shown_expression(text),
+        },
         None => column_names(t, [id]),
     }
 }
@@ -129,13 +156,13 @@ pub(crate) fn shown_expression(text: &str) -> String {
     }
 }
 
-fn key_list(t: &Table, i: &Index) -> String {
+fn key_list(t: &Table, i: &Index, how: Shown) -> String {
     let class = |at: usize| i.unread.as_ref().and_then(|unread| unread.classes.get(at)?.as_ref());
     i.columns
         .iter()
         .enumerate()
         .map(|(at, c)| {
-            let mut out = key_column(t, c.column);
+            let mut out = key_column(t, c.column, how);
             if let Some(class) = class(at) {
                 out.push_str(&format!(" {class}"));
             }
@@ -154,16 +181,22 @@ fn key_list(t: &Table, i: &Index) -> String {
 /// The key of an index as it is declared, and the columns that it holds besides.
 pub(crate) fn index_columns(t: &Table, i: &Index) -> (String, Option<String>) {
     let include = (!i.include.is_empty()).then(|| column_names(t, i.include.iter().copied()));
-    (key_list(t, i), include)
+    (key_list(t, i, Shown::Written), include)
 }
 
 /// `CREATE INDEX` of an index.
 pub fn create_index(c: &Catalog, t: &Table, i: &Index) -> String {
-    index_definition(c, t, i, "")
+    index_definition(c, t, i, None, ("", Shown::Written))
 }
 
-/// As [`create_index`]; `method` stands before the key columns.
-pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> String {
+/// As [`create_index`]; `on`: how the table is called; `method` stands before the key columns.
+pub fn index_definition(
+    c: &Catalog,
+    t: &Table,
+    i: &Index,
+    on: Option<String>,
+    (method, how): (&str, Shown),
+) -> String {
     let divided = t.partitioning().is_some_and(|d| d.key_of(t.shown_id()).is_some());
     // As PostgreSQL says it, so that each index of a dump comes with its table or partition.
     let only = if divided && !method.is_empty() { "ONLY " } else { "" };
@@ -174,8 +207,8 @@ pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> Stri
         if i.is_unique() || i.id == t.primary.id { "UNIQUE " } else { "" },
         quote_ident(&i.name),
         only,
-        qualified(c, t.id),
-        key_list(t, i)
+        on.unwrap_or_else(|| qualified(c, t.id)),
+        key_list(t, i, how)
     );
     if !i.include.is_empty() {
         out.push_str(&format!(" INCLUDE ({})", column_names(t, i.include.iter().copied())));
@@ -187,7 +220,11 @@ pub fn index_definition(c: &Catalog, t: &Table, i: &Index, method: &str) -> Stri
         out.push_str(&format!(" INTERLEAVE IN {}", qualified(c, p)));
     }
     if let Some(predicate) = &i.predicate {
-        out.push_str(&format!(" WHERE ({predicate})"));
+        match how.expression(t, predicate) {
+            Some(shown) => out.push_str(&format!(" WHERE {shown}")),
+            None if how == Shown::Plain => out.push_str(&format!(" WHERE {predicate}")),
+            None => out.push_str(&format!(" WHERE ({predicate})")),
+        }
     }
     out
 }
@@ -232,7 +269,7 @@ pub fn waiting(deferral: Option<Deferral>) -> &'static str {
 pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, String)> {
     let mut out = Vec::new();
     if !t.has_row_id() {
-        let def = format!("PRIMARY KEY ({})", key_list(t, &t.primary));
+        let def = format!("PRIMARY KEY ({})", key_list(t, &t.primary, Shown::Written));
         out.push((t.primary.name.clone(), "PRIMARY KEY", def));
     }
     let unique = |i: &&Index| i.constraint == Some(IndexConstraint::Unique);
