@@ -634,6 +634,7 @@ pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::GtCaret => ">^",
         BinaryOperator::LtDashGt => "<->",
         BinaryOperator::TildeEq => "~=",
+        BinaryOperator::DoubleHash => "##",
         BinaryOperator::QuestionHash => "?#",
         BinaryOperator::QuestionDash => "?-",
         BinaryOperator::QuestionDoublePipe => "?||",

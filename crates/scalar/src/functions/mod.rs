@@ -74,6 +74,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     multiranges::fill,
     geometry::compare::fill,
     geometry::places::fill,
+    geometry::nearest::fill,
     geometry::moves::fill,
     geometry::parts::fill,
     json::fill,

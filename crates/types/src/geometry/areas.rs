@@ -1,7 +1,10 @@
 //! Boxes, paths and polygons.
 
 use super::plane::{Point, at_most, less, minus, over, plus, same, times, zero};
-use super::segments::{Segment, on_segment, segments_meet};
+use super::segments::{
+    Line, Segment, on_segment, segment_meets_line, segment_to_point, segment_to_segment,
+    segments_meet,
+};
 use crate::SqlResult;
 
 /// A rectangle: the corner with the greatest numbers, and the one with the least.
@@ -49,7 +52,7 @@ pub fn box_has([high, low]: Corners, p: Point) -> bool {
 }
 
 /// The sides of a box.
-pub(super) fn sides([high, low]: Corners) -> [Segment; 4] {
+fn sides([high, low]: Corners) -> [Segment; 4] {
     let (left, right) = (Point::at(low.x, high.y), Point::at(high.x, low.y));
     [[low, left], [high, left], [low, right], [high, right]]
 }
@@ -75,6 +78,58 @@ pub fn box_meets(corners: Corners, segment: Segment) -> SqlResult<bool> {
         return Ok(true);
     }
     any_meet(&[segment], &sides(corners))
+}
+
+/// Whether a line has a point in a box.
+///
+/// # Errors
+/// 22003.
+pub fn box_meets_line(corners: Corners, line: Line) -> SqlResult<bool> {
+    for side in sides(corners) {
+        if segment_meets_line(side, line)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The first of the least distances, with its point.
+fn least_of(
+    sides: [Segment; 4],
+    from: impl Fn(Segment) -> SqlResult<(f64, Point)>,
+) -> SqlResult<(f64, Point)> {
+    let mut nearest = from(sides[0])?;
+    for side in &sides[1..] {
+        let candidate = from(*side)?;
+        if candidate.0 < nearest.0 {
+            nearest = candidate;
+        }
+    }
+    Ok(nearest)
+}
+
+/// How far a point lies from a box, and which point of the box is next to it.
+///
+/// # Errors
+/// 22003.
+pub fn box_to_point(corners: Corners, point: Point) -> SqlResult<(f64, Point)> {
+    if box_has(corners, point) {
+        return Ok((0.0, point));
+    }
+    least_of(sides(corners), |side| segment_to_point(side, point))
+}
+
+/// How far a segment lies from a box, and which point of the box is next to it: of a segment that
+/// goes through the box, the one next to the middle.
+///
+/// # Errors
+/// 22003.
+pub fn box_to_segment(corners: Corners, segment: Segment) -> SqlResult<(f64, Point)> {
+    if box_meets(corners, segment)? {
+        let middle = corners[0].middle(corners[1])?;
+        return Ok((0.0, segment_to_point(segment, middle)?.1));
+    }
+    least_of(sides(corners), |side| segment_to_segment(side, segment))
 }
 
 /// Whether one of these segments meets one of those.

@@ -1,6 +1,6 @@
 //! How far shapes lie apart.
 
-use super::areas::{box_has, box_meets, has, segments_of, sides};
+use super::areas::{box_to_point, box_to_segment, has, polygons_overlap, segments_of};
 use super::plane::{Point, minus, plus};
 use super::segments::{
     Segment, line_to_line, line_to_point, segment_to_line, segment_to_point, segment_to_segment,
@@ -18,17 +18,15 @@ pub fn between(a: &Geometry, b: &Geometry) -> SqlResult<Option<f64>> {
     Ok(Some(match (a, b) {
         (G::Point(p), G::Point(q)) => p.to(*q)?,
         (G::Point(p), G::Line(line)) => line_to_point(*line, *p)?,
-        (G::Point(p), G::Lseg(ends)) => segment_to_point(*ends, *p)?,
-        (G::Point(p), G::Box(corners)) if box_has(*corners, *p) => 0.0,
-        (G::Point(p), G::Box(corners)) => to_point(&sides(*corners), *p)?,
+        (G::Point(p), G::Lseg(ends)) => segment_to_point(*ends, *p)?.0,
+        (G::Point(p), G::Box(corners)) => box_to_point(*corners, *p)?.0,
         (G::Point(p), G::Path { closed, points }) => to_point(&segments_of(points, *closed), *p)?,
         (G::Point(p), G::Polygon(points)) => polygon_to_point(points, *p)?,
         (G::Point(p), G::Circle { center, radius }) => outside(minus(p.to(*center)?, *radius)?),
         (G::Line(one), G::Line(two)) => line_to_line(*one, *two)?,
         (G::Lseg(ends), G::Line(line)) => segment_to_line(*ends, *line)?.0,
-        (G::Lseg(one), G::Lseg(two)) => segment_to_segment(*one, *two)?,
-        (G::Lseg(ends), G::Box(corners)) if box_meets(*corners, *ends)? => 0.0,
-        (G::Lseg(ends), G::Box(corners)) => apart(&sides(*corners), &[*ends])?,
+        (G::Lseg(one), G::Lseg(two)) => segment_to_segment(*one, *two)?.0,
+        (G::Lseg(ends), G::Box(corners)) => box_to_segment(*corners, *ends)?.0,
         (G::Box([ah, al]), G::Box([bh, bl])) => ah.middle(*al)?.to(bh.middle(*bl)?)?,
         (G::Path { closed, points }, G::Path { closed: other, points: others }) => {
             let (these, those) = (segments_of(points, *closed), segments_of(others, *other));
@@ -36,6 +34,10 @@ pub fn between(a: &Geometry, b: &Geometry) -> SqlResult<Option<f64>> {
                 return Ok(None);
             }
             apart(&these, &those)?
+        }
+        (G::Polygon(points), G::Polygon(others)) if polygons_overlap(points, others)? => 0.0,
+        (G::Polygon(points), G::Polygon(others)) => {
+            apart(&segments_of(points, true), &segments_of(others, true))?
         }
         (G::Circle { center, radius }, G::Circle { center: other, radius: others }) => {
             outside(minus(center.to(*other)?, plus(*radius, *others)?)?)
@@ -55,7 +57,7 @@ fn outside(distance: f64) -> f64 {
 fn to_point(segments: &[Segment], point: Point) -> SqlResult<f64> {
     let mut least = None;
     for segment in segments {
-        let distance = segment_to_point(*segment, point)?;
+        let (distance, _) = segment_to_point(*segment, point)?;
         least = Some(least.map_or(distance, |l: f64| l.min(distance)));
     }
     Ok(least.unwrap_or(0.0))
@@ -65,7 +67,7 @@ fn apart(these: &[Segment], those: &[Segment]) -> SqlResult<f64> {
     let mut least = f64::INFINITY;
     for one in these {
         for two in those {
-            least = least.min(segment_to_segment(*one, *two)?);
+            least = least.min(segment_to_segment(*one, *two)?.0);
         }
     }
     Ok(least)

@@ -120,15 +120,31 @@ pub fn segments_meet(one: Segment, two: Segment) -> SqlResult<Option<Point>> {
     Ok(if on_segment(two, found)? { Some(found) } else { None })
 }
 
-/// How far a point lies from a line.
+/// How steep a line is; infinity for one that goes straight up.
 ///
 /// # Errors
 /// 22003.
-pub(crate) fn line_to_point(line: Line, point: Point) -> SqlResult<f64> {
-    match lines_meet(line_at(point, standing(line)?)?, line)? {
-        Some(nearest) => nearest.to(point),
-        None => Ok(f64::NAN),
+pub fn line_slope(line: Line) -> SqlResult<f64> {
+    if zero(line[0]) {
+        return Ok(0.0);
     }
+    if zero(line[1]) {
+        return Ok(f64::INFINITY);
+    }
+    over(line[0], -line[1])
+}
+
+/// The point of a line that lies next to another; `None` where numbers are none.
+///
+/// # Errors
+/// 22003.
+pub fn nearest_on_line(line: Line, point: Point) -> SqlResult<Option<Point>> {
+    lines_meet(line_at(point, standing(line)?)?, line)
+}
+
+/// How far a point lies from a line.
+pub(crate) fn line_to_point(line: Line, point: Point) -> SqlResult<f64> {
+    nearest_on_line(line, point)?.map_or(Ok(f64::NAN), |nearest| nearest.to(point))
 }
 
 /// How far two lines lie apart.
@@ -153,7 +169,7 @@ pub(crate) fn line_to_line(one: Line, two: Line) -> SqlResult<f64> {
 ///
 /// # Errors
 /// 22003.
-pub(crate) fn segment_to_line(segment: Segment, line: Line) -> SqlResult<(f64, Point)> {
+pub fn segment_to_line(segment: Segment, line: Line) -> SqlResult<(f64, Point)> {
     if let Some(common) = segment_meets_line(segment, line)? {
         return Ok((0.0, common));
     }
@@ -162,29 +178,36 @@ pub(crate) fn segment_to_line(segment: Segment, line: Line) -> SqlResult<(f64, P
     Ok(if to_a < to_b { (to_a, a) } else { (to_b, b) })
 }
 
-/// How far a point lies from a segment.
+/// How far a point lies from a segment, and which of its points is next to it.
 ///
 /// # Errors
 /// 22003.
-pub(crate) fn segment_to_point(segment: Segment, point: Point) -> SqlResult<f64> {
+pub fn segment_to_point(segment: Segment, point: Point) -> SqlResult<(f64, Point)> {
     let standing = line_at(point, standing_slope(segment)?)?;
     let (_, nearest) = segment_to_line(segment, standing)?;
-    nearest.to(point)
+    Ok((nearest.to(point)?, nearest))
 }
 
-/// How far two segments lie apart.
+/// How far two segments lie apart, and which point of the first is next to the second.
 ///
 /// # Errors
 /// 22003.
-pub(crate) fn segment_to_segment(one: Segment, two: Segment) -> SqlResult<f64> {
-    if segments_meet(one, two)?.is_some() {
-        return Ok(0.0);
+pub fn segment_to_segment(on: Segment, to: Segment) -> SqlResult<(f64, Point)> {
+    if let Some(common) = segments_meet(on, to)? {
+        return Ok((0.0, common));
     }
-    let mut least = segment_to_point(one, two[0])?;
-    for (segment, end) in [(one, two[1]), (two, one[0]), (two, one[1])] {
-        least = least.min(segment_to_point(segment, end)?);
+    let mut nearest = segment_to_point(on, to[0])?;
+    let candidates = [
+        segment_to_point(on, to[1])?,
+        (segment_to_point(to, on[0])?.0, on[0]),
+        (segment_to_point(to, on[1])?.0, on[1]),
+    ];
+    for candidate in candidates {
+        if candidate.0 < nearest.0 {
+            nearest = candidate;
+        }
     }
-    Ok(least)
+    Ok(nearest)
 }
 
 /// Whether two lines are the same one.

@@ -1,8 +1,8 @@
 //! Where shapes lie: how far apart, in one another, beside, above, across.
 
 use braid_types::geometry::areas::{
-    any_meet, box_contains, box_has, box_meets, boxes_overlap, has, on_path, polygon_contains,
-    polygons_overlap, segments_of,
+    any_meet, box_contains, box_has, box_meets, box_meets_line, boxes_overlap, has, on_path,
+    polygon_contains, polygons_overlap, segments_of,
 };
 use braid_types::geometry::distance;
 use braid_types::geometry::plane::{at_most, less, minus, plus, same, zero};
@@ -61,6 +61,7 @@ fn distances(t: &mut Table) {
         "<->(box, box) float8",
         "<->(path, path) float8",
         "<->(circle, circle) float8",
+        "<->(polygon, polygon) float8",
         "<->(circle, polygon) float8",
         "<->(polygon, circle) float8",
     ] {
@@ -275,6 +276,7 @@ fn meetings(t: &mut Table) {
     });
     t.add("?#(lseg, lseg) bool", |a, _| truth(segments_meet(ends(&a[0]), ends(&a[1]))?.is_some()));
     t.add("?#(lseg, box) bool", |a, _| truth(box_meets(corners(&a[1]), ends(&a[0]))?));
+    t.add("?#(line, box) bool", |a, _| truth(box_meets_line(corners(&a[1]), line(&a[0]))?));
     t.add("?#(path, path) bool", |a, _| {
         let near = boxes_overlap(corners(&a[0]), corners(&a[1]));
         truth(near && any_meet(&segments(&a[0]), &segments(&a[1]))?)
