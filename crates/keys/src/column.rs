@@ -92,7 +92,7 @@ pub fn is_key_type(ty: &SqlType) -> bool {
         SqlType::Json | SqlType::Jsonb | SqlType::Record | SqlType::Void | SqlType::Unknown => {
             false
         }
-        SqlType::Int2Vector | SqlType::OidVector => false,
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Geometry(_) => false,
         SqlType::Array(e) => is_key_type(e),
         SqlType::Range(kind) | SqlType::Multirange(kind) => is_key_type(&kind.element()),
         SqlType::Composite(ty) => ty.fields.iter().all(|f| is_key_type(&f.ty)),
@@ -173,6 +173,10 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
                 encode_ascending(out, field)?;
             }
             out.push(ARRAY_END);
+        }
+        Datum::Geometry(shape) => {
+            let ty = SqlType::Geometry(shape.kind());
+            return Err(SqlError::unsupported(format!("a key column of type {ty}")));
         }
         Datum::Jsonb(_) | Datum::Json(_) => {
             return Err(SqlError::unsupported("a key column of type json or jsonb"));

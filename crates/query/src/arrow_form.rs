@@ -126,6 +126,7 @@ pub(crate) fn is_native(ty: &SqlType) -> bool {
                 | SqlType::OidVector
                 | SqlType::Record
                 | SqlType::Composite(_)
+                | SqlType::Geometry(_)
         )
 }
 

@@ -320,7 +320,7 @@ fn bind_access(
             // As an argument, all fields are the row.
             star if is_star(star) => value,
             AccessExpr::Dot(field) => select_field(&value, field)?,
-            AccessExpr::Subscript(subscript) if value.ty().element().is_none() => {
+            AccessExpr::Subscript(subscript) if value.ty().subscripted().is_none() => {
                 bind_subscript(value, subscript, scope, ctx)?
             }
             AccessExpr::Subscript(first) => {
@@ -468,9 +468,15 @@ fn bind_subscripts(
         coerce(bound, &SqlType::Int4, CastContext::Assignment, ctx)
     };
     let ty = value.ty().clone();
-    let element = ty.element().cloned().unwrap_or(SqlType::Unknown);
+    let element = ty.subscripted().unwrap_or(SqlType::Unknown);
     braid_types::check_dimensions(subscripts.len())?;
     let sliced = subscripts.iter().any(|s| matches!(s, Subscript::Slice { .. }));
+    if sliced && matches!(ty, SqlType::Geometry(_)) {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "slices of fixed-length arrays not implemented",
+        ));
+    }
     let (mut places, mut bounds) = (Vec::new(), Vec::new());
     for subscript in subscripts {
         match subscript {
@@ -571,6 +577,11 @@ fn bind_unary(
         UnaryOperator::PGAbs => "@",
         UnaryOperator::PGSquareRoot => "|/",
         UnaryOperator::PGCubeRoot => "||/",
+        UnaryOperator::Hash => "#",
+        UnaryOperator::AtDashAt => "@-@",
+        UnaryOperator::DoubleAt => "@@",
+        UnaryOperator::QuestionDash => "?-",
+        UnaryOperator::QuestionPipe => "?|",
         other => return Err(SqlError::unsupported(format!("operator {other}"))),
     };
     bind_named(name, vec![value], true, ctx)
@@ -615,6 +626,19 @@ pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::AtAt => "@@",
         BinaryOperator::AndLt => "&<",
         BinaryOperator::AndGt => "&>",
+        BinaryOperator::AndLtPipe => "&<|",
+        BinaryOperator::PipeAndGt => "|&>",
+        BinaryOperator::LtLtPipe => "<<|",
+        BinaryOperator::PipeGtGt => "|>>",
+        BinaryOperator::LtCaret => "<^",
+        BinaryOperator::GtCaret => ">^",
+        BinaryOperator::LtDashGt => "<->",
+        BinaryOperator::TildeEq => "~=",
+        BinaryOperator::DoubleHash => "##",
+        BinaryOperator::QuestionHash => "?#",
+        BinaryOperator::QuestionDash => "?-",
+        BinaryOperator::QuestionDoublePipe => "?||",
+        BinaryOperator::QuestionDashPipe => "?-|",
         BinaryOperator::Custom(sign) => return custom_operator(sign),
         _ => return None,
     })

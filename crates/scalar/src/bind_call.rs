@@ -10,7 +10,7 @@ use sqlparser::ast::{
 };
 
 use crate::bind::{bind_unsettled, general_query_needed};
-use crate::bind_compare::match_sides;
+use crate::bind_compare::{is_shape, is_without_order, match_sides};
 use crate::conversion::{coerce, fails_always, fold, unify};
 use crate::functions::populate;
 use crate::user_functions::{Resolved, constructors, resolve_call};
@@ -195,10 +195,10 @@ pub(crate) fn bind_special(
         ("greatest" | "least", 1..) => {
             let what = if name == "least" { "LEAST" } else { "GREATEST" };
             let (parts, ty) = unify(args, what, ctx)?;
-            if ty == SqlType::Json {
+            if is_without_order(ty.element().unwrap_or(&ty)) {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_FUNCTION,
-                    "could not identify a comparison function for type json",
+                    format!("could not identify a comparison function for type {ty}"),
                 ));
             }
             fold(Bound::new(Node::Extreme(parts, name == "least"), ty))
@@ -244,7 +244,7 @@ fn as_type(name: &str, given: &SqlType) -> Option<SqlType> {
 
 /// NULLIF has the type that its left side has as an operand of `=`: `nullif(1, 1.5)` is numeric.
 fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
-    if left.ty().is_row() || right.ty().is_row() {
+    if left.ty().is_row() || right.ty().is_row() || is_shape(&left) || is_shape(&right) {
         let equality = compare_bound(CmpOp::Eq, left.clone(), right, ctx)?;
         let ty = left.ty().clone();
         return Ok(Bound::new(Node::NullIf(left, equality), ty));
@@ -297,6 +297,10 @@ fn blank_padded(
     }))
 }
 
+/// Functions over arrays that ask whether elements are equal.
+const EQUATING: &[&str] =
+    &["@>", "<@", "&&", "array_position", "array_positions", "array_remove", "array_replace"];
+
 /// Binds a call of a function or operator of the table.
 ///
 /// # Errors
@@ -309,6 +313,13 @@ pub(crate) fn bind_named(
 ) -> SqlResult<Bound> {
     let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
     let choice = resolve::resolve(name, &given, operator)?;
+    if choice.function.args.first() == Some(&ArgType::AnyArray) && EQUATING.contains(&name) {
+        let element = choice.args[0].element().filter(|ty| is_without_order(ty));
+        if let Some(element) = element {
+            let text = format!("could not identify an equality operator for type {element}");
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, text));
+        }
+    }
     let mut converted = Vec::with_capacity(args.len());
     for (arg, want) in args.into_iter().zip(&choice.args) {
         converted.push(coerce(arg, want, CastContext::Implicit, ctx)?);

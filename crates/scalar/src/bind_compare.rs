@@ -8,6 +8,7 @@ use sqlparser::ast::{
 use crate::bind::{
     bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
 };
+use crate::bind_call::bind_named;
 use crate::blank_padded::{match_blank_padded, padded_list, without_padding};
 use crate::conversion::{coerce, comparison_type, fold, settle};
 use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, object_name_parts, resolve};
@@ -27,12 +28,36 @@ pub fn compare_bound(
     if let (Node::Row(l, None), Node::Row(r, None)) = (left.node(), right.node()) {
         return compare_rows(op, l, r, ctx);
     }
+    if is_shape(&left) || is_shape(&right) {
+        // What is written so is no comparison by the order of values.
+        return bind_named(op.symbol(), vec![left, right], true, ctx);
+    }
     let (left, right) = match_sides(op.symbol(), left, right, ctx)?;
+    if let Some(element) = left.ty().element()
+        && is_without_order(element)
+    {
+        let what = match op {
+            CmpOp::Eq | CmpOp::Ne => "an equality operator",
+            _ => "a comparison function",
+        };
+        let text = format!("could not identify {what} for type {element}");
+        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, text));
+    }
     if left.ty().is_row() {
         let operator = if matches!(op, CmpOp::Eq | CmpOp::Ne) { "equality" } else { "ordering" };
         left.ty().check_comparable(operator)?;
     }
     fold(Bound::new(Node::Compare(op, left, right), SqlType::Bool))
+}
+
+/// Whether a value is a shape in the plane: `=` of these is an operator as any other.
+pub(crate) fn is_shape(value: &Bound) -> bool {
+    matches!(value.ty(), SqlType::Geometry(_))
+}
+
+/// Whether values of a type have no order, and none are equal as arrays and indexes mean it.
+pub(crate) fn is_without_order(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Json | SqlType::Geometry(_))
 }
 
 /// Converts both sides so that their values compare directly.
@@ -251,6 +276,14 @@ pub(crate) fn distinct_bound(
         let row = |fields| Bound::new(Node::Row(fields, None), SqlType::Record);
         return Ok(Bound::new(Node::IsDistinct(row(left), row(right), not), SqlType::Bool));
     }
+    if is_shape(&a) || is_shape(&b) {
+        let nulls =
+            [&a, &b].map(|side| Bound::new(Node::IsNull(side.clone(), false), SqlType::Bool));
+        let equal = compare_bound(CmpOp::Eq, a, b, ctx)?;
+        let both = Bound::and(nulls.to_vec());
+        let same = fold(Bound::new(Node::Coalesce(vec![equal, both]), SqlType::Bool))?;
+        return Ok(if not { same } else { same.negated() });
+    }
     let (a, b) = match_sides("=", a, b, ctx)?;
     fold(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
 }
@@ -276,6 +309,11 @@ pub(crate) fn bind_in_list(
     let mut comparisons = Vec::with_capacity(items.len());
     for item in items {
         let (l, r) = match (needle.node(), item.node()) {
+            _ if is_shape(&needle) => {
+                let equal = compare_bound(CmpOp::Eq, needle.clone(), item, ctx)?;
+                comparisons.push((None, equal));
+                continue;
+            }
             (Node::Row(..), Node::Row(..)) => {
                 let equal = compare_bound(CmpOp::Eq, needle.clone(), item, ctx)?;
                 comparisons.push((None, equal));
@@ -337,7 +375,8 @@ pub(crate) fn bind_any_all(
     {
         return Ok(list);
     }
-    let (quantified, left, array) = match comparison(op) {
+    let compared = comparison(op).filter(|_| !matches!(element, SqlType::Geometry(_)));
+    let (quantified, left, array) = match compared {
         Some(cmp) => {
             let left = settle(left, &literal_type(&element), CastContext::Implicit, ctx)?;
             let both_integers = left.ty().is_integer() && element.is_integer();
@@ -366,6 +405,7 @@ pub(crate) fn bind_any_all(
         }
         None => {
             let name = operator_name(op)
+                .or_else(|| comparison(op).map(CmpOp::symbol))
                 .ok_or_else(|| SqlError::unsupported(format!("operator {op} with ANY or ALL")))?;
             let left = settle(left, &SqlType::Text, CastContext::Implicit, ctx)?;
             let choice = resolve::resolve(name, &[left.ty().clone(), element.clone()], true)?;

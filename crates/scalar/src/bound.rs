@@ -372,16 +372,7 @@ impl Bound {
             }
             Node::Field(whole, at) => Ok(field_at(&whole.eval(row, ctx)?, *at)),
             Node::Subscript(array, indexes) => {
-                // Of no array no place is computed.
-                let Datum::Array(array) = array.eval(row, ctx)? else { return Ok(Datum::Null) };
-                let mut places = Vec::with_capacity(indexes.len());
-                for index in indexes {
-                    match index.eval(row, ctx)? {
-                        Datum::Int4(place) => places.push(place),
-                        _ => return Ok(Datum::Null),
-                    }
-                }
-                Ok(array.at(&places).cloned().unwrap_or(Datum::Null))
+                subscripted(&array.eval(row, ctx)?, indexes, row, ctx)
             }
             Node::Slice(array, bounds) => eval_slice(array, bounds, row, ctx),
             Node::Call(function, args) => self.call(function, args, row, ctx),
@@ -636,6 +627,7 @@ pub(crate) fn zone_matters(from: &SqlType, to: &SqlType) -> bool {
                 | T::Float8
                 | T::Bytea
                 | T::Record
+                | T::Geometry(_)
         );
         own || t.parts().any(styled)
     }
@@ -661,6 +653,31 @@ pub fn compare(op: CmpOp, left: &Datum, right: &Datum) -> Datum {
         return Datum::Null;
     }
     Datum::Bool(op.holds(left.cmp_sql(right)))
+}
+
+/// What is at subscripts. Of no array no place is computed.
+fn subscripted(
+    whole: &Datum,
+    indexes: &[Bound],
+    row: &[Datum],
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    if whole.is_null() {
+        return Ok(Datum::Null);
+    }
+    let mut places = Vec::with_capacity(indexes.len());
+    for index in indexes {
+        match index.eval(row, ctx)? {
+            Datum::Int4(place) => places.push(place),
+            _ => return Ok(Datum::Null),
+        }
+    }
+    let found = match whole {
+        Datum::Array(array) => array.at(&places).cloned(),
+        Datum::Geometry(shape) => shape.part(&places),
+        _ => None,
+    };
+    Ok(found.unwrap_or(Datum::Null))
 }
 
 /// A field of a row; of NULL all are NULL.

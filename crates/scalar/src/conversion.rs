@@ -298,8 +298,13 @@ fn only_shown(expr: &Bound) -> bool {
         Node::Column(_) | Node::Param(_) | Node::Apply(..) => false,
         Node::Call(function, _) => function.volatility == crate::Volatility::Immutable,
         Node::Cast(inner, _) => {
-            let shown = [SqlType::Float4, SqlType::Float8, SqlType::Bytea];
-            !expr.ty().names_objects() && shown.contains(inner.ty())
+            let shown = |ty: &SqlType| {
+                matches!(
+                    ty,
+                    SqlType::Float4 | SqlType::Float8 | SqlType::Bytea | SqlType::Geometry(_)
+                )
+            };
+            !expr.ty().names_objects() && shown(inner.ty())
                 || !crate::bound::zone_matters(inner.ty(), expr.ty())
         }
         _ => true,
@@ -525,10 +530,16 @@ pub(crate) fn unify(
     let types: Vec<&SqlType> = parts.iter().map(Bound::ty).collect();
     let Some(target) = common_type(&types) else {
         let first = types.iter().find(|t| ***t != SqlType::Unknown).expect("a known type");
-        let other = types
-            .iter()
-            .find(|t| ***t != SqlType::Unknown && t.category() != first.category())
-            .unwrap_or(&types[types.len() - 1]);
+        let known = |t: &&&SqlType| ***t != SqlType::Unknown;
+        let strange = |t: &&&SqlType| known(t) && t.category() != first.category();
+        let Some(other) = types.iter().find(strange) else {
+            // Of one category, and no cast between them.
+            let other = types.iter().filter(known).find(|t| !t.same_base(first)).unwrap_or(first);
+            return Err(SqlError::new(
+                SqlState::CANNOT_COERCE,
+                format!("{what} could not convert type {other} to {first}"),
+            ));
+        };
         return Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
             format!("{what} types {first} and {other} cannot be matched"),
@@ -544,7 +555,8 @@ pub(crate) fn unify(
 /// The type both sides of a comparison are brought to; `None` if they do not compare.
 pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     use SqlType as T;
-    if *left == T::Json || *right == T::Json {
+    let unequal = |t: &T| matches!(t, T::Json | T::Geometry(_));
+    if unequal(left) || unequal(right) {
         return None;
     }
     if left.same_base(right) {

@@ -1,8 +1,8 @@
 //! Operators that are not comparisons: arithmetic, concatenation, patterns, jsonb, arrays.
 
 use braid_types::{
-    Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, check_date, check_timestamp,
-    civil_from_days, days_from_civil, jsonb, numeric,
+    CastContext, Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, SqlType, cast,
+    check_date, check_timestamp, civil_from_days, days_from_civil, jsonb, numeric,
 };
 
 use crate::functions::numeric_special as special;
@@ -464,7 +464,30 @@ fn datetime_ops(t: &mut Table) {
 fn piece(value: &Datum, ctx: &EvalContext) -> String {
     match value {
         Datum::Bool(b) => b.to_string(),
+        // An address shows its bits then.
+        Datum::Ordered(ordered) => {
+            let from = ordered.kind().sql_type();
+            let text = cast(value, &from, &SqlType::Text, CastContext::Explicit, ctx.style);
+            text.map(|text| text_of(&text).to_string()).unwrap_or_default()
+        }
         other => other.to_text(ctx.style).unwrap_or_default(),
+    }
+}
+
+/// A text beside a value of a type, on either side.
+macro_rules! beside_text {
+    ($($ty:literal)*) => {
+        [$(concat!("||(text, ", $ty, ") text"), concat!("||(", $ty, ", text) text")),*]
+    };
+}
+
+fn concat_rarer(t: &mut Table) {
+    let mixed: Eval = |a, c| Ok(Datum::text(format!("{}{}", piece(&a[0], c), piece(&a[1], c))));
+    for signature in beside_text![
+        "point" "lseg" "line" "box" "path" "polygon" "circle" "tid" "xid8" "money" "inet" "cidr"
+        "macaddr" "macaddr8" "int4range" "int8range" "numrange" "daterange" "tsrange" "tstzrange"
+    ] {
+        t.add(signature, mixed).stable();
     }
 }
 
@@ -803,6 +826,7 @@ pub(crate) fn fill(t: &mut Table) {
     numeric_ops(t);
     datetime_ops(t);
     concat_ops(t);
+    concat_rarer(t);
     pattern_ops(t);
     json_ops(t);
 }

@@ -383,8 +383,15 @@ pub(crate) fn no_match(name: &str, given: &[SqlType], operator: bool) -> SqlErro
             format!("function {} does not exist", signature(name, given, false))
         },
     )
-    .with_hint(format!(
-        "No {kind} matches the given name and argument types. You might need to add explicit type \
-         casts."
-    ))
+    .with_hint(match (operator, given) {
+        (true, [_]) => {
+            "No operator matches the given name and argument type. You might need to add an \
+             explicit type cast."
+                .to_string()
+        }
+        _ => format!(
+            "No {kind} matches the given name and argument types. You might need to add explicit \
+             type casts."
+        ),
+    })
 }

@@ -164,6 +164,9 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
         DataType::JSON => SqlType::Json,
         DataType::JSONB => SqlType::Jsonb,
         DataType::Regclass => SqlType::Regclass,
+        DataType::GeometricType(kind) => {
+            SqlType::from_name(&kind.to_string()).ok_or_else(|| no_type(&kind.to_string()))?
+        }
         DataType::Array(
             ArrayElemTypeDef::SquareBracket(inner, _)
             | ArrayElemTypeDef::AngleBracket(inner)

@@ -9,7 +9,7 @@ use bigdecimal::num_traits::{Signed, ToPrimitive, Zero};
 use crate::array::{check_bounds, check_dimensions};
 use crate::datetime::timestamp_in;
 use crate::{
-    ArrayValue, CastContext, Datum, Dimension, EnumValue, Interval, Ordered, OrderedKind,
+    ArrayValue, CastContext, Datum, Dimension, EnumValue, Geometry, Interval, Ordered, OrderedKind,
     RangeKind, Shape, SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range,
     user_type,
 };
@@ -73,14 +73,7 @@ impl Datum {
             SqlType::TimestampTz => {
                 Datum::TimestampTz(timestamp_in(i64::from_be_bytes(exact(bytes, ty)?))?)
             }
-            SqlType::Interval => {
-                let all: [u8; 16] = exact(bytes, ty)?;
-                Datum::Interval(Interval {
-                    micros: i64::from_be_bytes(exact(&all[..8], ty)?),
-                    days: i32::from_be_bytes(exact(&all[8..12], ty)?),
-                    months: i32::from_be_bytes(exact(&all[12..], ty)?),
-                })
-            }
+            SqlType::Interval => interval_in(bytes, ty)?,
             SqlType::Uuid => Datum::Uuid(exact(bytes, ty)?),
             SqlType::Jsonb => {
                 let text = match bytes.split_first() {
@@ -110,6 +103,10 @@ impl Datum {
                 let value = range::from_wire(bytes, kind).ok_or_else(|| malformed(ty))??;
                 Datum::Range(Arc::new(value))
             }
+            SqlType::Geometry(kind) => {
+                let shape = Geometry::from_wire(*kind, bytes).ok_or_else(|| malformed(ty))??;
+                Datum::Geometry(Arc::new(shape))
+            }
             SqlType::Multirange(kind) => multirange_in(bytes, kind, ty)?,
             SqlType::Composite(row) => {
                 user_type::wire::from_wire(bytes, row).ok_or_else(|| malformed(ty))??
@@ -117,6 +114,7 @@ impl Datum {
             SqlType::Record => {
                 return Err(SqlError::unsupported("input of anonymous composite types"));
             }
+            SqlType::CharByte => byte_in(exact(bytes, ty)?),
             // Texts of all kinds.
             _ => Datum::text(checked_text(bytes)?),
         };
@@ -139,6 +137,7 @@ impl Datum {
             Datum::NumericNan => out.extend([0, 0, 0, 0, 0xC0, 0, 0, 0]),
             Datum::NumericInf(false) => out.extend([0, 0, 0, 0, 0xD0, 0, 0, 0x20]),
             Datum::NumericInf(true) => out.extend([0, 0, 0, 0, 0xF0, 0, 0, 0x20]),
+            Datum::Text(s) if *ty == SqlType::CharByte => out.push(cast::char_byte(s)),
             Datum::Text(s) => out.extend(s.as_bytes()),
             Datum::Bytea(b) => out.extend(b.iter()),
             Datum::Date(d) => out.extend(d.to_be_bytes()),
@@ -158,6 +157,7 @@ impl Datum {
             Datum::Json(text) => out.extend(text.as_bytes()),
             Datum::Enum(value) => out.extend(value.label().as_bytes()),
             Datum::Ordered(value) => value.to_wire(out),
+            Datum::Geometry(shape) => shape.to_wire(out),
             Datum::Range(value) => range::to_wire(value, out),
             Datum::Multirange(value) => range::multi::to_wire(value, out),
             Datum::Array(array) => array_out(array, ty, out),
@@ -189,6 +189,7 @@ impl Datum {
             Datum::Jsonb(_) => SqlType::Jsonb,
             Datum::Enum(value) => SqlType::Enum(value.ty.clone()),
             Datum::Ordered(value) => value.kind().sql_type(),
+            Datum::Geometry(shape) => SqlType::Geometry(shape.kind()),
             Datum::Range(value) => SqlType::Range(value.kind.clone()),
             Datum::Multirange(value) => SqlType::Multirange(value.kind.clone()),
             Datum::Array(a) if a.shape == Shape::Vector && a.element == SqlType::Oid => {
@@ -199,6 +200,23 @@ impl Datum {
             Datum::Record(_) => SqlType::Record,
         }
     }
+}
+
+/// `"char"`: the character of that number; 0 is no character.
+fn byte_in([byte]: [u8; 1]) -> Datum {
+    match byte {
+        0 => Datum::text(""),
+        byte => Datum::text(char::from(byte).to_string()),
+    }
+}
+
+fn interval_in(bytes: &[u8], ty: &SqlType) -> SqlResult<Datum> {
+    let all: [u8; 16] = exact(bytes, ty)?;
+    Ok(Datum::Interval(Interval {
+        micros: i64::from_be_bytes(exact(&all[..8], ty)?),
+        days: i32::from_be_bytes(exact(&all[8..12], ty)?),
+        months: i32::from_be_bytes(exact(&all[12..], ty)?),
+    }))
 }
 
 fn multirange_in(bytes: &[u8], kind: &RangeKind, ty: &SqlType) -> SqlResult<Datum> {

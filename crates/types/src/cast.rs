@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, check_date, check_timestamp,
 };
+use crate::geometry::cast as geometry;
 use crate::ordered::bits::fit;
 use crate::ordered::cast as ordered;
 use crate::text_in::{bad_input, clip_name, parse_base};
@@ -53,6 +54,7 @@ pub fn cast_exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (f, T::Int4 | T::Int8) if f.is_oid_like() => Assignment,
         (f, t) if f.is_oid_like() && t.is_oid_like() => Implicit,
         (from, to) if let Some(least) = ordered::exists(from, to) => least,
+        (from, to) if let Some(least) = geometry::exists(from, to) => least,
         (T::Bool, T::Int4) | (T::Int4, T::Bool) => Explicit,
         (T::Text | T::Varchar(_) | T::Char(_), T::Regclass) => Implicit,
         (T::Text | T::Varchar(_), T::Text | T::Varchar(_) | T::Char(_) | T::Name) => Implicit,
@@ -248,9 +250,14 @@ fn json_mismatch(value: &serde_json::Value, to: &SqlType) -> SqlError {
     )
 }
 
+/// From text, or from one shape to another.
 fn from_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlResult<Datum> {
     match value {
         Datum::Text(text) => parse_base(text, to, style),
+        Datum::Geometry(shape) if let SqlType::Geometry(kind) = to => {
+            let shape = geometry::convert(shape, *kind).ok_or_else(|| no_cast(from, to))?;
+            shape.map(|shape| Datum::Geometry(Arc::new(shape)))
+        }
         _ => Err(no_cast(from, to)),
     }
 }
@@ -322,9 +329,7 @@ fn to_integer(value: &Datum, from: &SqlType, to: &SqlType) -> SqlResult<Datum> {
             ));
         }
         Datum::Bool(b) => i128::from(*b),
-        Datum::Text(text) if *from == SqlType::CharByte => {
-            i128::from(text.bytes().next().unwrap_or(0))
-        }
+        Datum::Text(text) if *from == SqlType::CharByte => i128::from(char_byte(text) as i8),
         Datum::Text(text) => return parse_base(text, to, &Style::utc()),
         Datum::Jsonb(json) => match &**json {
             serde_json::Value::Number(n) => numeric::parse(&n.to_string())
@@ -419,10 +424,11 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
         Datum::Bool(b) if *to == SqlType::Name => Arc::from(if *b { "t" } else { "f" }),
         Datum::Bool(b) => Arc::from(if *b { "true" } else { "false" }),
         Datum::Int4(v) if *to == SqlType::CharByte => {
-            let byte = u8::try_from(*v).ok().filter(u8::is_ascii).ok_or_else(|| {
+            let byte = i8::try_from(*v).map_err(|_| {
                 SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range")
             })?;
-            Arc::from(if byte == 0 { String::new() } else { char::from(byte).to_string() })
+            let shown = || char::from(byte as u8).to_string();
+            Arc::from(if byte == 0 { String::new() } else { shown() })
         }
         Datum::Oid(oid) if *from == SqlType::Regtype => {
             Arc::from(SqlType::from_oid(*oid, -1).map_or(oid.to_string(), |t| t.base_name()))
@@ -431,9 +437,24 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
     };
     Ok(match to {
         SqlType::Name => Datum::text(clip_name(&text)),
-        SqlType::CharByte => Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)]),
+        SqlType::CharByte => Datum::text(first_byte(&text)),
         _ => Datum::Text(text),
     })
+}
+
+/// What `"char"` keeps of a text: the character whose number is its byte. Of a character whose
+/// number is more than a byte it is the first of its UTF-8 form.
+pub(crate) fn first_byte(text: &str) -> String {
+    match text.chars().next() {
+        Some(c) if u32::from(c) < 256 => c.to_string(),
+        Some(_) => char::from(text.as_bytes()[0]).to_string(),
+        None => String::new(),
+    }
+}
+
+/// The byte of a value of `"char"`; 0 of an empty one.
+pub(crate) fn char_byte(value: &str) -> u8 {
+    value.chars().next().and_then(|c| u8::try_from(u32::from(c)).ok()).unwrap_or(0)
 }
 
 /// Applies length and precision modifiers of the target type.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 
-use crate::{ArrayValue, EnumValue, MultirangeValue, Ordered, RangeValue};
+use crate::{ArrayValue, EnumValue, Geometry, MultirangeValue, Ordered, RangeValue};
 
 /// One SQL value. The type is implied by the variant only up to its modifiers: `varchar(3)`,
 /// `char(3)`, `text` and `name` are all [`Datum::Text`] (a `char(n)` keeps its blank padding).
@@ -62,6 +62,8 @@ pub enum Datum {
     Range(Arc<RangeValue>),
     /// Several ranges of one type.
     Multirange(Arc<MultirangeValue>),
+    /// A shape in the plane.
+    Geometry(Arc<Geometry>),
     /// Array.
     Array(Arc<ArrayValue>),
     /// Row value.
@@ -130,6 +132,7 @@ impl Datum {
                 Datum::Multirange(m) => {
                     SHARED + m.ranges().iter().map(RangeValue::memory).sum::<usize>()
                 }
+                Datum::Geometry(g) => SHARED + g.memory(),
                 Datum::Ordered(o) => SHARED + o.bytes().len(),
                 Datum::Numeric(_) => SHARED + 64,
                 Datum::Array(a) => SHARED + a.items.iter().map(Datum::memory).sum::<usize>(),

@@ -15,7 +15,7 @@ mod datetime_in;
 mod datetime_text;
 mod datum;
 mod error;
-mod float_text;
+pub mod geometry;
 mod interval;
 pub mod json;
 pub mod jsonb;
@@ -24,10 +24,10 @@ pub mod numeric_functions;
 pub mod oid;
 mod order;
 pub mod ordered;
-mod quote;
 mod range;
 mod sql_type;
 mod style;
+mod text;
 mod text_in;
 mod text_out;
 mod time_zone;
@@ -42,13 +42,14 @@ pub use datetime::{
 };
 pub use datum::{Datum, Interval, RecordValue};
 pub use error::{Mark, Place, SqlError, SqlResult, SqlState};
+pub use geometry::{Geometry, GeometryKind, Point};
 pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;
 pub use ordered::{Ordered, OrderedKind};
-pub use quote::quote_ident;
 pub use range::{MultirangeValue, RangeKind, RangeName, RangeType, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
+pub use text::quote::quote_ident;
 pub use time_zone::TimeZone;
 pub use user_type::{
     CompositeField, CompositeType, EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name,

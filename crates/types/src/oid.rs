@@ -65,6 +65,15 @@ oids! {
     TSMULTIRANGE = 4533, TSMULTIRANGE_ARRAY = 6152, "tsmultirange";
     TSTZMULTIRANGE = 4534, TSTZMULTIRANGE_ARRAY = 6153, "tstzmultirange";
     DATEMULTIRANGE = 4535, DATEMULTIRANGE_ARRAY = 6155, "datemultirange";
+    POINT = 600, POINT_ARRAY = 1017, "point";
+    LSEG = 601, LSEG_ARRAY = 1018, "lseg";
+    PATH = 602, PATH_ARRAY = 1019, "path";
+    BOX = 603, BOX_ARRAY = 1020, "box";
+    POLYGON = 604, POLYGON_ARRAY = 1027, "polygon";
+    LINE = 628, LINE_ARRAY = 629, "line";
+    CIRCLE = 718, CIRCLE_ARRAY = 719, "circle";
+    TID = 27, TID_ARRAY = 1010, "tid";
+    XID8 = 5069, XID8_ARRAY = 271, "xid8";
     RECORD = 2249, RECORD_ARRAY = 2287, "record";
 }
 

@@ -68,6 +68,7 @@ impl Datum {
             (Datum::Ordered(a), Datum::Ordered(b)) => a.cmp(b),
             (Datum::Range(a), Datum::Range(b)) => a.compare(b),
             (Datum::Multirange(a), Datum::Multirange(b)) => a.compare(b),
+            (Datum::Geometry(a), Datum::Geometry(b)) => a.order(b),
             (Datum::Enum(a), Datum::Enum(b)) => a.place.cmp(&b.place),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => jsonb::compare(a, b),
             (Datum::Json(a), Datum::Json(b)) => a.cmp(b),
@@ -151,7 +152,8 @@ fn kind(value: &Datum) -> u8 {
         Datum::Ordered(_) => 13,
         Datum::Range(_) => 14,
         Datum::Multirange(_) => 15,
-        Datum::Null => 16,
+        Datum::Geometry(_) => 16,
+        Datum::Null => 17,
     }
 }
 
@@ -197,6 +199,7 @@ fn hash_datum<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Ordered(value) => value.hash(state),
         Datum::Range(range) => hash_range(range, state),
         Datum::Multirange(value) => value.ranges().iter().for_each(|r| hash_range(r, state)),
+        Datum::Geometry(shape) => shape.bytes().hash(state),
         Datum::Json(text) => text.hash(state),
         Datum::Array(a) => {
             for item in &a.items {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::user_type::{composite_by_oid, enum_by_oid};
 use crate::{
-    CompositeType, EnumType, RangeKind, SqlError, SqlResult, SqlState, oid, shown_type_name,
+    CompositeType, EnumType, GeometryKind, RangeKind, SqlError, SqlResult, SqlState, oid,
+    shown_type_name,
 };
 
 /// The type of a column, parameter or expression.
@@ -111,6 +112,12 @@ pub enum SqlType {
     Unknown,
     /// `int4multirange` and the other types of several ranges.
     Multirange(RangeKind),
+    /// `point`, `box` and the other types of shapes in the plane.
+    Geometry(GeometryKind),
+    /// `xid8`: the number of a transaction.
+    Xid8,
+    /// `tid`: the place of a row, as PostgreSQL has it.
+    Tid,
 }
 
 /// The groups of types that overload resolution prefers among.
@@ -138,6 +145,8 @@ pub enum TypeCategory {
     Network,
     /// Ranges.
     Range,
+    /// Shapes in the plane.
+    Geometric,
     /// Everything else with a meaning of its own: bytea, uuid, jsonb.
     User,
     /// Not decided.
@@ -289,6 +298,21 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
         "datemultirange",
         "datemultirange",
     ),
+    (SqlType::Geometry(GeometryKind::Point), oid::POINT, oid::POINT_ARRAY, "point", "point"),
+    (SqlType::Geometry(GeometryKind::Lseg), oid::LSEG, oid::LSEG_ARRAY, "lseg", "lseg"),
+    (SqlType::Geometry(GeometryKind::Path), oid::PATH, oid::PATH_ARRAY, "path", "path"),
+    (SqlType::Geometry(GeometryKind::Box), oid::BOX, oid::BOX_ARRAY, "box", "box"),
+    (
+        SqlType::Geometry(GeometryKind::Polygon),
+        oid::POLYGON,
+        oid::POLYGON_ARRAY,
+        "polygon",
+        "polygon",
+    ),
+    (SqlType::Geometry(GeometryKind::Line), oid::LINE, oid::LINE_ARRAY, "line", "line"),
+    (SqlType::Geometry(GeometryKind::Circle), oid::CIRCLE, oid::CIRCLE_ARRAY, "circle", "circle"),
+    (SqlType::Xid8, oid::XID8, oid::XID8_ARRAY, "xid8", "xid8"),
+    (SqlType::Tid, oid::TID, oid::TID_ARRAY, "tid", "tid"),
     (SqlType::Record, oid::RECORD, oid::RECORD_ARRAY, "record", "record"),
     (SqlType::Void, oid::VOID, 0, "void", "void"),
     (SqlType::Unknown, oid::UNKNOWN, 0, "unknown", "unknown"),
@@ -430,7 +454,7 @@ impl SqlType {
             | SqlType::Regcollation
             | SqlType::Enum(_)
             | SqlType::Void => 4,
-            SqlType::Macaddr => 6,
+            SqlType::Macaddr | SqlType::Tid => 6,
             SqlType::TimeTz => 12,
             SqlType::Int8
             | SqlType::Float8
@@ -438,9 +462,11 @@ impl SqlType {
             | SqlType::Timestamp
             | SqlType::TimestampTz
             | SqlType::Macaddr8
-            | SqlType::Money => 8,
+            | SqlType::Money
+            | SqlType::Xid8 => 8,
             SqlType::Interval | SqlType::Uuid => 16,
             SqlType::Name => 64,
+            SqlType::Geometry(kind) => kind.len(),
             SqlType::Unknown => -2,
             _ => -1,
         }
@@ -519,6 +545,7 @@ impl SqlType {
             | SqlType::TimestampTz => TypeCategory::DateTime,
             SqlType::Inet | SqlType::Cidr => TypeCategory::Network,
             SqlType::Range(_) | SqlType::Multirange(_) => TypeCategory::Range,
+            SqlType::Geometry(_) => TypeCategory::Geometric,
             SqlType::Bit(_) | SqlType::Varbit(_) => TypeCategory::BitString,
             SqlType::Int2
             | SqlType::Int4
@@ -550,6 +577,8 @@ impl SqlType {
             | SqlType::Json
             | SqlType::Macaddr
             | SqlType::Macaddr8
+            | SqlType::Xid8
+            | SqlType::Tid
             | SqlType::Void => TypeCategory::User,
             SqlType::Unknown => TypeCategory::Unknown,
         }
@@ -582,6 +611,7 @@ impl SqlType {
     pub fn is_comparable(&self) -> bool {
         match self {
             SqlType::Json | SqlType::Void | SqlType::Unknown | SqlType::Record => false,
+            SqlType::Geometry(_) => false,
             SqlType::Array(element) => element.is_comparable(),
             SqlType::Composite(ty) => ty.fields.iter().all(|f| f.ty.is_comparable()),
             _ => true,
@@ -602,10 +632,14 @@ impl SqlType {
         if self.is_comparable() || rows || *self == SqlType::Unknown {
             return Ok(());
         }
-        Err(SqlError::new(
+        let error = SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("could not identify an {operator} operator for type {self}"),
-        ))
+        );
+        Err(match operator {
+            "ordering" => error.with_hint("Use an explicit ordering operator or modify the query."),
+            _ => error,
+        })
     }
 
     /// `smallint`, `integer`, `bigint`.
@@ -642,6 +676,20 @@ impl SqlType {
     /// Types whose values are [`crate::Datum::Text`].
     pub fn is_text_like(&self) -> bool {
         self.category() == TypeCategory::String
+    }
+
+    /// The sign between elements in the text of arrays of this type: of boxes not a comma, of which
+    /// each has some.
+    pub fn delimiter(&self) -> char {
+        if *self == SqlType::Geometry(GeometryKind::Box) { ';' } else { ',' }
+    }
+
+    /// The type of `value[0]`: the element of an array, a number of a point, a point of a box.
+    pub fn subscripted(&self) -> Option<SqlType> {
+        match self {
+            SqlType::Geometry(kind) => kind.part(),
+            other => other.element().cloned(),
+        }
     }
 
     /// Element type of an array type.

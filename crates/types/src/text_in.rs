@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::datetime_in::{parse_date, parse_time, parse_timestamp};
-use crate::float_text::{parse_float4, parse_float8};
 use crate::interval::parse_interval;
+use crate::text::float::{parse_float4, parse_float8};
 use crate::{
-    ArrayValue, CastContext, Datum, EnumValue, Ordered, OrderedKind, SqlError, SqlResult, SqlState,
-    SqlType, Style, array, cast, json, jsonb, numeric, range, user_type,
+    ArrayValue, CastContext, Datum, EnumValue, Geometry, Ordered, OrderedKind, SqlError, SqlResult,
+    SqlState, SqlType, Style, array, cast, json, jsonb, numeric, range, user_type,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -51,7 +51,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
         SqlType::Float8 => Datum::Float8(parse_float8(text)?),
         SqlType::Numeric(_) => parse_numeric(text)?,
         SqlType::Name => Datum::text(clip_name(text)),
-        SqlType::CharByte => Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)]),
+        SqlType::CharByte => Datum::text(cast::first_byte(text)),
         SqlType::Bytea => Datum::Bytea(parse_bytea(text)?.into()),
         SqlType::Date => Datum::Date(parse_date(text, style)?),
         SqlType::Time => Datum::Time(parse_time(text, style)?),
@@ -77,6 +77,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             return Err(SqlError::unsupported("input of anonymous composite types"));
         }
         SqlType::Void => Datum::text(""),
+        SqlType::Geometry(kind) => Datum::Geometry(Arc::new(Geometry::parse(*kind, text)?)),
         SqlType::Range(kind) => Datum::Range(Arc::new(range::parse(text, kind, style)?)),
         SqlType::Multirange(kind) => {
             Datum::Multirange(Arc::new(range::multi::parse(text, kind, style)?))
@@ -99,7 +100,7 @@ fn parse_type_name(text: &str) -> SqlResult<Datum> {
 }
 
 fn parse_array(text: &str, element: &SqlType, style: &Style) -> SqlResult<Datum> {
-    let literal = array::text::split(text)?;
+    let literal = array::text::split(text, element.delimiter())?;
     let mut items = Vec::with_capacity(literal.items.len());
     for item in literal.items {
         items.push(match item {

@@ -2,8 +2,8 @@
 
 use crate::datetime::time_text;
 use crate::datetime_text::{date_text, timestamp_text};
-use crate::float_text::{float4_text, float8_text};
 use crate::interval::interval_text;
+use crate::text::float::{float4_text, float8_text};
 use crate::{Datum, Interval, IntervalForm, Style, array, jsonb, numeric, range, user_type};
 
 impl Datum {
@@ -44,6 +44,7 @@ impl Datum {
             Datum::Jsonb(value) => jsonb::text(value),
             Datum::Enum(value) => value.label().to_string(),
             Datum::Ordered(value) => value.text(),
+            Datum::Geometry(shape) => shape.text(style),
             Datum::Range(value) => range::write(value, style),
             Datum::Multirange(value) => range::multi::write(value, style),
             Datum::Array(array) => array::text::write(array, style),

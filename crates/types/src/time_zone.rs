@@ -1,7 +1,7 @@
 //! Time zones: a fixed offset or a name of the IANA database.
 
 use chrono::{LocalResult, NaiveDateTime, Offset, TimeZone as _};
-use chrono_tz::Tz;
+use chrono_tz::{OffsetComponents as _, Tz};
 
 use crate::Style;
 use crate::datetime::{
@@ -59,6 +59,20 @@ impl TimeZone {
             return Some((zone, zone.name()));
         }
         posix(name).map(|zone| (zone, name.to_ascii_uppercase()))
+    }
+
+    /// Every zone that has a name.
+    pub fn all_named() -> impl Iterator<Item = TimeZone> {
+        chrono_tz::TZ_VARIANTS.iter().map(|zone| TimeZone::Named(*zone))
+    }
+
+    /// Whether clocks are put forward at a UTC time.
+    pub fn is_summer_at(&self, utc_micros: i64) -> bool {
+        match self {
+            TimeZone::Fixed(_) => false,
+            TimeZone::Named(zone) => naive(utc_micros)
+                .is_some_and(|time| !zone.offset_from_utc_datetime(&time).dst_offset().is_zero()),
+        }
     }
 
     /// The short name that is in use at a UTC time.

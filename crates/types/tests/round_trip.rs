@@ -53,6 +53,20 @@ const VALUES: &[(&str, &str, &str)] = &[
     ("int4[]", "{1,NULL,-3}", "{1,NULL,-3}"),
     ("text[]", "{\"a,b\",\"\\\"\", c }", "{\"a,b\",\"\\\"\",c}"),
     ("text[]", "{}", "{}"),
+    ("point", " ( 1 , -2.5 ) ", "(1,-2.5)"),
+    ("point", "NaN,Infinity", "(NaN,Infinity)"),
+    ("lseg", "1,2,3,4", "[(1,2),(3,4)]"),
+    ("box", "((1,4),(3,2))", "(3,4),(1,2)"),
+    ("line", "(0,1),(5,1)", "{0,-1,1}"),
+    ("path", "[1,2,3,4]", "[(1,2),(3,4)]"),
+    ("path", "1,2", "((1,2))"),
+    ("polygon", "1,2,3,4,5,6", "((1,2),(3,4),(5,6))"),
+    ("circle", "1,2,3", "<(1,2),3>"),
+    ("point[]", "{\"(1,2)\",NULL}", "{\"(1,2)\",NULL}"),
+    ("box[]", "{(3,4),(1,2);\"(5,6),(7,8)\"}", "{(3,4),(1,2);(7,8),(5,6)}"),
+    ("tid", "(4294967295,65535)", "(4294967295,65535)"),
+    ("xid8", "18446744073709551615", "18446744073709551615"),
+    ("tid[]", "{\"(1,2)\"}", "{\"(1,2)\"}"),
 ];
 
 #[test]
@@ -123,6 +137,82 @@ fn rows_of_composite_types_come_back() {
     assert_eq!(error.message(), "wrong number of columns: 2, expected 4");
     let error = Datum::parse("(1,abcdef)", &inner, zone).expect_err("too long");
     assert_eq!(error.state().0, "22001");
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> =
+        hex.bytes().filter_map(|b| char::from(b).to_digit(16)).map(|d| d as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// What PostgreSQL 15 writes with the `_send` functions of the types.
+#[test]
+fn shapes_have_the_binary_form_of_postgres() {
+    const ONE: &str = "3ff0000000000000";
+    const TWO: &str = "4000000000000000";
+    const THREE: &str = "4008000000000000";
+    const FOUR: &str = "4010000000000000";
+    let of = |parts: &[&str]| parts.concat();
+    for (name, text, hex) in [
+        ("point", "(1,-2.5)", of(&[ONE, "c004000000000000"])),
+        ("lseg", "[(1,2),(3,4)]", of(&[ONE, TWO, THREE, FOUR])),
+        ("box", "(1,2),(3,4)", of(&[THREE, FOUR, ONE, TWO])),
+        ("line", "{1,2,3}", of(&[ONE, TWO, THREE])),
+        ("circle", "<(1,2),3>", of(&[ONE, TWO, THREE])),
+        ("path", "[(1,2),(3,4)]", of(&["00", "00000002", ONE, TWO, THREE, FOUR])),
+        ("path", "((1,2))", of(&["01", "00000001", ONE, TWO])),
+        ("polygon", "((1,2),(3,4))", of(&["00000002", ONE, TWO, THREE, FOUR])),
+        ("tid", "(1,2)", "000000010002".to_string()),
+        ("xid8", "258", "0000000000000102".to_string()),
+    ] {
+        let ty = ty(name);
+        let value = Datum::parse(text, &ty, TimeZone::utc()).unwrap_or_else(|e| panic!("{e}"));
+        let mut bytes = Vec::new();
+        value.to_binary(&ty, &mut bytes);
+        assert_eq!(bytes, bytes_of(&hex), "{name} {text}");
+        for end in 0..bytes.len() {
+            let error = Datum::from_binary(&bytes[..end], &ty).expect_err("cut");
+            assert_eq!(error.state().0, "22P03", "{name} cut at {end}");
+        }
+        bytes.push(0);
+        assert!(Datum::from_binary(&bytes, &ty).is_err(), "{name} with a byte behind it");
+    }
+    let refused = |name: &str, hex: String| {
+        let error = Datum::from_binary(&bytes_of(&hex), &ty(name)).expect_err("refused");
+        assert_eq!(error.state().0, "22P03");
+        error.message().to_string()
+    };
+    let zero = "0000000000000000";
+    let line = "invalid line specification: A and B cannot both be zero";
+    assert_eq!(refused("line", of(&[zero, zero, ONE])), line);
+    let radius = "invalid radius in external \"circle\" value";
+    assert_eq!(refused("circle", of(&[ONE, TWO, "c004000000000000"])), radius);
+    let points = "invalid number of points in external \"polygon\" value";
+    assert_eq!(refused("polygon", "00000000".to_string()), points);
+    assert_eq!(refused("polygon", "7fffffff".to_string()), points);
+    // The corners of a box come in any order.
+    let corners = Datum::from_binary(&bytes_of(&of(&[ONE, FOUR, THREE, TWO])), &ty("box"));
+    let corners = corners.map(|b| b.to_text(TimeZone::utc())).expect("a box");
+    assert_eq!(corners.as_deref(), Some("(3,4),(1,2)"));
+}
+
+#[test]
+fn single_bytes_of_any_number() {
+    let ty = ty("char");
+    for byte in 0..=255u8 {
+        let value = Datum::from_binary(&[byte], &ty).unwrap_or_else(|e| panic!("{byte}: {e}"));
+        let mut bytes = Vec::new();
+        value.to_binary(&ty, &mut bytes);
+        assert_eq!(bytes, [byte]);
+        let shown = value.to_text(TimeZone::utc()).unwrap_or_default();
+        let again = Datum::parse(&shown, &ty, TimeZone::utc()).expect("its own text");
+        assert!(again.cmp_sql(&value).is_eq(), "{byte}");
+        let cast_to = |to: &SqlType| cast(&value, &ty, to, CastContext::Explicit, TimeZone::utc());
+        let number = cast_to(&SqlType::Int4).expect("a number");
+        assert!(number.cmp_sql(&Datum::Int4((byte as i8).into())).is_eq(), "{byte}");
+    }
+    assert!(Datum::from_binary(b"ab", &ty).is_err());
+    assert!(Datum::from_binary(b"", &ty).is_err());
 }
 
 fn made_range(oid: u32, subtype: SqlType) -> RangeKind {

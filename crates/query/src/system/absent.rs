@@ -128,5 +128,4 @@ pub const EMPTY: &[(&str, &str)] = &[
         "pg_available_extensions",
         "name name, default_version text, installed_version text, comment text",
     ),
-    ("pg_timezone_names", "name text, abbrev text, utc_offset interval, is_dst bool"),
 ];

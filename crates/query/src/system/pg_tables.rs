@@ -11,7 +11,7 @@ use braid_catalog::{
 };
 use braid_sql::partitions::bound_text;
 use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms};
-use braid_types::{ArrayValue, Datum, SqlResult, SqlType};
+use braid_types::{ArrayValue, Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
 
 use super::absent::EMPTY;
 use super::code;
@@ -275,6 +275,9 @@ fn server(name: &str) -> Option<SystemTable> {
                 Ok(all.into_iter().map(row).collect())
             },
         ),
+        "pg_timezone_names" => {
+            made("name text, abbrev text, utc_offset interval, is_dst bool", pg_timezone_names)
+        }
         "pg_settings" => made(
             "name text, setting text, unit text, category text, short_desc text, \
              extra_desc text, context text, vartype text, source text, min_val text, \
@@ -877,6 +880,21 @@ fn pg_sequences(v: &View<'_>) -> Made {
             ])
         })
         .collect()
+}
+
+/// The zones that have names, as they are when the transaction begins.
+fn pg_timezone_names(v: &View<'_>) -> Made {
+    let now = v.eval.transaction_micros;
+    let row = |zone: TimeZone| {
+        let micros = i64::from(zone.offset_at_utc(now)) * MICROS_PER_SECOND;
+        vec![
+            text(zone.name()),
+            text(zone.abbreviation_at(now)),
+            Datum::Interval(Interval { micros, ..Interval::default() }),
+            flag(zone.is_summer_at(now)),
+        ]
+    };
+    Ok(TimeZone::all_named().map(row).collect())
 }
 
 fn pg_settings(v: &View<'_>) -> Made {

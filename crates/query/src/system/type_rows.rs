@@ -16,6 +16,9 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 /// `array_subscript_handler`, which says that a type is one of true arrays.
 const ARRAY_SUBSCRIPTS: u32 = 6179;
 
+/// `raw_array_subscript_handler`: values of a fixed length have parts.
+const RAW_SUBSCRIPTS: u32 = 6180;
+
 fn category(ty: &SqlType) -> &'static str {
     match ty.category() {
         _ if matches!(ty, SqlType::Composite(_)) => "C",
@@ -31,6 +34,7 @@ fn category(ty: &SqlType) -> &'static str {
         TypeCategory::BitString => "V",
         TypeCategory::Network => "I",
         TypeCategory::Range => "R",
+        TypeCategory::Geometric => "G",
         TypeCategory::Unknown => "X",
     }
 }
@@ -50,8 +54,13 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         SqlType::Range(kind) | SqlType::Multirange(kind) => kind.element().type_len() == 8,
         _ => false,
     };
-    let by_eight = length == 8 || of_ranges || ty.element().unwrap_or(ty).is_row();
-    let element = ty.element().map_or(0, SqlType::oid);
+    let of = ty.element().unwrap_or(ty);
+    let by_eight = length == 8 || of_ranges || of.is_row() || matches!(of, SqlType::Geometry(_));
+    let element = ty.subscripted().map_or(0, |ty| ty.oid());
+    let subscripts = match ty {
+        SqlType::Geometry(_) => RAW_SUBSCRIPTS,
+        _ => ARRAY_SUBSCRIPTS,
+    };
     let mut row = vec![
         Datum::Oid(ty.oid()),
         text(ty.internal_name()),
@@ -63,9 +72,9 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         text(category(ty)),
         flag(ty.is_preferred()),
         flag(true),
-        text(","),
+        text(of.delimiter().to_string()),
         Datum::Oid(relation),
-        Datum::Oid(if element == 0 { 0 } else { ARRAY_SUBSCRIPTS }),
+        Datum::Oid(if element == 0 { 0 } else { subscripts }),
         Datum::Oid(element),
         Datum::Oid(ty.array_oid()),
     ];
@@ -285,6 +294,8 @@ const CLASSES: &[(u32, &str, u32)] = &[
     (10_041, "timetz_ops", 1266),
     (10_043, "varbit_ops", 1562),
     (10_047, "money_ops", 790),
+    (10_050, "tid_ops", 27),
+    (10_053, "xid8_ops", 5069),
     (10_065, "uuid_ops", 2950),
     (10_069, "enum_ops", 3500),
     (10_076, "range_ops", ANY_RANGE),

@@ -54,6 +54,8 @@ pub(super) fn fill(t: &mut Table) {
                 concat!($name, "(inet) inet"),
                 concat!($name, "(money) money"),
                 concat!($name, "(timetz) timetz"),
+                concat!($name, "(tid) tid"),
+                concat!($name, "(xid8) xid8"),
                 concat!($name, "(anyarray) anyarray"),
                 concat!($name, "(anyenum) anyenum"),
             ] {

@@ -4,6 +4,7 @@
 //! ```text
 //!   array_with(a, ARRAY[2], x)                    a[2] = x
 //!   array_with(a, ARRAY[2], ARRAY[3], part)       a[2:3] = part; a NULL bound is that of the array
+//!   array_with(p, ARRAY[0], x)                    p[0] = x, of a point or a segment
 //!   jsonb_with(data, '["k", 0]', x)               data['k'][0] = x
 //! ```
 //! An array of one dimension grows, with NULLs between; documents get what is missing on the way.
@@ -12,7 +13,8 @@ use std::sync::Arc;
 
 use braid_types::jsonb::serde_json::{Map, Value};
 use braid_types::{
-    ArrayValue, Datum, Dimension, SqlError, SqlResult, SqlState, SqlType, check_bounds, jsonb,
+    ArrayValue, Datum, Dimension, Geometry, SqlError, SqlResult, SqlState, SqlType, check_bounds,
+    jsonb,
 };
 
 use super::{i64_of, json_of};
@@ -83,6 +85,26 @@ fn check_size(places: i64) -> SqlResult<()> {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, text));
     }
     Ok(())
+}
+
+/// `p[i] = x` of a shape of two parts.
+fn shape_part(a: &[Datum]) -> SqlResult<Datum> {
+    let at = known(&a[1])?;
+    let [at] = at.as_slice() else { return Err(wrong_number()) };
+    let at = usize::try_from(*at).ok().filter(|at| *at < 2).ok_or_else(outside)?;
+    let Datum::Geometry(shape) = &a[0] else { return Ok(a[0].clone()) };
+    let mut changed = (**shape).clone();
+    match (&mut changed, &a[2]) {
+        (Geometry::Point(p), Datum::Float8(number)) if at == 0 => p.x = *number,
+        (Geometry::Point(p), Datum::Float8(number)) => p.y = *number,
+        (Geometry::Lseg(ends), Datum::Geometry(end)) => {
+            if let Geometry::Point(end) = &**end {
+                ends[at] = *end;
+            }
+        }
+        _ => {}
+    }
+    Ok(Datum::Geometry(Arc::new(changed)))
 }
 
 /// `a[i] = x`.
@@ -292,6 +314,8 @@ pub(super) fn fill(t: &mut Table) {
         },
     )
     .lax();
+    t.add("array_with(point, int4[], float8) point", |a, _| shape_part(a));
+    t.add("array_with(lseg, int4[], point) lseg", |a, _| shape_part(a));
     t.add(
         "array_with(anyarray, int4[], int4[], anyarray) anyarray -- with another part between \
          subscripts",

@@ -15,6 +15,7 @@ mod date_parse;
 mod datetime;
 mod degrees;
 mod encoding;
+mod geometry;
 mod json;
 mod json_text;
 mod jsonpath;
@@ -71,6 +72,11 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     money::fill,
     ranges::fill,
     multiranges::fill,
+    geometry::compare::fill,
+    geometry::places::fill,
+    geometry::nearest::fill,
+    geometry::moves::fill,
+    geometry::parts::fill,
     json::fill,
     jsonpath::fill,
     json_text::fill,

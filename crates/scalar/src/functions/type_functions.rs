@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use braid_types::SqlType;
 
 /// A type, and its functions: text in, text out, binary in, binary out, each with its oid.
-const FUNCTIONS: [(&str, &str); 50] = [
+const FUNCTIONS: [(&str, &str); 59] = [
     (
         "regcollation",
         "regcollationin 4193 regcollationout 4194 regcollationrecv 4196 regcollationsend 4197",
@@ -19,10 +19,12 @@ const FUNCTIONS: [(&str, &str); 50] = [
     ("array", "array_in 750 array_out 751 array_recv 2400 array_send 2401"),
     ("bit", "bit_in 1564 bit_out 1565 bit_recv 2456 bit_send 2457"),
     ("bool", "boolin 1242 boolout 1243 boolrecv 2436 boolsend 2437"),
+    ("box", "box_in 123 box_out 124 box_recv 2484 box_send 2485"),
     ("bpchar", "bpcharin 1044 bpcharout 1045 bpcharrecv 2430 bpcharsend 2431"),
     ("bytea", "byteain 1244 byteaout 31 bytearecv 2412 byteasend 2413"),
     ("char", "charin 1245 charout 33 charrecv 2434 charsend 2435"),
     ("cidr", "cidr_in 1267 cidr_out 1427 cidr_recv 2498 cidr_send 2499"),
+    ("circle", "circle_in 1450 circle_out 1451 circle_recv 2490 circle_send 2491"),
     ("date", "date_in 1084 date_out 1085 date_recv 2468 date_send 2469"),
     ("enum", "enum_in 3506 enum_out 3507 enum_recv 3532 enum_send 3533"),
     ("float4", "float4in 200 float4out 201 float4recv 2424 float4send 2425"),
@@ -36,6 +38,8 @@ const FUNCTIONS: [(&str, &str); 50] = [
     ("json", "json_in 321 json_out 322 json_recv 323 json_send 324"),
     ("jsonb", "jsonb_in 3806 jsonb_out 3804 jsonb_recv 3805 jsonb_send 3803"),
     ("jsonpath", "jsonpath_in 4001 jsonpath_out 4003 jsonpath_recv 4002 jsonpath_send 4004"),
+    ("line", "line_in 1490 line_out 1491 line_recv 2488 line_send 2489"),
+    ("lseg", "lseg_in 119 lseg_out 120 lseg_recv 2480 lseg_send 2481"),
     ("macaddr", "macaddr_in 436 macaddr_out 437 macaddr_recv 2494 macaddr_send 2495"),
     ("macaddr8", "macaddr8_in 4110 macaddr8_out 4111 macaddr8_recv 3446 macaddr8_send 3447"),
     ("money", "cash_in 886 cash_out 887 cash_recv 2492 cash_send 2493"),
@@ -47,7 +51,10 @@ const FUNCTIONS: [(&str, &str); 50] = [
     ("numeric", "numeric_in 1701 numeric_out 1702 numeric_recv 2460 numeric_send 2461"),
     ("oid", "oidin 1798 oidout 1799 oidrecv 2418 oidsend 2419"),
     ("oidvector", "oidvectorin 54 oidvectorout 55 oidvectorrecv 2420 oidvectorsend 2421"),
+    ("path", "path_in 121 path_out 122 path_recv 2482 path_send 2483"),
     ("pg_lsn", "pg_lsn_in 3229 pg_lsn_out 3230 pg_lsn_recv 3238 pg_lsn_send 3239"),
+    ("point", "point_in 117 point_out 118 point_recv 2428 point_send 2429"),
+    ("polygon", "poly_in 347 poly_out 348 poly_recv 2486 poly_send 2487"),
     ("range", "range_in 3834 range_out 3835 range_recv 3836 range_send 3837"),
     ("record", "record_in 2290 record_out 2291 record_recv 2402 record_send 2403"),
     ("regclass", "regclassin 2218 regclassout 2219 regclassrecv 2452 regclasssend 2453"),
@@ -63,6 +70,7 @@ const FUNCTIONS: [(&str, &str); 50] = [
     ("regrole", "regrolein 4098 regroleout 4092 regrolerecv 4094 regrolesend 4095"),
     ("regtype", "regtypein 2220 regtypeout 2221 regtyperecv 2454 regtypesend 2455"),
     ("text", "textin 46 textout 47 textrecv 2414 textsend 2415"),
+    ("tid", "tidin 48 tidout 49 tidrecv 2438 tidsend 2439"),
     ("time", "time_in 1143 time_out 1144 time_recv 2470 time_send 2471"),
     ("timestamp", "timestamp_in 1312 timestamp_out 1313 timestamp_recv 2474 timestamp_send 2475"),
     (
@@ -75,6 +83,7 @@ const FUNCTIONS: [(&str, &str); 50] = [
     ("varbit", "varbit_in 1579 varbit_out 1580 varbit_recv 2458 varbit_send 2459"),
     ("varchar", "varcharin 1046 varcharout 1047 varcharrecv 2432 varcharsend 2433"),
     ("void", "void_in 2298 void_out 2299 void_recv 3120 void_send 3121"),
+    ("xid8", "xid8in 5070 xid8out 5081 xid8recv 5082 xid8send 5083"),
 ];
 
 /// Types whose length is told to what reads them.

@@ -150,6 +150,7 @@ pub(super) fn summarize(
 fn has_order(ty: &SqlType) -> bool {
     match ty {
         SqlType::Json | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
+        SqlType::Geometry(_) => false,
         // What is kept of a type knows no fields.
         SqlType::Composite(_) => false,
         SqlType::Array(element) => has_order(element),
@@ -280,6 +281,7 @@ fn stored_width(value: &Datum) -> usize {
             let bounds = |r: &RangeValue| 9 + stored_width(&r.lower) + stored_width(&r.upper);
             varying(9 + value.ranges().iter().map(bounds).sum::<usize>())
         }
+        Datum::Geometry(shape) => shape.bytes().len(),
         Datum::Ordered(value) => varying(value.bytes().len()),
         Datum::Numeric(number) => {
             // Digits come by four, from the point to both sides.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use braid_types::{
-    ArrayValue, CompositeType, Datum, Dimension, Interval, MultirangeValue, Ordered, OrderedKind,
-    RangeKind, RangeValue, Shape, SqlResult, SqlType,
+    ArrayValue, CompositeType, Datum, Dimension, Geometry, Interval, MultirangeValue, Ordered,
+    OrderedKind, RangeKind, RangeValue, Shape, SqlResult, SqlType,
 };
 
 use super::row_value::damaged;
@@ -147,6 +147,7 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
         Datum::Text(s) => out.extend_from_slice(s.as_bytes()),
         Datum::Bytea(b) => out.extend_from_slice(b),
         Datum::Ordered(value) => out.extend_from_slice(value.bytes()),
+        Datum::Geometry(shape) => out.extend_from_slice(&shape.bytes()),
         Datum::Range(range) => encode_range(out, range),
         Datum::Multirange(value) => {
             for range in value.ranges() {
@@ -271,6 +272,10 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         SqlType::Composite(ty) => decode_row(b, ty)?,
         SqlType::Range(kind) => Datum::Range(Arc::new(decode_range(b, kind)?)),
         SqlType::Multirange(kind) => decode_multirange(b, kind)?,
+        SqlType::Geometry(kind) => {
+            let value = Geometry::from_bytes(*kind, b);
+            Datum::Geometry(Arc::new(value.ok_or_else(|| damaged(&ty.name()))?))
+        }
         ty if let Some(kind) = OrderedKind::of(ty) => {
             let value = Ordered::from_bytes(kind, b);
             Datum::Ordered(value.ok_or_else(|| damaged(&ty.name()))?)

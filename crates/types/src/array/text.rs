@@ -23,24 +23,25 @@ pub(crate) fn write(array: &ArrayValue, style: &Style) -> String {
         out.push('=');
     }
     let mut items = array.items.iter().map(|i| i.to_text(style));
-    write_level(&dimensions, &mut items, &mut out);
+    write_level(&dimensions, &mut items, array.element.delimiter(), &mut out);
     out
 }
 
 fn write_level(
     dimensions: &[Dimension],
     items: &mut impl Iterator<Item = Option<String>>,
+    delimiter: char,
     out: &mut String,
 ) {
     out.push('{');
     if let Some((dimension, inner)) = dimensions.split_first() {
         for at in 0..dimension.length {
             if at > 0 {
-                out.push(',');
+                out.push(delimiter);
             }
             match inner.is_empty() {
-                true => write_item(items.next().flatten(), out),
-                false => write_level(inner, items, out),
+                true => write_item(items.next().flatten(), delimiter, out),
+                false => write_level(inner, items, delimiter, out),
             }
         }
     }
@@ -48,12 +49,14 @@ fn write_level(
 }
 
 /// Writes one element; `None` is NULL.
-fn write_item(item: Option<String>, out: &mut String) {
+fn write_item(item: Option<String>, delimiter: char, out: &mut String) {
     let Some(text) = item else { return out.push_str("NULL") };
     let quote = text.is_empty()
         || text.eq_ignore_ascii_case("null")
         || text.chars().any(|c| {
-            matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace() || c == '\u{b}'
+            matches!(c, '{' | '}' | '"' | '\\' | '\u{b}')
+                || c == delimiter
+                || c.is_ascii_whitespace()
         });
     if !quote {
         return out.push_str(&text);
@@ -74,11 +77,11 @@ pub(crate) struct Literal {
     pub(crate) dimensions: Vec<Dimension>,
 }
 
-/// Splits an array literal into elements.
+/// Splits an array literal into elements, with this sign between them.
 ///
 /// # Errors
 /// 22P02; 2202E for bad bounds; 54000 for too many dimensions.
-pub(crate) fn split(text: &str) -> SqlResult<Literal> {
+pub(crate) fn split(text: &str, delimiter: char) -> SqlResult<Literal> {
     let trimmed = text.trim();
     let (declared, inner) = match trimmed.starts_with('[') {
         true => bounds(text, trimmed)?,
@@ -91,8 +94,8 @@ pub(crate) fn split(text: &str) -> SqlResult<Literal> {
         };
         return Err(malformed(text, detail));
     }
-    let mut reader =
-        Reader { whole: text, rest: inner.chars().peekable(), items: Vec::new(), lengths: vec![] };
+    let rest = inner.chars().peekable();
+    let mut reader = Reader { whole: text, delimiter, rest, items: Vec::new(), lengths: vec![] };
     reader.list(0)?;
     if reader.rest.any(|c| !c.is_whitespace()) {
         return Err(malformed(text, "Junk after closing right brace."));
@@ -159,6 +162,7 @@ fn bounds<'a>(whole: &str, text: &'a str) -> SqlResult<(Option<Vec<Dimension>>, 
 
 struct Reader<'a> {
     whole: &'a str,
+    delimiter: char,
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     items: Vec<Option<String>>,
     /// Length of each level, when one list of it was read; `Some(0)` is an empty list.
@@ -194,7 +198,9 @@ impl Reader<'_> {
                     break;
                 }
                 Some('}') => return Err(self.bad("Unexpected \"}\" character.")),
-                Some(',') => return Err(self.bad("Unexpected \",\" character.")),
+                Some(c) if *c == self.delimiter => {
+                    return Err(self.bad(&format!("Unexpected \"{}\" character.", self.delimiter)));
+                }
                 Some('{') => true,
                 Some(_) => false,
             };
@@ -236,7 +242,7 @@ impl Reader<'_> {
         self.list(level + 1)?;
         self.blanks();
         match self.rest.next() {
-            Some(c @ (',' | '}')) => Ok(c),
+            Some(c) if c == self.delimiter || c == '}' => Ok(c),
             Some('{') => Err(self.bad("Unexpected \"{\" character.")),
             Some(_) => Err(self.bad("Unexpected array element.")),
             None => Err(self.bad("Unexpected end of input.")),
@@ -268,7 +274,7 @@ impl Reader<'_> {
                     keep = out.len();
                 }
                 '{' => return Err(self.bad("Unexpected \"{\" character.")),
-                ',' | '}' => {
+                c if c == self.delimiter || c == '}' => {
                     let trimmed = out.trim_end().len().max(keep);
                     out.truncate(trimmed);
                     let null = !quoted && keep == 0 && out.eq_ignore_ascii_case("null");

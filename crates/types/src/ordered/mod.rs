@@ -18,7 +18,9 @@ pub(crate) mod cast;
 pub mod inet;
 pub mod macaddr;
 pub mod money;
+mod tid;
 pub mod timetz;
 mod value;
+mod xid8;
 
 pub use value::{Ordered, OrderedKind};

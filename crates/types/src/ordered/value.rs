@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{bits, inet, macaddr, money, timetz};
+use super::{bits, inet, macaddr, money, tid, timetz, xid8};
 use crate::{SqlResult, SqlType, Style};
 
 /// Which of the types a value is of.
@@ -26,6 +26,10 @@ pub enum OrderedKind {
     Money,
     /// `time with time zone`.
     TimeTz,
+    /// `xid8`.
+    Xid8,
+    /// `tid`.
+    Tid,
 }
 
 /// A value of one of these types. Cloning is cheap.
@@ -45,8 +49,8 @@ impl Ordered {
     pub fn from_bytes(kind: OrderedKind, bytes: &[u8]) -> Option<Ordered> {
         let sound = match kind {
             OrderedKind::Inet | OrderedKind::Cidr => inet::is_sound(bytes),
-            OrderedKind::Macaddr => bytes.len() == 6,
-            OrderedKind::Macaddr8 | OrderedKind::Money => bytes.len() == 8,
+            OrderedKind::Macaddr | OrderedKind::Tid => bytes.len() == 6,
+            OrderedKind::Macaddr8 | OrderedKind::Money | OrderedKind::Xid8 => bytes.len() == 8,
             OrderedKind::Bit | OrderedKind::Varbit => bits::is_sound(bytes),
             OrderedKind::TimeTz => timetz::is_sound(bytes),
         };
@@ -62,6 +66,8 @@ impl Ordered {
             OrderedKind::Bit | OrderedKind::Varbit => bits::parse(text, kind),
             OrderedKind::Money => money::parse(text),
             OrderedKind::TimeTz => timetz::parse(text, style),
+            OrderedKind::Xid8 => Ok(xid8::parse(text)),
+            OrderedKind::Tid => tid::parse(text),
         }
     }
 
@@ -73,6 +79,8 @@ impl Ordered {
             OrderedKind::Bit | OrderedKind::Varbit => bits::text(self),
             OrderedKind::Money => money::text(self),
             OrderedKind::TimeTz => timetz::text(self),
+            OrderedKind::Xid8 => xid8::number(self).to_string(),
+            OrderedKind::Tid => tid::text(self),
         }
     }
 
@@ -80,7 +88,9 @@ impl Ordered {
     pub(crate) fn to_wire(&self, out: &mut Vec<u8>) {
         match self.kind {
             OrderedKind::Inet | OrderedKind::Cidr => inet::to_wire(self, out),
-            OrderedKind::Macaddr | OrderedKind::Macaddr8 => out.extend(&*self.bytes),
+            OrderedKind::Macaddr | OrderedKind::Macaddr8 | OrderedKind::Xid8 | OrderedKind::Tid => {
+                out.extend(&*self.bytes)
+            }
             OrderedKind::Bit | OrderedKind::Varbit => bits::to_wire(self, out),
             OrderedKind::Money => out.extend(money::cents(self).to_be_bytes()),
             OrderedKind::TimeTz => timetz::to_wire(self, out),
@@ -91,7 +101,9 @@ impl Ordered {
     pub(crate) fn from_wire(kind: OrderedKind, bytes: &[u8]) -> Option<Ordered> {
         match kind {
             OrderedKind::Inet | OrderedKind::Cidr => inet::from_wire(bytes, kind),
-            OrderedKind::Macaddr | OrderedKind::Macaddr8 => Ordered::from_bytes(kind, bytes),
+            OrderedKind::Macaddr | OrderedKind::Macaddr8 | OrderedKind::Xid8 | OrderedKind::Tid => {
+                Ordered::from_bytes(kind, bytes)
+            }
             OrderedKind::Bit | OrderedKind::Varbit => bits::from_wire(bytes, kind),
             OrderedKind::Money => Some(money::of(i64::from_be_bytes(bytes.try_into().ok()?))),
             OrderedKind::TimeTz => timetz::from_wire(bytes),
@@ -126,6 +138,8 @@ impl OrderedKind {
             OrderedKind::Varbit => SqlType::Varbit(None),
             OrderedKind::Money => SqlType::Money,
             OrderedKind::TimeTz => SqlType::TimeTz,
+            OrderedKind::Xid8 => SqlType::Xid8,
+            OrderedKind::Tid => SqlType::Tid,
         }
     }
 
@@ -140,6 +154,8 @@ impl OrderedKind {
             SqlType::Varbit(_) => OrderedKind::Varbit,
             SqlType::Money => OrderedKind::Money,
             SqlType::TimeTz => OrderedKind::TimeTz,
+            SqlType::Xid8 => OrderedKind::Xid8,
+            SqlType::Tid => OrderedKind::Tid,
             _ => return None,
         })
     }

@@ -9,7 +9,7 @@
 //! What PostgreSQL would refuse is refused, so that a migration that passes here passes there.
 
 use braid_catalog::{Column, IndexColumn, Table, Unread};
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{GeometryKind, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use crate::ddl::{Change, parts};
@@ -126,6 +126,11 @@ fn classes_of(method: &str, ty: &SqlType) -> &'static [&'static str] {
         ("gist", ty) if is_text(ty) => &["gist_trgm_ops"],
         ("gist" | "spgist", SqlType::Inet | SqlType::Cidr) => &["inet_ops"],
         ("gist" | "spgist", SqlType::Range(_)) => &["range_ops"],
+        ("gist", SqlType::Geometry(GeometryKind::Point)) => &["point_ops"],
+        ("spgist", SqlType::Geometry(GeometryKind::Point)) => &["quad_point_ops", "kd_point_ops"],
+        ("gist" | "spgist", SqlType::Geometry(GeometryKind::Box)) => &["box_ops"],
+        ("gist" | "spgist", SqlType::Geometry(GeometryKind::Polygon)) => &["poly_ops"],
+        ("gist", SqlType::Geometry(GeometryKind::Circle)) => &["circle_ops"],
         ("spgist", ty) if is_text(ty) => &["text_ops"],
         _ => &[],
     }
@@ -133,6 +138,9 @@ fn classes_of(method: &str, ty: &SqlType) -> &'static [&'static str] {
 
 /// Whether a type needs no operator class to be named.
 fn has_default(method: &str, ty: &SqlType) -> bool {
+    if matches!(ty, SqlType::Geometry(_)) {
+        return !classes_of(method, ty).is_empty();
+    }
     matches!(
         (method, ty),
         ("gin", SqlType::Jsonb | SqlType::Array(_))

@@ -8,7 +8,7 @@
 
 use braid_parser::parse_expr;
 use braid_scalar::NULL_BOUND;
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{GeometryKind, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{AccessExpr, Expr, Subscript};
 
 /// The subscripts of one target.
@@ -53,6 +53,7 @@ impl Subscripts {
                 self.path()?
             ),
             SqlType::Array(element) => self.of_array(ty, element, &base, &value),
+            SqlType::Geometry(kind) => self.of_shape(*kind, ty, &base, &value)?,
             _ => return Err(not_subscripted(ty)),
         };
         parse_expr(&text)
@@ -69,6 +70,31 @@ impl Subscripts {
         };
         let all: SqlResult<Vec<String>> = self.0.iter().map(one).collect();
         Ok(all?.join(", "))
+    }
+
+    /// Of a shape of two parts. Without a value, it stays as it is.
+    fn of_shape(
+        &self,
+        kind: GeometryKind,
+        ty: &SqlType,
+        base: &Expr,
+        value: &Expr,
+    ) -> SqlResult<String> {
+        let part = kind.part().ok_or_else(|| not_subscripted(ty))?;
+        if !matches!(kind, GeometryKind::Point | GeometryKind::Lseg) {
+            let what = format!("assigning to a part of a value of type {ty}");
+            return Err(SqlError::unsupported(what).with_hint("Assign the whole value."));
+        }
+        if self.0.iter().any(|s| matches!(s, Subscript::Slice { .. })) {
+            let text = "slices of fixed-length arrays not implemented";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
+        let at: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        let at = at.join(", ");
+        Ok(format!(
+            "coalesce(array_with({base}, CAST(ARRAY[{at}] AS int4[]), CAST({value} AS {part})), \
+             {base})"
+        ))
     }
 
     fn of_array(&self, ty: &SqlType, element: &SqlType, base: &Expr, value: &Expr) -> String {

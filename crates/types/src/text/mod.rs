@@ -1,0 +1,7 @@
+//! Pieces of text forms.
+//!
+//! - [`float`]: numbers with a floating point.
+//! - [`quote`]: names as SQL writes them.
+
+pub(crate) mod float;
+pub(crate) mod quote;
