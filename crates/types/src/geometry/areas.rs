@@ -1,6 +1,6 @@
 //! Boxes, paths and polygons.
 
-use super::plane::{Point, at_most, less, minus, over, plus, same, times, zero};
+use super::plane::{Point, at_most, less, minus, nearer, over, plus, same, times, zero};
 use super::segments::{
     Line, Segment, on_segment, segment_meets_line, segment_to_point, segment_to_segment,
     segments_meet,
@@ -10,28 +10,41 @@ use crate::SqlResult;
 /// A rectangle: the corner with the greatest numbers, and the one with the least.
 pub type Corners = [Point; 2];
 
+/// Whether a number is greater than another, as numbers sort: what is no number is the greatest.
+fn above(a: f64, b: f64) -> bool {
+    !b.is_nan() && (a.is_nan() || a > b)
+}
+
+/// The greater of two numbers.
+pub fn greatest(a: f64, b: f64) -> f64 {
+    if above(a, b) { a } else { b }
+}
+
+/// The lesser of two numbers.
+pub fn least(a: f64, b: f64) -> f64 {
+    if above(b, a) { a } else { b }
+}
+
+/// The two numbers, the greater first. Of equal ones (0 and -0) the second comes first.
+fn sorted(a: f64, b: f64) -> (f64, f64) {
+    if above(a, b) { (a, b) } else { (b, a) }
+}
+
 /// The box with these corners.
 pub(crate) fn box_of(a: Point, b: Point) -> Corners {
-    let high = Point::at(greatest(a.x, b.x), greatest(a.y, b.y));
-    [high, Point::at(least(a.x, b.x), least(a.y, b.y))]
-}
-
-/// As numbers sort: what is no number is the greatest.
-fn greatest(a: f64, b: f64) -> f64 {
-    if a.is_nan() || (!b.is_nan() && a > b) { a } else { b }
-}
-
-fn least(a: f64, b: f64) -> f64 {
-    if b.is_nan() || a < b { a } else { b }
+    let ((right, left), (top, bottom)) = (sorted(a.x, b.x), sorted(a.y, b.y));
+    [Point::at(right, top), Point::at(left, bottom)]
 }
 
 /// The smallest box around points.
 pub fn around(points: &[Point]) -> Corners {
     let first = points.first().copied().unwrap_or(Point::at(0.0, 0.0));
+    let further = |known: f64, new: f64| if above(new, known) { new } else { known };
+    let nearer = |known: f64, new: f64| if above(known, new) { new } else { known };
     points.iter().fold([first, first], |[high, low], p| {
         [
-            Point::at(greatest(high.x, p.x), greatest(high.y, p.y)),
-            Point::at(least(low.x, p.x), least(low.y, p.y)),
+            Point::at(further(high.x, p.x), further(high.y, p.y)),
+            Point::at(nearer(low.x, p.x), nearer(low.y, p.y)),
         ]
     })
 }
@@ -101,7 +114,7 @@ fn least_of(
     let mut nearest = from(sides[0])?;
     for side in &sides[1..] {
         let candidate = from(*side)?;
-        if candidate.0 < nearest.0 {
+        if nearer(candidate.0, nearest.0) {
             nearest = candidate;
         }
     }

@@ -1,7 +1,7 @@
 //! How far shapes lie apart.
 
 use super::areas::{box_to_point, box_to_segment, has, polygons_overlap, segments_of};
-use super::plane::{Point, minus, plus};
+use super::plane::{Point, minus, nearer, plus};
 use super::segments::{
     Segment, line_to_line, line_to_point, segment_to_line, segment_to_point, segment_to_segment,
 };
@@ -29,15 +29,11 @@ pub fn between(a: &Geometry, b: &Geometry) -> SqlResult<Option<f64>> {
         (G::Lseg(ends), G::Box(corners)) => box_to_segment(*corners, *ends)?.0,
         (G::Box([ah, al]), G::Box([bh, bl])) => ah.middle(*al)?.to(bh.middle(*bl)?)?,
         (G::Path { closed, points }, G::Path { closed: other, points: others }) => {
-            let (these, those) = (segments_of(points, *closed), segments_of(others, *other));
-            if these.is_empty() || those.is_empty() {
-                return Ok(None);
-            }
-            apart(&these, &those)?
+            return apart(&segments_of(points, *closed), &segments_of(others, *other));
         }
         (G::Polygon(points), G::Polygon(others)) if polygons_overlap(points, others)? => 0.0,
         (G::Polygon(points), G::Polygon(others)) => {
-            apart(&segments_of(points, true), &segments_of(others, true))?
+            return apart(&segments_of(points, true), &segments_of(others, true));
         }
         (G::Circle { center, radius }, G::Circle { center: other, radius: others }) => {
             outside(minus(center.to(*other)?, plus(*radius, *others)?)?)
@@ -54,25 +50,36 @@ fn outside(distance: f64) -> f64 {
     if distance < 0.0 { 0.0 } else { distance }
 }
 
-fn to_point(segments: &[Segment], point: Point) -> SqlResult<f64> {
+/// The least of distances; `None` of none.
+fn least(all: impl Iterator<Item = SqlResult<f64>>) -> SqlResult<Option<f64>> {
     let mut least = None;
-    for segment in segments {
-        let (distance, _) = segment_to_point(*segment, point)?;
-        least = Some(least.map_or(distance, |l: f64| l.min(distance)));
-    }
-    Ok(least.unwrap_or(0.0))
-}
-
-fn apart(these: &[Segment], those: &[Segment]) -> SqlResult<f64> {
-    let mut least = f64::INFINITY;
-    for one in these {
-        for two in those {
-            least = least.min(segment_to_segment(*one, *two)?.0);
+    for distance in all {
+        let distance = distance?;
+        if least.is_none_or(|known| nearer(distance, known)) {
+            least = Some(distance);
         }
     }
     Ok(least)
 }
 
+fn to_point(segments: &[Segment], point: Point) -> SqlResult<f64> {
+    let distances = segments.iter().map(|segment| Ok(segment_to_point(*segment, point)?.0));
+    Ok(least(distances)?.unwrap_or(0.0))
+}
+
+fn apart(these: &[Segment], those: &[Segment]) -> SqlResult<Option<f64>> {
+    let pairs = these.iter().flat_map(|one| those.iter().map(move |two| (*one, *two)));
+    least(pairs.map(|(one, two)| Ok(segment_to_segment(one, two)?.0)))
+}
+
 fn polygon_to_point(points: &[Point], point: Point) -> SqlResult<f64> {
-    if has(points, point)? { Ok(0.0) } else { to_point(&segments_of(points, true), point) }
+    if has(points, point)? {
+        return Ok(0.0);
+    }
+    let mut sides = segments_of(points, true);
+    // PostgreSQL measures to the side that closes a polygon from its other end.
+    if let Some([last, first]) = sides.first().copied() {
+        sides[0] = [first, last];
+    }
+    to_point(&sides, point)
 }

@@ -34,6 +34,11 @@ pub fn at_most(a: f64, b: f64) -> bool {
     a <= b + TOLERANCE
 }
 
+/// Whether a distance is less than another; what is no number is the greatest.
+pub(super) fn nearer(a: f64, b: f64) -> bool {
+    !a.is_nan() && (b.is_nan() || a < b)
+}
+
 fn overflow() -> SqlError {
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }

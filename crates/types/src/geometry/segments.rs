@@ -1,6 +1,6 @@
 //! Lines and segments: where they meet, and which of their points lies next to another.
 
-use super::plane::{Point, hypotenuse, minus, over, plus, same, times, zero};
+use super::plane::{Point, hypotenuse, minus, nearer, over, plus, same, times, zero};
 use crate::SqlResult;
 
 /// A segment between two points.
@@ -203,7 +203,7 @@ pub fn segment_to_segment(on: Segment, to: Segment) -> SqlResult<(f64, Point)> {
         (segment_to_point(to, on[1])?.0, on[1]),
     ];
     for candidate in candidates {
-        if candidate.0 < nearest.0 {
+        if nearer(candidate.0, nearest.0) {
             nearest = candidate;
         }
     }

@@ -29,7 +29,7 @@ impl Geometry {
             }
             GeometryKind::Box => {
                 let (points, _) = reader.points(2, false)?;
-                Geometry::boxed(points[0], points[1])
+                Geometry::boxed(points[1], points[0])
             }
             GeometryKind::Polygon => {
                 let count = reader.count()?;
@@ -61,6 +61,37 @@ impl Geometry {
             }
         }
     }
+}
+
+/// How much of a text is a number, as C's `strtod` reads it: what follows need not be a sign that
+/// no number has.
+fn number_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let sign = usize::from(text.starts_with(['+', '-']));
+    for word in ["infinity", "inf", "nan"] {
+        if bytes
+            .get(sign..sign + word.len())
+            .is_some_and(|b| b.eq_ignore_ascii_case(word.as_bytes()))
+        {
+            return sign + word.len();
+        }
+    }
+    let whole = digits(sign);
+    let mut end = sign + whole;
+    if bytes.get(end) == Some(&b'.') && whole + digits(end + 1) > 0 {
+        end += 1 + digits(end + 1);
+    }
+    if end == sign {
+        return 0;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let from = end + 1 + usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        if from < bytes.len() && digits(from) > 0 {
+            end = from + digits(from);
+        }
+    }
+    end
 }
 
 struct Reader<'a> {
@@ -100,10 +131,8 @@ impl Reader<'_> {
     }
 
     fn number(&mut self) -> SqlResult<f64> {
-        let ends = |c: char| matches!(c, ',' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>');
         self.blanks();
-        let length = self.rest().find(|c: char| ends(c) || c.is_ascii_whitespace());
-        let word = &self.rest()[..length.unwrap_or(self.rest().len())];
+        let word = &self.rest()[..number_length(self.rest())];
         let value = match parse_float8(word) {
             Err(e) if e.state() == SqlState::INVALID_TEXT_REPRESENTATION => return Err(self.bad()),
             other => other?,

@@ -39,7 +39,10 @@ impl Geometry {
         let value = match kind {
             GeometryKind::Point => Geometry::Point(reader.point()?),
             GeometryKind::Lseg => Geometry::Lseg([reader.point()?, reader.point()?]),
-            GeometryKind::Box => Geometry::boxed(reader.point()?, reader.point()?),
+            GeometryKind::Box => {
+                let high = reader.point()?;
+                Geometry::boxed(reader.point()?, high)
+            }
             GeometryKind::Line => {
                 Geometry::Line([reader.number()?, reader.number()?, reader.number()?])
             }

@@ -5,32 +5,39 @@ use super::{Ordered, OrderedKind};
 use crate::SqlResult;
 use crate::text_in::bad_input;
 
-/// Reads `(block,number)`. As in PostgreSQL, nothing before the parenthesis or behind it matters,
-/// and blocks may be written as signed numbers.
+/// Reads `(block,number)` as PostgreSQL does: nothing before the parenthesis or behind the other
+/// matters, a number that is left out is 0, and blocks may be written as signed numbers.
 pub(super) fn parse(text: &str) -> SqlResult<Ordered> {
     read(text).ok_or_else(|| bad_input("tid", text))
 }
 
 fn read(text: &str) -> Option<Ordered> {
-    let (inside, _) = text.split_once('(')?.1.split_once(')')?;
-    let (block, number) = inside.split_once(',')?;
-    let block = block.trim_start();
-    let block = match block.strip_prefix('-') {
-        Some(digits) => number_of(digits)?.wrapping_neg(),
-        None => number_of(block.strip_prefix('+').unwrap_or(block))?,
-    };
+    let (inside, _) = text.split_once(')')?;
+    // A comma begins the first number as well as the parenthesis.
+    let (_, numbers) = inside.split_once(['(', ','])?;
+    let (block, number) = numbers.split_once(',')?;
+    let block = number_of(block)?;
     let low = block as u32;
     if block != u64::from(low) && block != i64::from(low as i32) as u64 {
         return None;
     }
-    let number = number.trim_start();
-    let number = u16::try_from(number_of(number.strip_prefix('+').unwrap_or(number))?).ok()?;
+    let number = u16::try_from(number_of(number)?).ok()?;
     let bytes = [&low.to_be_bytes()[..], &number.to_be_bytes()].concat();
     Some(Ordered::new(OrderedKind::Tid, &bytes))
 }
 
-fn number_of(digits: &str) -> Option<u64> {
-    digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
+/// A number without a sign, of which a negative one is what C makes of it.
+fn number_of(text: &str) -> Option<u64> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let number: u64 = digits.parse().ok()?;
+    Some(if text.starts_with('-') { number.wrapping_neg() } else { number })
 }
 
 pub(super) fn text(value: &Ordered) -> String {

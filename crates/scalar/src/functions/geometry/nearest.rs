@@ -19,8 +19,11 @@ pub(in crate::functions) fn fill(t: &mut Table) {
     t.add(
         "##(point, line) point -- the point of a shape that lies next to another shape",
         |a, _| {
-            let found = nearest_on_line(line(&a[1]), point(&a[0]))?;
-            found.map_or(Ok(Datum::Null), |p| made(Geometry::Point(p)))
+            let from = point(&a[0]);
+            match nearest_on_line(line(&a[1]), from)? {
+                Some(found) => near((found.to(from)?, found)),
+                None => Ok(Datum::Null),
+            }
         },
     );
     t.add("##(point, lseg) point", |a, _| near(segment_to_point(ends(&a[1]), point(&a[0]))?));

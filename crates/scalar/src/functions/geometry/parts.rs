@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_types::geometry::areas::{centre, enclosed, extent, segments_of};
+use braid_types::geometry::areas::{centre, enclosed, extent, greatest, least, segments_of};
 use braid_types::geometry::plane::{plus, times};
 use braid_types::geometry::segments::{Line, line_at, slope};
 use braid_types::{Datum, Geometry, Point, SqlError, SqlResult, SqlState};
@@ -34,8 +34,8 @@ fn constructors(t: &mut Table) {
     });
     t.add("bound_box(box, box) box -- the smallest box around two boxes", |a, _| {
         let ([ah, al], [bh, bl]) = (corners(&a[0]), corners(&a[1]));
-        let high = Point::at(ah.x.max(bh.x), ah.y.max(bh.y));
-        made(Geometry::Box([high, Point::at(al.x.min(bl.x), al.y.min(bl.y))]))
+        let high = Point::at(greatest(ah.x, bh.x), greatest(ah.y, bh.y));
+        made(Geometry::Box([high, Point::at(least(al.x, bl.x), least(al.y, bl.y))]))
     });
     t.add("circle(point, float8) circle -- a circle of its center and radius", |a, _| {
         let radius = f64_of(&a[1]);

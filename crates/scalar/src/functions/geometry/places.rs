@@ -1,8 +1,8 @@
 //! Where shapes lie: how far apart, in one another, beside, above, across.
 
 use braid_types::geometry::areas::{
-    any_meet, box_contains, box_has, box_meets, box_meets_line, boxes_overlap, has, on_path,
-    polygon_contains, polygons_overlap, segments_of,
+    any_meet, box_contains, box_has, box_meets, box_meets_line, boxes_overlap, greatest, has,
+    least, on_path, polygon_contains, polygons_overlap, segments_of,
 };
 use braid_types::geometry::distance;
 use braid_types::geometry::plane::{at_most, less, minus, plus, same, zero};
@@ -288,7 +288,7 @@ fn meetings(t: &mut Table) {
         if !boxes_overlap([ah, al], [bh, bl]) {
             return Ok(Datum::Null);
         }
-        let high = Point::at(ah.x.min(bh.x), ah.y.min(bh.y));
-        made(Geometry::Box([high, Point::at(al.x.max(bl.x), al.y.max(bl.y))]))
+        let high = Point::at(least(ah.x, bh.x), least(ah.y, bh.y));
+        made(Geometry::Box([high, Point::at(greatest(al.x, bl.x), greatest(al.y, bl.y))]))
     });
 }
