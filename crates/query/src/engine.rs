@@ -202,7 +202,7 @@ fn output(bound: &Bounded) -> Vec<ColumnInfo> {
         .iter()
         .map(|c| {
             let (table_oid, attnum) = c.origin.unwrap_or((0, 0));
-            ColumnInfo { name: c.name.clone(), ty: shown_type(&c.ty), table_oid, attnum }
+            ColumnInfo { table_oid, attnum, ..ColumnInfo::computed(&*c.name, shown_type(&c.ty)) }
         })
         .collect()
 }

@@ -323,3 +323,33 @@ fn sizes_are_those_of_what_is_stored() {
         assert_eq!(db.try_run(sql).unwrap_err().state().0, state, "{sql}");
     }
 }
+
+/// What drivers are told of a column's type goes beyond the type.
+#[test]
+fn columns_of_answers_have_the_modifiers_that_they_were_declared_with() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a timestamp(3), b varchar(5), c numeric(6,2), d time(0),
+            e interval(1), f timestamptz(6), g timestamp)",
+    );
+    let modifiers = |db: &mut Db, sql: &str| -> Vec<i32> {
+        let statement = db.session.parse_script(sql).expect(sql).remove(0);
+        let prepared = db.session.prepare(statement, &[]).expect(sql);
+        prepared.columns().expect("rows").iter().map(|c| c.modifier).collect()
+    };
+    let interval = (0x7fff << 16) | 1;
+    let all = [3, 9, (6 << 16 | 2) + 4, 0, interval, 6, -1];
+    for from in ["t", "t WHERE id = 1", "(SELECT * FROM t) AS x", "t JOIN t AS u USING (id)"] {
+        let alias = if from.contains("USING") { "t." } else { "" };
+        let list = ["a", "b", "c", "d", "e", "f", "g"].map(|c| format!("{alias}{c}")).join(", ");
+        let found = modifiers(&mut db, &format!("SELECT {list} FROM {from}"));
+        if from.contains("AS x") {
+            // A subquery's columns are of no table, as far as this goes.
+            assert_eq!(found[1..3], all[1..3], "{from}");
+        } else {
+            assert_eq!(found, all, "{from}");
+        }
+    }
+    assert_eq!(modifiers(&mut db, "SELECT a + interval '1 day', max(b) FROM t GROUP BY a"), [-1, -1]);
+    assert_eq!(modifiers(&mut db, "INSERT INTO t (id) VALUES (1) RETURNING a, d"), [3, 0]);
+}

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_catalog::Catalog;
+use braid_catalog::{Catalog, id_of_oid};
 use braid_env::memory::Account;
 use braid_kv::Txn;
 use braid_types::{Datum, SqlResult, SqlType};
@@ -35,12 +35,24 @@ pub struct ColumnInfo {
     pub table_oid: u32,
     /// Column number in that table; 0 if computed.
     pub attnum: i16,
+    /// Type modifier as the wire shows it; -1 for none.
+    pub modifier: i32,
 }
 
 impl ColumnInfo {
     /// A computed column.
     pub fn computed(name: impl Into<String>, ty: SqlType) -> ColumnInfo {
-        ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0 }
+        let modifier = ty.typmod();
+        ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0, modifier }
+    }
+
+    /// Takes over what its column was declared with beyond the type: `timestamp(3)`.
+    pub(crate) fn as_declared(&mut self, catalog: &Catalog) {
+        let table = id_of_oid(self.table_oid).and_then(|id| catalog.shown_table(id));
+        let column = table.and_then(|t| t.column(u32::try_from(self.attnum).ok()?));
+        if let Some(column) = column.filter(|c| c.ty == self.ty) {
+            self.modifier = column.typmod();
+        }
     }
 }
 

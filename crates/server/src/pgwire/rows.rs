@@ -54,7 +54,7 @@ pub(crate) fn describe(
             out.put_i16(column.attnum);
             out.put_u32(column.ty.oid());
             out.put_i16(column.ty.type_len());
-            out.put_i32(column.ty.typmod());
+            out.put_i32(column.modifier);
             out.put_i16(format_of(formats, i) as i16);
         }
         Ok(())

@@ -163,7 +163,7 @@ impl Session {
         let begun = now_nanos();
         let mut params = ctx.params(declared);
         let statistics = ctx.db.statistics_version();
-        let (plan, columns) = match (&entry.runs, entry.columns) {
+        let (plan, mut columns) = match (&entry.runs, entry.columns) {
             (Runs::Plan(of), _) => {
                 let planning = of(&statement).expect("the entry claims it");
                 planning(&mut Planner { ctx, params: &mut params, declared })?
@@ -171,6 +171,7 @@ impl Session {
             (_, Some(columns)) => (Plan::Utility, columns(self, &statement)?),
             (_, None) => (Plan::Utility, None),
         };
+        columns.iter_mut().flatten().for_each(|column| column.as_declared(&ctx.catalog));
         let params = match &plan {
             Plan::General(g) => g.param_types().to_vec(),
             Plan::Declare(d) => match &d.rows {

@@ -1,0 +1,65 @@
+# DBD::Pg: placeholders, arrays, COPY, asynchronous statements, and DBI's questions about the catalogs.
+use strict; use warnings; use DBI; use DBD::Pg qw(:pg_types); use Data::Dumper; $Data::Dumper::Sortkeys=1; $Data::Dumper::Indent=0; $Data::Dumper::Terse=1;
+my ($user,$host,$port,$db)=$ARGV[0]=~m{//([^@]*)@([^:]*):(\d+)/(.*)};
+my $d=DBI->connect("dbi:Pg:dbname=$db;host=$host;port=$port",$user,'',{RaiseError=>1,PrintError=>0,AutoCommit=>1,pg_enable_utf8=>1});
+$d->do('set client_min_messages = error');
+# A step's name, and what came of it, on a line.
+sub step {
+  my ($name, $code) = @_;
+  my @said = eval { $code->() };
+  my $said = $@ ? 'ERR ' . (split /\n/, $@)[0] =~ s/ at \S+ line \d+.*//r : Dumper(@said);
+  $name =~ s/ /_/g;
+  $said =~ s/\n/ /g;
+  $said =~ s/orm_\w+/DB/g;
+  print "$name $said\n";
+}
+step('clean',sub{$d->do("drop schema if exists dbi cascade");$d->do("create schema dbi");$d->do("set search_path=dbi");1});
+step('tables',sub{
+$d->do("create table cust(id serial primary key, name varchar(40) not null default 'x', email text unique, born date, bal numeric(10,2) check (bal>=0), tags text[], doc jsonb, ok boolean default true, made timestamptz default '2020-01-01 00:00:00+00', raw bytea)");
+$d->do("create table ord(cid int not null references cust(id) on delete cascade on update restrict, no int not null, note text, primary key(cid,no))");
+$d->do("create index ord_note on ord(note)");
+$d->do("create index cust_low on cust(lower(name))");
+$d->do("create view big as select id,name from cust where bal>10");
+$d->do("comment on table cust is 'customers'"); $d->do("comment on column cust.name is 'their name'"); 1});
+step('insert',sub{my $s=$d->prepare("insert into cust(name,email,born,bal,tags,doc,raw) values(?,?,?,?,?,?,?) returning id,made");
+ $s->bind_param(7,undef,{pg_type=>PG_BYTEA});
+ $s->execute("Ann \x{e9}",'a@x','1999-02-03','12.50',['a','b "q"',undef],'{"k":[1,2]}',"\0\1\xff"); my $r=$s->fetchall_arrayref; 
+ $s->execute("Bob",undef,undef,undef,[],undef,undef); ($r,$s->fetchall_arrayref,$s->{NAME},$s->{pg_type_name}//'' )});
+step('last_insert_id',sub{$d->last_insert_id(undef,'dbi','cust',undef)});
+step('select',sub{my $s=$d->prepare("select * from cust order by id");$s->execute;my @n=@{$s->{NAME}};my @t=@{$s->{TYPE}};my @p=map{defined $_?$_:'u'}@{$s->{PRECISION}};my @sc=map{defined $_?$_:'u'}@{$s->{SCALE}};my @nu=@{$s->{NULLABLE}}; my @pt=@{$s->{pg_type}};(\@n,\@t,\@p,\@sc,\@nu,\@pt,$s->fetchall_arrayref({}))});
+step('execute_array',sub{my $s=$d->prepare("insert into ord values(?,?,?)");my @st;my $n=$s->execute_array({ArrayTupleStatus=>\@st},[1,1,1],[1,2,3],['x','y',undef]);($n,\@st)});
+step('execute_array_bad',sub{my $s=$d->prepare("insert into ord values(?,?,?)");my @st;my $n=eval{$s->execute_array({ArrayTupleStatus=>\@st},[1,99,1],[4,2,3],['x','y',undef])};(defined $n?$n:'u',[map{ref $_?$_->[2]:$_}@st])});
+step('table_info',sub{my $s=$d->table_info(undef,'dbi','%','TABLE,VIEW');[map{[@$_[1..4]]}@{$s->fetchall_arrayref}]});
+step('table_info_all_types',sub{my $s=$d->table_info('','','','%');$s->fetchall_arrayref});
+step('column_info',sub{my $s=$d->column_info(undef,'dbi','cust','%');[map{my $h=$_;[map{$h->{$_}} qw(TABLE_SCHEM TABLE_NAME COLUMN_NAME DATA_TYPE TYPE_NAME COLUMN_SIZE DECIMAL_DIGITS NULLABLE REMARKS COLUMN_DEF SQL_DATA_TYPE ORDINAL_POSITION IS_NULLABLE pg_type pg_constraint pg_schema pg_table pg_column pg_enum_values)]}@{$s->fetchall_arrayref({})}]});
+step('primary_key_info',sub{my $s=$d->primary_key_info(undef,'dbi','ord');[map{my $h=$_;[map{$h->{$_}} qw(TABLE_SCHEM TABLE_NAME COLUMN_NAME KEY_SEQ PK_NAME DATA_TYPE pg_column)]}@{$s->fetchall_arrayref({})}]});
+step('primary_key',sub{[$d->primary_key(undef,'dbi','ord')]});
+step('foreign_key_info',sub{my $s=$d->foreign_key_info(undef,'dbi','cust',undef,'dbi','ord');$s?$s->fetchall_arrayref({}):'none'});
+step('foreign_key_info2',sub{my $s=$d->foreign_key_info(undef,undef,undef,undef,'dbi','ord');$s?$s->fetchall_arrayref({}):'none'});
+step('statistics_info',sub{my $s=$d->statistics_info(undef,'dbi','cust',0,0);[map{[map{defined $_?$_:'u'}@$_[1..9,12]]}@{$s->fetchall_arrayref}]});
+step('statistics_info2',sub{my $s=$d->statistics_info(undef,'dbi','ord',1,0);[map{[map{defined $_?$_:'u'}@$_[1..9]]}@{$s->fetchall_arrayref}]});
+step('type_info_all',sub{my $t=$d->type_info_all;scalar(@$t)});
+step('tables',sub{[grep{/dbi/}$d->tables('','dbi','','')]});
+step('quote',sub{($d->quote("it's \\ x"),$d->quote_identifier('A b'),$d->quote("\0\1",{pg_type=>PG_BYTEA}),$d->quote(['a','b']))});
+step('err',sub{eval{$d->do("insert into cust(id,name) values(1,'dup')")};($d->err,$d->state,$d->errstr)});
+step('err_field',sub{eval{$d->do("insert into cust(name,bal) values('n',-5)")};map{my $x=$d->pg_error_field($_);defined $x?$x:'u'} qw(severity state primary detail hint schema table column datatype constraint)});
+step('savepoint',sub{$d->begin_work;$d->do("insert into cust(name) values('sp')");$d->pg_savepoint('a');eval{$d->do("select 1/0")};$d->pg_rollback_to('a');$d->pg_release('a');$d->commit;$d->selectrow_array("select count(*) from cust")});
+step('copy_out',sub{$d->do("copy ord to stdout");my @l;my $x;while($d->pg_getcopydata($x)>=0){push @l,$x}@l});
+step('copy_in',sub{$d->do("copy ord from stdin");$d->pg_putcopydata("2\t1\tcopied\n");$d->pg_putcopydata("2\t2\t\\N\n");$d->pg_putcopyend;$d->selectall_arrayref("select * from ord order by 1,2")});
+step('async',sub{my $s=$d->prepare("select pg_sleep(0.05), 7",{pg_async=>PG_ASYNC()});$s->execute;my $n=0;while(!$d->pg_ready){select(undef,undef,undef,0.01);$n++}$s->pg_result;$s->fetchrow_arrayref->[1]});
+step('cancel',sub{my $s=$d->prepare("select pg_sleep(10)",{pg_async=>DBD::Pg::PG_ASYNC()});$s->execute;$d->pg_cancel;eval{$d->selectrow_array("select 5")}});
+step('notify',sub{$d->do("listen ch");$d->do("notify ch, 'hey'");my $n=$d->pg_notifies;[$n->[0],$n->[2]]});
+step('dollar',sub{my $s=$d->prepare('select $1::int + $2::int, $1');$s->execute(3,4);$s->fetchrow_arrayref});
+step('named',sub{my $s=$d->prepare('select :a::int + :b::int');$s->bind_param(':a',3);$s->bind_param(':b',9);$s->execute;$s->fetchrow_arrayref});
+step('array types',sub{$d->selectall_arrayref("select array[[1,2],[3,4]], array['a,b','c\"d',null], array[true,false], '{1.5,null}'::float8[]")});
+step('placeholder ?',sub{my $s=$d->prepare(q{select '{"a":1}'::jsonb \? 'a'});$s->execute;$s->fetchrow_arrayref});
+step('server_prepare',sub{$d->{pg_server_prepare}=1;my $s=$d->prepare("select name from cust where id=?",{pg_prepare_now=>1});my @o;for(1..3){$s->execute($_);push @o,$s->fetchrow_array}@o});
+step('ParamTypes',sub{my $s=$d->prepare("select * from cust where id=? and name=?");$s->execute(1,'x');$s->{ParamTypes}});
+step('lob',sub{$d->begin_work;my $o=eval{$d->pg_lo_creat($d->{pg_INV_WRITE})};my $e=$@;$d->rollback;defined $o&&$o>0?'ok':'no'});
+step('attrs',sub{map{"$_=".(defined $d->{$_}?$d->{$_}:'u')} qw(pg_INV_READ pg_bool_tf pg_enable_utf8 pg_default_port pg_expand_array)});
+step('scroll',sub{$d->begin_work;$d->do("declare c scroll cursor for select no from ord order by cid,no");my @r=map{$d->selectall_arrayref($_)}("fetch 2 from c","fetch backward 1 from c","fetch last from c");$d->commit;@r});
+step('ping',sub{($d->ping,$d->pg_ping,$d->state)});
+step('utf8',sub{my ($x)=$d->selectrow_array("select name from cust where id=1");(length $x,utf8::is_utf8($x)?1:0)});
+step('big',sub{my $t='x'x(3<<20);my($n)=$d->selectrow_array("select length(?::text)",undef,$t);$n});
+step('ReadOnly',sub{my $r=DBI->connect("dbi:Pg:dbname=$db;host=$host;port=$port",$user,'',{RaiseError=>1,PrintError=>0,AutoCommit=>0});$r->{ReadOnly}=1;eval{$r->do("create table dbi.zz(a int)")};my $s=$r->state;$r->rollback;$s});
+$d->disconnect;
