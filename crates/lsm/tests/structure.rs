@@ -189,6 +189,49 @@ fn one_timestamp_for_all_rows_and_one_entry_per_key() {
     assert_eq!(bench.rows(41), ["a=xx", "m=nn"]);
 }
 
+/// A file may reach over keys that are newer than it is, also in its blocks, but have none of them.
+#[test]
+fn a_file_reaches_over_newer_keys_and_has_none_of_them() {
+    let names = |first: char| (0..200).map(move |n| format!("{first}{n:04}"));
+    let mut refused = 0;
+    for seed in 0..60 {
+        let random = &mut Random::seeded(seed);
+        let mut bench = Bench::new();
+        let mut builder = bench.builder(10);
+        names('a').chain(names('z')).for_each(|key| builder.put(key.as_bytes(), b"f").unwrap());
+        let path = [builder.finish().unwrap().path];
+        // Older ones of its own, and newer ones beside them, somewhere.
+        bench.put(5, &["a0007", "z0100"]);
+        if random.chance(1, 2) {
+            bench.db.flush().unwrap();
+        }
+        let own = random.chance(1, 2);
+        let key = match (own, random.below(3)) {
+            (false, 0) => "m".to_string(),
+            (own, _) => {
+                let first = if random.chance(1, 2) { 'a' } else { 'z' };
+                format!("{first}{:04}{}", random.below(200), if own { "" } else { "x" })
+            }
+        };
+        bench.put(20, &[&key, "h1", "h2"]);
+        if random.chance(1, 2) {
+            bench.db.flush().unwrap();
+        }
+        match bench.ingest(&path) {
+            Ok(()) => {
+                assert!(!own, "seed {seed}: {key}");
+                assert_eq!(bench.rows(30).len(), 403, "seed {seed}");
+            }
+            Err(Error::TimestampContract { key: at, have: CommitTs(20), .. }) => {
+                assert!(own && at == key.as_bytes(), "seed {seed}: {key} {at:?}");
+                refused += 1;
+            }
+            Err(e) => panic!("seed {seed}: {e}"),
+        }
+    }
+    assert!((10..50).contains(&refused), "{refused}");
+}
+
 #[test]
 fn nothing_is_ingested_at_or_below_the_threshold_and_refusal_leaves_no_file() {
     let mut bench = Bench::new();

@@ -350,6 +350,9 @@ fn columns_of_answers_have_the_modifiers_that_they_were_declared_with() {
             assert_eq!(found, all, "{from}");
         }
     }
-    assert_eq!(modifiers(&mut db, "SELECT a + interval '1 day', max(b) FROM t GROUP BY a"), [-1, -1]);
+    assert_eq!(
+        modifiers(&mut db, "SELECT a + interval '1 day', max(b) FROM t GROUP BY a"),
+        [-1, -1]
+    );
     assert_eq!(modifiers(&mut db, "INSERT INTO t (id) VALUES (1) RETURNING a, d"), [3, 0]);
 }

@@ -465,6 +465,21 @@ impl SstReader {
         })
     }
 
+    /// Gives `f` the spans in which the points of the sst lie, block by block in key order.
+    pub(crate) fn each_block(&self, f: &mut dyn FnMut(KeySpan) -> Result<()>) -> Result<()> {
+        let mut walker = BlockWalker::new(false);
+        walker.first(self)?;
+        let mut start = self.properties.start.clone();
+        while let Some(entry) = walker.entry() {
+            let mut end = entry.separator().to_vec();
+            end.push(0);
+            let end: Bytes = end.into();
+            f(KeySpan { start: std::mem::replace(&mut start, end.clone()), end })?;
+            walker.next_where(self, |_, _| true)?;
+        }
+        Ok(())
+    }
+
     /// Newest of some timestamps of a point in the span; their floor if there is none.
     ///
     /// The index answers for blocks that are wholly inside; only blocks at the edges are read, and

@@ -6,7 +6,7 @@
 //!   link it (or copy it) into the directory; sync
 //!   -- commit mutex -------------------------------------------
 //!   contracts C1, C2                   nothing is written if one is broken; C1 only against
-//!                                      what arrived since
+//!                                      what arrived since, where a block of the file meets it
 //!   shares keys with a memtable: seal  no flush is waited for
 //!   wal record                         this is its place in the arrival order
 //!   the queue of layers                visible from here on
@@ -85,6 +85,11 @@ impl Candidate {
         (0..top.len()).any(|part| top.has_versions(part))
     }
 
+    /// The timestamp of its oldest entry.
+    fn oldest(&self) -> u64 {
+        self.reader.properties().min_ts
+    }
+
     fn span(&self) -> KeySpan {
         let properties = self.reader.properties();
         KeySpan { start: properties.start.clone(), end: properties.end.clone() }
@@ -156,7 +161,9 @@ impl Store {
         let (seen, state) = self.look();
         for file in &files {
             self.check_times(file, excised.as_ref())?;
-            self.check_order(file, excised.as_ref(), &state)?;
+            let above = file.oldest().saturating_sub(1);
+            let newest = |part: &KeySpan| state.newest_above(&self.env, part, above, true);
+            self.check_order(file, excised.as_ref(), &state, &newest)?;
         }
         drop(state);
         let mut linked = Vec::new();
@@ -271,10 +278,7 @@ impl Store {
         }
         for file in files {
             self.check_times(file, excised.as_ref()).map_err(unwritten)?;
-            if self.may_have_changed(file, excised.as_ref(), seen, commit.last_idx) {
-                let state = self.state.load_full();
-                self.check_order(file, excised.as_ref(), &state).map_err(unwritten)?;
-            }
+            self.check_arrived(file, excised.as_ref(), seen, commit.last_idx).map_err(unwritten)?;
         }
         let facts: Vec<SstFacts> =
             files.iter().zip(linked).map(|(file, file_no)| file.facts(*file_no)).collect();
@@ -338,29 +342,31 @@ impl Store {
         (Seen { epoch, idx, arrival: state.mutable.arrival }, state)
     }
 
-    /// Whether something may have arrived since `seen` that a file must not be older than. The
-    /// caller holds the commit mutex.
-    fn may_have_changed(
+    /// Contract C1 for one file, against what has arrived since `seen`. The caller holds the commit
+    /// mutex.
+    fn check_arrived(
         &self,
         file: &Candidate,
         excised: Option<&KeySpan>,
         seen: &Seen,
         last_idx: u64,
-    ) -> bool {
-        let oldest = file.reader.properties().min_ts;
+    ) -> Result<()> {
         let same_structure = self.structure_epoch.load(Ordering::Acquire) == seen.epoch;
-        if oldest > self.newest.load(Ordering::Acquire) || same_structure && last_idx == seen.idx {
-            return false;
+        if same_structure && last_idx == seen.idx {
+            return Ok(());
         }
+        let state = self.state.load_full();
+        let above = file.oldest().saturating_sub(1);
         // All batches since then are in the memtable of then and later ones, while that is there.
-        let state = self.state.load();
         let since = || state.memtables().filter(|memtable| memtable.arrival >= seen.arrival);
-        if !same_structure || !since().any(|memtable| memtable.arrival == seen.arrival) {
-            return true;
+        if same_structure && since().any(|memtable| memtable.arrival == seen.arrival) {
+            let newest = |part: &KeySpan| {
+                Ok(since().map(|table| table.newest_above(part, above, true)).max().unwrap_or(0))
+            };
+            return self.check_order(file, excised, &state, &newest);
         }
-        outside(file.span(), excised)
-            .iter()
-            .any(|part| since().any(|table| table.newest_above(part, oldest - 1, true) > 0))
+        let newest = |part: &KeySpan| state.newest_above(&self.env, part, above, true);
+        self.check_order(file, excised, &state, &newest)
     }
 
     /// Contract C2 for one file. Where everything is cut out nothing was dropped that the file's
@@ -382,23 +388,24 @@ impl Store {
         Ok(())
     }
 
-    /// Contract C1 for one file. What is excised does not count as there.
+    /// Contract C1 for one file. What is excised does not count as there. `newest`: the newest
+    /// timestamp in a span of all that the file must not be older than, if it is not older.
     fn check_order(
         &self,
         file: &Candidate,
         excised: Option<&KeySpan>,
         state: &State,
+        newest: &dyn Fn(&KeySpan) -> Result<u64>,
     ) -> Result<()> {
-        let oldest = file.reader.properties().min_ts;
+        let oldest = file.oldest();
         if oldest == 0 || oldest > self.newest.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut newest_there = 0;
-        for part in outside(file.span(), excised) {
-            newest_there =
-                newest_there.max(state.newest_above(&self.env, &part, oldest - 1, true)?);
-        }
-        if newest_there < oldest {
+        let is_met = |span: KeySpan| -> Result<bool> {
+            let mut parts = outside(span, excised).into_iter();
+            parts.try_fold(false, |met, part| Ok(met || newest(&part)? >= oldest))
+        };
+        if !is_met(file.span())? {
             return Ok(());
         }
         // Something there is not older than the oldest entry: look at each.
@@ -413,7 +420,22 @@ impl Store {
                 }
             }
         }
-        let mut entries = SstEntries::open(file.reader.clone())?;
+        // The file may reach over what somebody writes to all the time, and have nothing there.
+        file.reader.each_block(&mut |block| match is_met(block.clone())? {
+            true => self.check_keys(file, block, excised, state),
+            false => Ok(()),
+        })
+    }
+
+    /// Contract C1 for the entries of a file in a span.
+    fn check_keys(
+        &self,
+        file: &Candidate,
+        span: KeySpan,
+        excised: Option<&KeySpan>,
+        state: &State,
+    ) -> Result<()> {
+        let mut entries = SstEntries::open_span(file.reader.clone(), span)?;
         while let Some(key) = entries.key() {
             if !excised.is_some_and(|cut| cut.contains(key)) {
                 let have = state.max_ts_of(&self.env, key, 0)?;
