@@ -268,8 +268,8 @@ impl SqlScan {
     }
 }
 
-/// Where the commit depends on what was read, reading less is worth that much more: of a small table
-/// that all read as a whole, nobody could change a row beside the others.
+/// Where the commit depends on what was read, reading less is worth that much more: of a small
+/// table that all read as a whole, nobody could change a row beside the others.
 const LOOKUPS_TO_READ_LESS: usize = 16;
 
 /// The spans of an access. A constant that cannot be computed bounds nothing: the filter above

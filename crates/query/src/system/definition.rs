@@ -214,8 +214,8 @@ fn updatable(name: &str, catalog: &Catalog, args: &[Datum]) -> Datum {
     Datum::Bool(columns.is_some_and(|all| all.get(at).copied().unwrap_or(false)))
 }
 
-/// `pg_index_column_has_property` and `pg_index_has_property`; `None` is NULL: no such index, column
-/// or property.
+/// `pg_index_column_has_property` and `pg_index_has_property`; `None` is NULL: no such index,
+/// column or property.
 fn index_property(catalog: &Catalog, args: &[Datum]) -> Option<bool> {
     let id = id_of_oid(oid_arg(args, 0)?)?;
     let (table, index) = catalog.partition_index(id).or_else(|| catalog.index(id))?;

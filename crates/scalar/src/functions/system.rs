@@ -187,7 +187,7 @@ fn catalog(t: &mut Table) {
         "pg_get_indexdef", ["oid", "oid, int4, bool"], "text", Datum::Null,
             "definition of an index";
         "pg_index_has_property", ["regclass, text"], "bool", Datum::Null,
-            "whether an index has a property (`clusterable`, `index_scan`, `bitmap_scan`, `backward_scan`)";
+            "whether an index has a property (`clusterable`, `index_scan`, ..)";
         "pg_index_column_has_property", ["regclass, int4, text"], "bool", Datum::Null,
             "whether a column of an index has a property (`asc`, `nulls_first`, `orderable`, ..)";
         "pg_indexam_has_property", ["oid, text"], "bool", Datum::Null,

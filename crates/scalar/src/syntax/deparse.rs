@@ -8,8 +8,8 @@
 //!   e BETWEEN 0 AND 1             ((e >= (0)::numeric) AND (e <= (1)::numeric))   e numeric
 //! ```
 //! Tools compare these texts with those that they have sent, after PostgreSQL's rules. The tree is
-//! the parsed one, since binding folds constants and forgets how things were said; binding its parts
-//! tells their types.
+//! the parsed one, since binding folds constants and forgets how things were said; binding its
+//! parts tells their types.
 
 use braid_types::{Datum, SqlType, Style, TypeCategory, quote_ident};
 use sqlparser::ast::{
@@ -236,10 +236,8 @@ impl Deparser<'_> {
                 let known = operand(&known);
                 let is_text = known.category() == TypeCategory::String;
                 // Elsewhere the literal need not be of the type of the other side.
-                if !is_comparison
-                    && !(is_of_text && is_text)
-                    && known.category() != TypeCategory::Numeric
-                {
+                let is_number = known.category() == TypeCategory::Numeric;
+                if !(is_comparison || is_of_text && is_text || is_number) {
                     return None;
                 }
                 (known.clone(), known)
@@ -387,7 +385,7 @@ impl Deparser<'_> {
         };
         let sign = if sign == "!=" { "<>" } else { sign };
         let left_type = operand(&self.ty(left)??);
-        if !is_same(&left_type, &of) && !(is_integer(&left_type) && is_integer(&of)) {
+        if !(is_same(&left_type, &of) || is_integer(&left_type) && is_integer(&of)) {
             return None;
         }
         let left = self.typed(left, &left_type)?;

@@ -195,7 +195,7 @@ impl Reader<'_> {
             self.eat(b',');
         }
         for _ in 0..depth {
-            if !self.eat(b')') && !(open && self.eat(b']')) {
+            if !(self.eat(b')') || open && self.eat(b']')) {
                 return Err(self.bad());
             }
             self.blanks();

@@ -30,9 +30,9 @@ pub(super) fn parse(text: &str) -> Ordered {
         None if digits.starts_with('0') => (8, digits),
         None => (10, digits),
     };
-    let places = digits.chars().map_while(|c| c.to_digit(base));
+    let mut places = digits.chars().map_while(|c| c.to_digit(base));
     let number =
-        places.fold(Some(0u64), |n, digit| n?.checked_mul(base.into())?.checked_add(digit.into()));
+        places.try_fold(0u64, |n, digit| n.checked_mul(base.into())?.checked_add(digit.into()));
     of(match number {
         Some(n) if negative => n.wrapping_neg(),
         Some(n) => n,
