@@ -1,6 +1,6 @@
 //! What the parsed tree says beside what is computed.
 //!
-//! - [`deparse`]: stored expressions as PostgreSQL prints them.
+//! - [`mod@deparse`]: stored expressions as PostgreSQL prints them.
 //! - [`interval_literal`]: INTERVAL with its fields.
 //! - [`places`]: where in the script stands what an error is about.
 
