@@ -161,9 +161,7 @@ impl Store {
         let (seen, state) = self.look();
         for file in &files {
             self.check_times(file, excised.as_ref())?;
-            let above = file.oldest().saturating_sub(1);
-            let newest = |part: &KeySpan| state.newest_above(&self.env, part, above, true);
-            self.check_order(file, excised.as_ref(), &state, &newest)?;
+            self.check_order(file, excised.as_ref(), &state, None)?;
         }
         drop(state);
         let mut linked = Vec::new();
@@ -356,17 +354,10 @@ impl Store {
             return Ok(());
         }
         let state = self.state.load_full();
-        let above = file.oldest().saturating_sub(1);
         // All batches since then are in the memtable of then and later ones, while that is there.
-        let since = || state.memtables().filter(|memtable| memtable.arrival >= seen.arrival);
-        if same_structure && since().any(|memtable| memtable.arrival == seen.arrival) {
-            let newest = |part: &KeySpan| {
-                Ok(since().map(|table| table.newest_above(part, above, true)).max().unwrap_or(0))
-            };
-            return self.check_order(file, excised, &state, &newest);
-        }
-        let newest = |part: &KeySpan| state.newest_above(&self.env, part, above, true);
-        self.check_order(file, excised, &state, &newest)
+        let is_there = state.memtables().any(|memtable| memtable.arrival == seen.arrival);
+        let since = (same_structure && is_there).then_some(seen.arrival);
+        self.check_order(file, excised, &state, since)
     }
 
     /// Contract C2 for one file. Where everything is cut out nothing was dropped that the file's
@@ -388,19 +379,26 @@ impl Store {
         Ok(())
     }
 
-    /// Contract C1 for one file. What is excised does not count as there. `newest`: the newest
-    /// timestamp in a span of all that the file must not be older than, if it is not older.
+    /// Contract C1 for one file. What is excised does not count as there. `since`: only memtables
+    /// from this arrival on can have broken it.
     fn check_order(
         &self,
         file: &Candidate,
         excised: Option<&KeySpan>,
         state: &State,
-        newest: &dyn Fn(&KeySpan) -> Result<u64>,
+        since: Option<u64>,
     ) -> Result<()> {
         let oldest = file.oldest();
         if oldest == 0 || oldest > self.newest.load(Ordering::Acquire) {
             return Ok(());
         }
+        let newest = |part: &KeySpan| -> Result<u64> {
+            let Some(arrival) = since else {
+                return state.newest_above(&self.env, part, oldest - 1, true);
+            };
+            let later = state.memtables().filter(|memtable| memtable.arrival >= arrival);
+            Ok(later.map(|table| table.newest_above(part, oldest - 1, true)).max().unwrap_or(0))
+        };
         let is_met = |span: KeySpan| -> Result<bool> {
             let mut parts = outside(span, excised).into_iter();
             parts.try_fold(false, |met, part| Ok(met || newest(&part)? >= oldest))

@@ -91,9 +91,15 @@ fn oid_arg(args: &[Datum], at: usize) -> Option<u32> {
     }
 }
 
-fn definition_of(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> Option<String> {
+/// The index that the first argument is the oid of, and its table.
+fn index_arg<'a>(catalog: &'a Catalog, args: &[Datum]) -> Option<(&'a Table, &'a Index)> {
     let id = id_of_oid(oid_arg(args, 0)?)?;
     let (table, index) = catalog.partition_index(id).or_else(|| catalog.index(id))?;
+    Some((table, index))
+}
+
+fn definition_of(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> Option<String> {
+    let (table, index) = index_arg(catalog, args)?;
     match args.get(1) {
         Some(Datum::Int4(n)) if *n > 0 => {
             let at = *n as usize - 1;
@@ -217,8 +223,7 @@ fn updatable(name: &str, catalog: &Catalog, args: &[Datum]) -> Datum {
 /// `pg_index_column_has_property` and `pg_index_has_property`; `None` is NULL: no such index,
 /// column or property.
 fn index_property(catalog: &Catalog, args: &[Datum]) -> Option<bool> {
-    let id = id_of_oid(oid_arg(args, 0)?)?;
-    let (table, index) = catalog.partition_index(id).or_else(|| catalog.index(id))?;
+    let (table, index) = index_arg(catalog, args)?;
     let is_read = index.unread.is_none();
     match args {
         [_, Datum::Text(name)] => match name.to_lowercase().as_str() {

@@ -429,13 +429,15 @@ impl Deparser<'_> {
     fn function(&self, expr: &Expr, function: &Function) -> Option<String> {
         let [part] = function.name.0.as_slice() else { return None };
         let name = ident_name(part.as_ident()?);
-        let list = match &function.args {
-            FunctionArguments::None if SPECIAL.contains(&name.as_str()) => {
-                return Some(name.to_uppercase());
-            }
-            FunctionArguments::List(list) => list,
-            _ => return None,
+        let is_without_arguments = match &function.args {
+            FunctionArguments::None => true,
+            FunctionArguments::List(list) => list.args.is_empty(),
+            FunctionArguments::Subquery(_) => false,
         };
+        if is_without_arguments && SPECIAL.contains(&name.as_str()) {
+            return Some(name.to_uppercase());
+        }
+        let FunctionArguments::List(list) = &function.args else { return None };
         let is_plain = list.duplicate_treatment.is_none()
             && list.clauses.is_empty()
             && function.filter.is_none()
@@ -450,9 +452,6 @@ impl Deparser<'_> {
             let common = self.common(&args)?;
             let args: Option<Vec<String>> = args.iter().map(|a| self.typed(a, &common)).collect();
             return Some(format!("{}({})", name.to_uppercase(), args?.join(", ")));
-        }
-        if SPECIAL.contains(&name.as_str()) && args.is_empty() {
-            return Some(name.to_uppercase());
         }
         let bound = self.bound(expr)?;
         let types: Vec<Option<SqlType>> = match bound.node() {

@@ -31,7 +31,7 @@ const MAX_ATTEMPTS: usize = 50;
 const HASTY_ATTEMPTS: usize = 5;
 /// Most keys and spans that are locked so.
 const INSISTS_MAX: usize = 1024;
-/// The longest such while, in milliseconds.
+/// Where more was read, others are given way for so many milliseconds at most.
 const LONGEST_WHILE: u64 = 20;
 
 impl Session {
@@ -98,7 +98,7 @@ impl Session {
         let mut tries = Tries::default();
         loop {
             let error = match self.begin_try(&mut tries, &options) {
-                Ok(ctx) => match self.try_alone(p, &params, ctx, &mut tries) {
+                Ok(begun) => match self.try_alone(p, &params, begun, &mut tries) {
                     Ok(outcome) => return Ok(outcome),
                     Err(error) => error,
                 },

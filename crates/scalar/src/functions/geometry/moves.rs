@@ -23,24 +23,10 @@ fn each(shape: &Geometry, f: impl Fn(Point) -> SqlResult<Point>) -> SqlResult<Ge
     })
 }
 
-fn moved(a: &[Datum]) -> SqlResult<Datum> {
+/// A shape whose points a point has changed.
+fn changed(a: &[Datum], how: fn(Point, Point) -> SqlResult<Point>) -> SqlResult<Datum> {
     let by = point(&a[1]);
-    made(each(shape(&a[0]), |p| p.moved(by))?)
-}
-
-fn moved_back(a: &[Datum]) -> SqlResult<Datum> {
-    let by = point(&a[1]);
-    made(each(shape(&a[0]), |p| p.moved_back(by))?)
-}
-
-fn turned(a: &[Datum]) -> SqlResult<Datum> {
-    let by = point(&a[1]);
-    made(each(shape(&a[0]), |p| p.turned(by))?)
-}
-
-fn turned_back(a: &[Datum]) -> SqlResult<Datum> {
-    let by = point(&a[1]);
-    made(each(shape(&a[0]), |p| p.turned_back(by))?)
+    made(each(shape(&a[0]), |p| how(p, by))?)
 }
 
 /// A circle grows with the length of the point that turns it.
@@ -71,7 +57,7 @@ pub(in crate::functions) fn fill(t: &mut Table) {
         "+(path, point) path",
         "+(circle, point) circle",
     ] {
-        t.add(signature, |a, _| moved(a));
+        t.add(signature, |a, _| changed(a, Point::moved));
     }
     t.add("+(path, path) path", |a, _| joined(a));
     for signature in [
@@ -80,14 +66,14 @@ pub(in crate::functions) fn fill(t: &mut Table) {
         "-(path, point) path",
         "-(circle, point) circle",
     ] {
-        t.add(signature, |a, _| moved_back(a));
+        t.add(signature, |a, _| changed(a, Point::moved_back));
     }
     for signature in ["*(point, point) point", "*(box, point) box", "*(path, point) path"] {
-        t.add(signature, |a, _| turned(a));
+        t.add(signature, |a, _| changed(a, Point::turned));
     }
     t.add("*(circle, point) circle", |a, _| grown(a, Point::turned, times));
     for signature in ["/(point, point) point", "/(box, point) box", "/(path, point) path"] {
-        t.add(signature, |a, _| turned_back(a));
+        t.add(signature, |a, _| changed(a, Point::turned_back));
     }
     t.add("/(circle, point) circle", |a, _| grown(a, Point::turned_back, over));
 }
