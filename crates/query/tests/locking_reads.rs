@@ -1,6 +1,8 @@
 //! FOR UPDATE over joins, subqueries and in WITH: what others may do meanwhile, and what is seen of
 //! what they have done.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -219,6 +221,36 @@ fn nobody_loses_for_ever() {
     assert_eq!(db.run("select max(n), count(*) filter (where n > 0) from counter"), ["160|4"]);
     let failed = db.run("select sum(errors)::text from braid_statement_statistics");
     assert_eq!(failed, ["0"]);
+}
+
+/// It takes longer than others need to change what it has read, each time: without a lock it would
+/// lose until nobody tries any more.
+#[test]
+fn a_slow_statement_wins_against_a_quick_one() {
+    let mut db = Db::new();
+    db.run(
+        "create table busy (id int primary key, n int);
+         create table sums (id int primary key, n bigint);
+         insert into busy select g, 0 from generate_series(1, 20) g",
+    );
+    let stop = Arc::new(AtomicBool::new(false));
+    let (mut other, seen) = (db.another(), stop.clone());
+    let quick = on_thread(move || {
+        let mut done = 0;
+        while !seen.load(Ordering::Relaxed) {
+            other.run("update busy set n = n + 1 where id = 7");
+            done += 1;
+        }
+        done
+    });
+    let slow = db.try_run(
+        "insert into sums select 1, sum(n) + length(cast(pg_sleep(0.03) as text)) from busy",
+    );
+    stop.store(true, Ordering::Relaxed);
+    let done: i64 = quick.join().unwrap();
+    slow.expect("it wins");
+    let sum: i64 = db.run("select n from sums")[0].parse().unwrap();
+    assert!((1..=done).contains(&sum), "{sum} of {done}");
 }
 
 #[test]
