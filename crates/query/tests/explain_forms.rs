@@ -139,10 +139,20 @@ fn yaml_says_what_json_says() {
     let mut db = db();
     let sql = "select v from b where n = 7";
     let yaml = db.run(&format!("explain (format yaml) {sql}"));
-    let want = "- Plan:\n    Node Type: \"Index Scan\"\n    Relation Name: \"b\"\n    \
+    let want = "- Plan: \n    Node Type: \"Index Scan\"\n    Relation Name: \"b\"\n    \
                 Index Name: \"by_n\"\n    Operation: \"index lookup on b using by_n\"\n    \
                 Plan Rows: 10\n    Index Cond: \"n = 7\"";
     assert_eq!(yaml, [want]);
+    let xml = db.run(&format!("explain (format xml) {sql} and v <> '<&>'"));
+    let want = "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    \
+                <Plan>\n      <Node-Type>Index Scan</Node-Type>\n      \
+                <Relation-Name>b</Relation-Name>\n";
+    let xml = xml.join("\n");
+    assert!(xml.starts_with(want), "{xml}");
+    assert!(xml.contains("'&lt;&amp;&gt;'"), "{xml}");
+    assert!(xml.ends_with("\n    </Plan>\n  </Query>\n</explain>"), "{xml}");
+    let lists = db.run("explain (format xml) update b set v = 'y' where n = 7").join("\n");
+    assert!(lists.contains("\n      <Plans>\n        <Plan>\n"), "{lists}");
     let explained = json(&mut db, &format!("explain (format json) {sql}"));
     assert_eq!(explained["Plan"]["Index Cond"], "n = 7");
     assert!(explained.get("Execution Time").is_none() && explained.get("Planning Time").is_none());

@@ -6,7 +6,7 @@
 //!     point read on s  (actual time=.. rows=1 ..)    an operator below it, depth 1
 //!       key: id = 7                                  a line about that
 //! ```
-//! Text shows the lines as they are; JSON and YAML make a tree of the operators by their depth.
+//! Text shows the lines as they are; the others make a tree of the operators by their depth.
 
 use braid_kv::Work;
 

@@ -4,7 +4,7 @@
 //! - `writing`: what INSERT, UPDATE and DELETE did.
 //! - `run`: EXPLAIN of a statement. `summary`: what is known of it as a whole.
 //! - `interleave`: the trees in which its tables lie.
-//! - `text`, `tree`: the forms in which clients get it: TEXT, JSON and YAML. `debug`: all of it.
+//! - `text`, `tree`: the forms in which clients get it: TEXT, JSON, YAML, XML. `debug`: all of it.
 
 mod debug;
 mod interleave;

@@ -23,7 +23,7 @@ impl Session {
         options: &ExplainOptions,
     ) -> SqlResult<Vec<String>> {
         if options.interleave && options.format != ExplainFormat::Text {
-            return Err(SqlError::unsupported("EXPLAIN (INTERLEAVE) in JSON or YAML")
+            return Err(SqlError::unsupported("EXPLAIN (INTERLEAVE) in JSON, YAML or XML")
                 .with_hint("FORMAT TEXT draws the trees."));
         }
         let begun = WallClock.monotonic_nanos();

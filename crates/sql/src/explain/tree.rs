@@ -1,4 +1,4 @@
-//! A plan that was explained, as JSON in PostgreSQL's shape, and as YAML.
+//! A plan that was explained, as JSON in PostgreSQL's shape, as YAML and as XML.
 
 use braid_parser::{ExplainFormat, ExplainOptions};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::lines::{Operator, PlanLine};
 use super::summary::{Summary, time};
 
-/// The one text of FORMAT JSON or YAML.
+/// The one text of FORMAT JSON, YAML or XML.
 pub(crate) fn text(lines: &[PlanLine], summary: &Summary, options: &ExplainOptions) -> String {
     let mut members = Map::new();
     members.insert("Plan".into(), plan(lines, options));
@@ -14,6 +14,7 @@ pub(crate) fn text(lines: &[PlanLine], summary: &Summary, options: &ExplainOptio
     let all = Value::Array(vec![Value::Object(members)]);
     match options.format {
         ExplainFormat::Yaml => yaml(&all, 0).trim_start_matches('\n').to_string(),
+        ExplainFormat::Xml => document(&all),
         _ => serde_json::to_string_pretty(&all).unwrap_or_default(),
     }
 }
@@ -130,6 +131,9 @@ fn yaml(value: &Value, depth: usize) -> String {
         Value::Object(members) => {
             let line = |(name, value): (&String, &Value)| match value {
                 Value::Array(items) if items.is_empty() => format!("\n{indent}{name}: []"),
+                Value::Object(_) | Value::Array(_) => {
+                    format!("\n{indent}{name}: {}", yaml(value, depth + 1))
+                }
                 _ => format!("\n{indent}{name}:{}", yaml(value, depth + 1)),
             };
             members.iter().map(line).collect()
@@ -144,4 +148,40 @@ fn yaml(value: &Value, depth: usize) -> String {
         // JSON's texts are YAML's, in quotes.
         other => format!(" {other}"),
     }
+}
+
+/// The XML document, whose queries are what JSON has in its outermost list.
+fn document(all: &Value) -> String {
+    let mut out = String::from("<explain xmlns=\"http://www.postgresql.org/2009/explain\">");
+    for query in all.as_array().into_iter().flatten() {
+        element(&mut out, "Query", query, 1);
+    }
+    out + "\n</explain>"
+}
+
+/// One element: members are elements in it, and so is what a list has.
+fn element(out: &mut String, name: &str, value: &Value, depth: usize) {
+    let tag: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
+        .collect();
+    let indent = "  ".repeat(depth);
+    out.push_str(&format!("\n{indent}<{tag}>"));
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| element(out, name, value, depth + 1));
+            out.push_str(&format!("\n{indent}"));
+        }
+        Value::Array(items) => {
+            let one = if name == "Plans" { "Plan" } else { "Item" };
+            items.iter().for_each(|item| element(out, one, item, depth + 1));
+            out.push_str(&format!("\n{indent}"));
+        }
+        Value::String(text) => {
+            let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            out.push_str(&text);
+        }
+        other => out.push_str(&other.to_string()),
+    }
+    out.push_str(&format!("</{tag}>"));
 }
