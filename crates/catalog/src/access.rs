@@ -20,6 +20,7 @@ use std::fmt::Write;
 use braid_types::quote_ident;
 use serde::{Deserialize, Serialize};
 
+use crate::extensions::Extensions;
 use crate::snapshot::Catalog;
 use crate::{id_of_oid, oid_of};
 
@@ -319,6 +320,9 @@ pub struct Notes {
     /// Comments on its constraints, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constraints: BTreeMap<String, String>,
+    /// Extensions of a database.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extensions: Extensions,
 }
 
 impl Notes {

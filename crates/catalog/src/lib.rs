@@ -32,6 +32,7 @@ mod check;
 mod conflict;
 mod descriptor;
 mod error;
+mod extensions;
 mod functions;
 mod hierarchy;
 mod names;
@@ -53,6 +54,7 @@ pub use descriptor::{
     Table, Ttl, Unread, Upkeep, View,
 };
 pub use error::{kv_error, memory_error};
+pub use extensions::{EXTENSIONS, Extension, Installed, ShownExtension};
 pub use functions::{Function, Mode, Parameter, Remarks, Stability, same_types};
 pub use hierarchy::MAX_DEPTH;
 pub use names::{MAX_IDENTIFIER, choose_name, constraint_name};

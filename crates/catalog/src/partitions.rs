@@ -258,6 +258,11 @@ impl Table {
         self.partitioning()?.partition(self.upkeep.window?)
     }
 
+    /// Whether its rows are all in partitions of it.
+    pub fn is_divided(&self) -> bool {
+        self.partitioning().is_some_and(|d| d.key_of(self.shown_id()).is_some())
+    }
+
     /// The id that this is shown under: the partition's for a window on one.
     pub fn shown_id(&self) -> u32 {
         self.upkeep.window.unwrap_or(self.id)

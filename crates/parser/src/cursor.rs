@@ -6,6 +6,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
+use crate::rewrites::quantified;
 use crate::script::parser_error;
 use crate::{Name, READER_DEPTH};
 
@@ -186,7 +187,7 @@ impl Cursor {
     }
 
     /// Lets sqlparser read from here; the cursor moves behind what it took.
-    pub(crate) fn with_parser<T>(
+    pub(crate) fn with_parser<T: ast::VisitMut>(
         &mut self,
         f: impl FnOnce(&mut Parser<'_>) -> Result<T, sqlparser::parser::ParserError>,
     ) -> SqlResult<T> {
@@ -194,8 +195,13 @@ impl Cursor {
         let mut parser = Parser::new(&dialect)
             .with_recursion_limit(READER_DEPTH)
             .with_tokens_with_locations(self.rest());
-        let out = f(&mut parser).map_err(|e| crate::script::from_parser(&e))?;
-        self.at += parser.index();
+        let mut out = f(&mut parser).map_err(|e| crate::script::from_parser(&e))?;
+        // It may have looked beyond the last token.
+        let end = (self.at + parser.index()).min(self.tokens.len());
+        if quantified::is_marked(&self.tokens[self.at..end]) {
+            quantified::settle(&mut out);
+        }
+        self.at = end;
         Ok(out)
     }
 

@@ -10,6 +10,7 @@
 //!   x like any (list)   no operator           x ~~ any (list)
 //!   for update limit 1  rubbish after the lock   limit 1 for update
 //!   between symmetric   unknown                  between !!
+//!   exists (select)     no list              exists (select from (values (1)) "no columns")
 //! ```
 
 use sqlparser::dialect::PostgreSqlDialect;
@@ -382,6 +383,46 @@ pub(crate) fn plain_stars(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// `SELECT` without a list and FROM, as one row of no columns: sqlparser knows empty lists before
+/// FROM only.
+pub(crate) fn fill_selections(tokens: &mut Vec<TokenWithSpan>) {
+    const CLAUSES: [&str; 12] = [
+        "where",
+        "group",
+        "having",
+        "window",
+        "order",
+        "limit",
+        "offset",
+        "fetch",
+        "for",
+        "union",
+        "intersect",
+        "except",
+    ];
+    let mut at = 0;
+    while at < tokens.len() {
+        let ends = match tokens.get(at + 1).map(|t| &t.token) {
+            None | Some(Token::RParen | Token::SemiColon) => true,
+            Some(next) => CLAUSES.iter().any(|word| token_is(next, word)),
+        };
+        let begins = at == 0
+            || matches!(tokens[at - 1].token, Token::LParen | Token::SemiColon)
+            || ["union", "all", "distinct", "intersect", "except", "as"]
+                .iter()
+                .any(|word| is(tokens, at - 1, word));
+        if ends && begins && is(tokens, at, "select") {
+            let row = [word("values"), wrap(Token::LParen), wrap(Token::Number("1".into(), false))];
+            let mut filled = vec![word("from"), wrap(Token::LParen)];
+            filled.extend(row);
+            filled.extend([wrap(Token::RParen), wrap(Token::RParen), word("as")]);
+            filled.push(wrap(Token::make_word("no columns", Some('"'))));
+            tokens.splice(at + 1..at + 1, filled);
+        }
+        at += 1;
+    }
+}
+
 /// The length of a locking clause at this place: `FOR UPDATE [OF a, b] [NOWAIT | SKIP LOCKED]`.
 fn locking_length(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     if !is(tokens, at, "for") || !(is(tokens, at + 1, "update") || is(tokens, at + 1, "share")) {
@@ -513,6 +554,7 @@ mod tests {
         plain_likes(&mut t);
         move_locks(&mut t);
         split_locks(&mut t);
+        fill_selections(&mut t);
         t.iter().map(|t| t.token.to_string()).collect::<Vec<_>>().join(" ")
     }
 
@@ -525,6 +567,18 @@ mod tests {
         assert_eq!(shown("1+/*x*/2;3"), "1 + 2 ; 3");
         let t = tokens("1+/*x*/2;3").unwrap();
         assert_eq!(t[2].span.start.column, 8, "inserted blanks do not move positions");
+    }
+
+    #[test]
+    fn lists_may_be_empty() {
+        let row = "from ( values ( 1 ) ) as \"no columns\"";
+        assert_eq!(shown("select"), format!("select {row}"));
+        assert_eq!(shown("select where a"), format!("select {row} where a"));
+        assert_eq!(
+            shown("exists (select) union select"),
+            format!("exists ( select {row} ) union select {row}")
+        );
+        assert_eq!(shown("grant select on t to u"), "grant select on t to u");
     }
 
     #[test]

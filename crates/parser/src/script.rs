@@ -67,7 +67,10 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::plain_nulls(&mut out);
     lexical::plain_arrays(&mut out);
     lexical::plain_likes(&mut out);
+    rewrites::quantified::rewrite(&mut out);
+    rewrites::only::rewrite(&mut out);
     lexical::drop_idle_locks(&mut out);
+    lexical::fill_selections(&mut out);
     rewrites::exclusion::rewrite(&mut out);
     rewrites::rows_from::rewrite(&mut out);
     rewrites::fetch_first::rewrite(&mut out);
@@ -320,7 +323,7 @@ fn ends_as_of(w: &Word) -> bool {
 }
 
 /// Parses all tokens with one of sqlparser's entries.
-pub(crate) fn parse_all<T>(
+pub(crate) fn parse_all<T: ast::VisitMut>(
     tokens: Vec<TokenWithSpan>,
     f: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> SqlResult<T> {

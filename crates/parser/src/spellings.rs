@@ -21,7 +21,7 @@
 //! of PostgreSQL's own: `inet '::1'` is read as `'::1'::inet`, `interval(2) '1.234'` alike, and a
 //! set of queries loses the parentheses of its first one.
 
-use braid_types::{SqlError, SqlResult, SqlType, quote_ident};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -64,6 +64,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                     ));
                 }
                 "sql" => security(tokens, at),
+                "snapshot" => exported_view(tokens, at)?,
                 "normalize" => normal_form(tokens, at),
                 "using" => sorting_operator(tokens, at),
                 "current_role" | "current_schema" if at > 0 => called(tokens, at),
@@ -76,6 +77,8 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
     if is(tokens, 0, "create") && tokens.iter().take(4).any(|t| token_is(&t.token, "table")) {
         families(tokens, &mut notices);
         generated(tokens, 1);
+    } else if is(tokens, 0, "create") && is(tokens, 1, "extension") {
+        with_options(tokens);
     } else if is(tokens, 0, "alter") && is(tokens, 1, "table") {
         generated(tokens, 0);
         column_types(tokens)?;
@@ -225,6 +228,39 @@ fn typed_literal(tokens: &mut Tokens, at: usize) {
         tokens.swap(at, at + 1);
         tokens.insert(at + 1, wrap(Token::DoubleColon));
     }
+}
+
+/// The options of CREATE EXTENSION need no WITH.
+fn with_options(tokens: &mut Tokens) {
+    let options = ["schema", "version", "cascade"];
+    let first = (3..tokens.len()).find(|at| options.iter().any(|word| is(tokens, *at, word)));
+    if let Some(first) = first.filter(|first| !is(tokens, first - 1, "with")) {
+        tokens.insert(first, word("with"));
+    }
+}
+
+/// `SET TRANSACTION SNAPSHOT 'id'` as `SET TRANSACTION AS OF SYSTEM TIME 'n'`: what is exported is
+/// the moment that a transaction sees.
+fn exported_view(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
+    let Some(Token::SingleQuotedString(id)) = tokens.get(at + 1).map(|t| &t.token) else {
+        return Ok(());
+    };
+    if at != 2 || !(is(tokens, 0, "set") && is(tokens, 1, "transaction")) {
+        return Ok(());
+    }
+    let hex = |part: &str| (part.len() == 8).then(|| u64::from_str_radix(part, 16).ok()).flatten();
+    let moment = match id.split('-').collect::<Vec<_>>().as_slice() {
+        [high, low, "1"] => hex(high).zip(hex(low)).map(|(high, low)| high << 32 | low),
+        _ => None,
+    };
+    let Some(moment) = moment else {
+        let text = format!("invalid snapshot identifier: \"{id}\"");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
+    };
+    let mut words = ["as", "of", "system", "time"].map(word).to_vec();
+    words.push(wrap(Token::SingleQuotedString(moment.to_string())));
+    tokens.splice(at..at + 2, words);
+    Ok(())
 }
 
 /// `normalize(x, NFC)`, whose form is a word: a text here.

@@ -83,9 +83,6 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
         return Ok(Kind::SetSessionTransaction(modes(c)?));
     }
     if c.take(&["transaction"]) {
-        if c.take(&["snapshot"]) {
-            return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT"));
-        }
         return Ok(Kind::SetTransaction(modes(c)?));
     }
     let local = c.take(&["local"]);

@@ -107,7 +107,7 @@ fn describe_table() {
             &indexes,
             "albums_pkey|t|t|f|t|CREATE UNIQUE INDEX albums_pkey ON albums USING btree (id, album)|PRIMARY KEY (id, album)|p|f|f|f|0; albums_by_title|f|f|f|t|CREATE INDEX albums_by_title ON albums USING btree (title DESC)|||||f|0",
         ),
-        (&checks, "albums_price_check|CHECK (price > 0)"),
+        (&checks, "albums_price_check|CHECK (price > 0::numeric)"),
         (&foreign, ""),
         (&publications, ""),
         (&inherits, ""),

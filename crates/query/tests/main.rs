@@ -15,6 +15,7 @@ mod error_positions;
 mod estimates;
 mod explain;
 mod explain_forms;
+mod exported_views;
 mod groups;
 mod hierarchy_views;
 mod index_rows;

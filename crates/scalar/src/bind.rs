@@ -14,7 +14,9 @@ use crate::bind_compare::{
 };
 use crate::conversion::{coerce, fold, settle, unify};
 use crate::scope::is_star;
-use crate::syntax::{at_beginning, at_its_place, bind_interval};
+use crate::syntax::{
+    at_beginning, at_its_place, bind_interval, comparison, operator_name, plain_operator,
+};
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
 };
@@ -587,111 +589,6 @@ fn bind_unary(
     bind_named(name, vec![value], true, ctx)
 }
 
-/// The name an operator has in the function table, for those that are functions there.
-pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
-    Some(match op {
-        BinaryOperator::Plus => "+",
-        BinaryOperator::Minus => "-",
-        BinaryOperator::Multiply => "*",
-        BinaryOperator::Divide => "/",
-        BinaryOperator::Modulo => "%",
-        BinaryOperator::StringConcat => "||",
-        BinaryOperator::BitwiseOr => "|",
-        BinaryOperator::BitwiseAnd => "&",
-        BinaryOperator::PGBitwiseXor => "#",
-        BinaryOperator::PGBitwiseShiftLeft => "<<",
-        BinaryOperator::PGBitwiseShiftRight => ">>",
-        BinaryOperator::PGExp | BinaryOperator::BitwiseXor => "^",
-        BinaryOperator::PGOverlap => "&&",
-        BinaryOperator::PGRegexMatch => "~",
-        BinaryOperator::PGRegexIMatch => "~*",
-        BinaryOperator::PGRegexNotMatch => "!~",
-        BinaryOperator::PGRegexNotIMatch => "!~*",
-        BinaryOperator::PGLikeMatch => "~~",
-        BinaryOperator::PGILikeMatch => "~~*",
-        BinaryOperator::PGNotLikeMatch => "!~~",
-        BinaryOperator::PGNotILikeMatch => "!~~*",
-        BinaryOperator::PGStartsWith => "^@",
-        BinaryOperator::Arrow => "->",
-        BinaryOperator::LongArrow => "->>",
-        BinaryOperator::HashArrow => "#>",
-        BinaryOperator::HashLongArrow => "#>>",
-        BinaryOperator::HashMinus => "#-",
-        BinaryOperator::AtArrow => "@>",
-        BinaryOperator::ArrowAt => "<@",
-        BinaryOperator::Question => "?",
-        BinaryOperator::QuestionAnd => "?&",
-        BinaryOperator::QuestionPipe => "?|",
-        BinaryOperator::AtQuestion => "@?",
-        BinaryOperator::AtAt => "@@",
-        BinaryOperator::AndLt => "&<",
-        BinaryOperator::AndGt => "&>",
-        BinaryOperator::AndLtPipe => "&<|",
-        BinaryOperator::PipeAndGt => "|&>",
-        BinaryOperator::LtLtPipe => "<<|",
-        BinaryOperator::PipeGtGt => "|>>",
-        BinaryOperator::LtCaret => "<^",
-        BinaryOperator::GtCaret => ">^",
-        BinaryOperator::LtDashGt => "<->",
-        BinaryOperator::TildeEq => "~=",
-        BinaryOperator::DoubleHash => "##",
-        BinaryOperator::QuestionHash => "?#",
-        BinaryOperator::QuestionDash => "?-",
-        BinaryOperator::QuestionDoublePipe => "?||",
-        BinaryOperator::QuestionDashPipe => "?-|",
-        BinaryOperator::Custom(sign) => return custom_operator(sign),
-        _ => return None,
-    })
-}
-
-/// Operators for which the parser has no names.
-fn custom_operator(sign: &str) -> Option<&'static str> {
-    const SIGNS: &[&str] = &["<<=", ">>=", "-|-"];
-    SIGNS.iter().find(|s| **s == sign).copied()
-}
-
-/// The comparison an operator is, if it is one.
-pub(crate) fn comparison(op: &BinaryOperator) -> Option<CmpOp> {
-    Some(match op {
-        BinaryOperator::Eq => CmpOp::Eq,
-        BinaryOperator::NotEq => CmpOp::Ne,
-        BinaryOperator::Lt => CmpOp::Lt,
-        BinaryOperator::LtEq => CmpOp::Le,
-        BinaryOperator::Gt => CmpOp::Gt,
-        BinaryOperator::GtEq => CmpOp::Ge,
-        _ => return None,
-    })
-}
-
-/// `OPERATOR(pg_catalog.~)` as the plain operator.
-pub(crate) fn plain_operator(op: &BinaryOperator) -> SqlResult<BinaryOperator> {
-    let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return Ok(op.clone()) };
-    let sign = parts.last().map(String::as_str).unwrap_or_default();
-    Ok(match sign {
-        "=" => BinaryOperator::Eq,
-        "<>" | "!=" => BinaryOperator::NotEq,
-        "<" => BinaryOperator::Lt,
-        "<=" => BinaryOperator::LtEq,
-        ">" => BinaryOperator::Gt,
-        ">=" => BinaryOperator::GtEq,
-        "+" => BinaryOperator::Plus,
-        "-" => BinaryOperator::Minus,
-        "*" => BinaryOperator::Multiply,
-        "/" => BinaryOperator::Divide,
-        "%" => BinaryOperator::Modulo,
-        "||" => BinaryOperator::StringConcat,
-        "~" => BinaryOperator::PGRegexMatch,
-        "~*" => BinaryOperator::PGRegexIMatch,
-        "!~" => BinaryOperator::PGRegexNotMatch,
-        "!~*" => BinaryOperator::PGRegexNotIMatch,
-        "~~" => BinaryOperator::PGLikeMatch,
-        "!~~" => BinaryOperator::PGNotLikeMatch,
-        "~~*" => BinaryOperator::PGILikeMatch,
-        "!~~*" => BinaryOperator::PGNotILikeMatch,
-        other => return Err(SqlError::unsupported(format!("operator {other}"))),
-    })
-}
-
 fn bind_binary(
     left: &Expr,
     op: &BinaryOperator,
@@ -796,7 +693,7 @@ fn bind_truth(
 /// The parser reads the right side of IS DISTINCT FROM too far, over AND and OR. This gives the
 /// tree that was meant: `a IS DISTINCT FROM (x AND y)` becomes `(a IS DISTINCT FROM x) AND y` when
 /// the right side was written without parentheses.
-fn rotated(a: &Expr, b: &Expr, not: bool) -> Option<Expr> {
+pub(crate) fn rotated(a: &Expr, b: &Expr, not: bool) -> Option<Expr> {
     let connective =
         |e: &Expr| matches!(e, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. });
     if !connective(b) {

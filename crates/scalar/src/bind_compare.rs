@@ -5,12 +5,11 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
 
-use crate::bind::{
-    bind_unsettled, comparison, general_query_needed, operator_name, plain_operator,
-};
+use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_call::bind_named;
 use crate::blank_padded::{match_blank_padded, padded_list, without_padding};
 use crate::conversion::{coerce, comparison_type, fold, settle};
+use crate::syntax::{comparison, operator_name, plain_operator};
 use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, object_name_parts, resolve};
 
 /// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare

@@ -72,9 +72,12 @@ pub use registry::{
 };
 pub use resolve::{Choice, resolve};
 pub use scope::{
-    Padding, Scope, ScopeColumn, all_fields, ident_name, missing_table, object_name_parts,
+    Padding, Scope, ScopeColumn, all_fields, ident_name, is_only, missing_table, object_name_parts,
 };
-pub use syntax::{SPECIAL, at_beginning, beginning, deparse, typed_literal};
+pub use syntax::{
+    Deparsed, SPECIAL, at_beginning, beginning, deparse, deparse_of_domain, deparse_query,
+    typed_literal,
+};
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use user_functions::{
     UserBody, UserCall, UserFunction, UserParam, argument_number, as_result, no_argument,

@@ -243,10 +243,23 @@ pub fn ident_name(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
+/// What the parser puts before the name of `FROM ONLY t`.
+const ONLY: &str = "\0only";
+
+fn is_mark(part: &ObjectNamePart) -> bool {
+    matches!(part, ObjectNamePart::Identifier(ident) if ident.value == ONLY)
+}
+
+/// Whether a table is read or written without what is below it: `FROM ONLY t`.
+pub fn is_only(name: &ObjectName) -> bool {
+    name.0.first().is_some_and(is_mark)
+}
+
 /// The folded parts of a possibly qualified name.
 pub fn object_name_parts(name: &ObjectName) -> Vec<String> {
     name.0
         .iter()
+        .filter(|part| !is_mark(part))
         .map(|part| match part {
             ObjectNamePart::Identifier(ident) => ident_name(ident),
             ObjectNamePart::Function(f) => ident_name(&f.name),

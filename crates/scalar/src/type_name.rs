@@ -121,13 +121,10 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
         }
         DataType::BigInt(None) | DataType::Int8(None) | DataType::Int64 => SqlType::Int8,
         DataType::Real | DataType::Float4 | DataType::Float32 => SqlType::Float4,
-        DataType::Double(_)
-        | DataType::DoublePrecision
-        | DataType::Float8
-        | DataType::Float64
-        | DataType::Float(ExactNumberInfo::None) => SqlType::Float8,
-        DataType::Float(ExactNumberInfo::Precision(p)) if *p <= 24 => SqlType::Float4,
-        DataType::Float(_) => SqlType::Float8,
+        DataType::Double(_) | DataType::DoublePrecision | DataType::Float8 | DataType::Float64 => {
+            SqlType::Float8
+        }
+        DataType::Float(info) => float(info)?,
         DataType::Numeric(info)
         | DataType::Decimal(info)
         | DataType::Dec(info)
@@ -173,6 +170,7 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
             | ArrayElemTypeDef::Parenthesis(inner),
         ) => sql_type_of(inner, types)?.array_of(),
         DataType::Custom(name, args) => custom(&object_name_parts(name), name, args, types)?,
+        other if let Some(refused) = modified_integer(other) => return Err(refused),
         other => word(other)
             .and_then(|name| types?.user_type(&[name]))
             .ok_or_else(|| no_type(&other.to_string().to_lowercase()))?,
@@ -193,6 +191,55 @@ pub fn user_type_name(data_type: &DataType) -> Option<Vec<String>> {
 fn word(data_type: &DataType) -> Option<String> {
     let name = data_type.to_string().to_lowercase();
     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_').then_some(name)
+}
+
+/// `float` with as many bits as are asked for.
+fn float(info: &ExactNumberInfo) -> SqlResult<SqlType> {
+    let bad = |message| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    match info {
+        ExactNumberInfo::Precision(0) => bad("precision for type float must be at least 1 bit"),
+        ExactNumberInfo::Precision(bits) if *bits > 53 => {
+            bad("precision for type float must be less than 54 bits")
+        }
+        ExactNumberInfo::Precision(bits) if *bits <= 24 => Ok(SqlType::Float4),
+        _ => Ok(SqlType::Float8),
+    }
+}
+
+/// The error of an integer with a number in parentheses.
+fn modified_integer(data_type: &DataType) -> Option<SqlError> {
+    Some(match data_type {
+        DataType::Int2(Some(_)) => no_modifier("int2"),
+        DataType::Int4(Some(_)) => no_modifier("int4"),
+        DataType::Int8(Some(_)) => no_modifier("int8"),
+        DataType::SmallInt(Some(_))
+        | DataType::Int(Some(_))
+        | DataType::Integer(Some(_))
+        | DataType::BigInt(Some(_)) => SqlError::syntax("syntax error at or near \"(\""),
+        _ => return None,
+    })
+}
+
+/// A number in parentheses behind the name of a type that takes none.
+fn no_modifier(name: &str) -> SqlError {
+    SqlError::syntax(format!("type modifier is not allowed for type \"{name}\""))
+}
+
+/// Whether a type takes a number in parentheses.
+fn takes_modifier(ty: &SqlType) -> bool {
+    matches!(
+        ty,
+        SqlType::Time
+            | SqlType::TimeTz
+            | SqlType::Timestamp
+            | SqlType::TimestampTz
+            | SqlType::Interval
+            | SqlType::Varchar(_)
+            | SqlType::Char(_)
+            | SqlType::Numeric(_)
+            | SqlType::Bit(_)
+            | SqlType::Varbit(_)
+    )
 }
 
 fn no_type(name: &str) -> SqlError {
@@ -236,6 +283,7 @@ fn custom(
         "bigserial" | "serial8" => SqlType::Int8,
         "smallserial" | "serial2" => SqlType::Int2,
         _ => match SqlType::from_name(bare) {
+            Some(ty) if !args.is_empty() && !takes_modifier(&ty) => return Err(no_modifier(bare)),
             Some(ty) if !matches!(ty, SqlType::Unknown | SqlType::Void) => ty,
             _ => types
                 .and_then(|types| types.user_type(parts))

@@ -6,12 +6,13 @@ use crate::datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, check_date, check_timestamp,
 };
 use crate::geometry::cast as geometry;
+use crate::oid::pseudo_type_name;
 use crate::ordered::bits::fit;
 use crate::ordered::cast as ordered;
 use crate::text_in::{bad_input, clip_name, parse_base};
 use crate::{
     ArrayValue, Datum, Interval, MultirangeValue, SqlError, SqlResult, SqlState, SqlType, Style,
-    TypeCategory, numeric,
+    TypeCategory, numeric, quote_ident,
 };
 
 /// Where a conversion happens. Later contexts allow more.
@@ -431,7 +432,9 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
             Arc::from(if byte == 0 { String::new() } else { shown() })
         }
         Datum::Oid(oid) if *from == SqlType::Regtype => {
-            Arc::from(SqlType::from_oid(*oid, -1).map_or(oid.to_string(), |t| t.base_name()))
+            let known = SqlType::from_oid(*oid, -1).map(|ty| ty.base_name());
+            let pseudo = || pseudo_type_name(*oid).map(|name| quote_ident(name).to_string());
+            Arc::from(known.or_else(pseudo).unwrap_or_else(|| oid.to_string()))
         }
         other => Arc::from(other.to_text(style).unwrap_or_default()),
     };

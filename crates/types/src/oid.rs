@@ -81,3 +81,38 @@ oids! {
 pub const UNKNOWN: u32 = 705;
 /// `void`.
 pub(crate) const VOID: u32 = 2278;
+
+/// Types that no value has, which functions of PostgreSQL take and give: oid, name, and how many
+/// bytes a value would have.
+pub const PSEUDO_TYPES: [(u32, &str, i16); 20] = [
+    (2276, "any", 4),
+    (2277, "anyarray", -1),
+    (2283, "anyelement", 4),
+    (2776, "anynonarray", 4),
+    (3500, "anyenum", 4),
+    (3831, "anyrange", -1),
+    (4537, "anymultirange", -1),
+    (5077, "anycompatible", 4),
+    (5078, "anycompatiblearray", -1),
+    (5079, "anycompatiblenonarray", 4),
+    (5080, "anycompatiblerange", -1),
+    (4538, "anycompatiblemultirange", -1),
+    (2275, "cstring", -2),
+    (2279, "trigger", 4),
+    (3838, "event_trigger", 4),
+    (2280, "language_handler", 4),
+    (2281, "internal", 8),
+    (3115, "fdw_handler", 4),
+    (325, "index_am_handler", 4),
+    (269, "table_am_handler", 4),
+];
+
+/// The name of a type that no value has.
+pub fn pseudo_type_name(oid: u32) -> Option<&'static str> {
+    PSEUDO_TYPES.iter().find(|(known, ..)| *known == oid).map(|(_, name, _)| *name)
+}
+
+/// Its oid.
+pub fn pseudo_type_oid(name: &str) -> Option<u32> {
+    PSEUDO_TYPES.iter().find(|(_, known, _)| *known == name).map(|(oid, ..)| *oid)
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::datetime_in::{parse_date, parse_time, parse_timestamp};
 use crate::interval::parse_interval;
+use crate::oid::pseudo_type_oid;
 use crate::text::float::{parse_float4, parse_float8};
 use crate::{
     ArrayValue, CastContext, Datum, EnumValue, Geometry, Ordered, OrderedKind, SqlError, SqlResult,
@@ -91,8 +92,12 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
 }
 
 fn parse_type_name(text: &str) -> SqlResult<Datum> {
-    if let Some(found) = SqlType::from_name(&text.to_lowercase()) {
-        return Ok(Datum::Oid(found.oid()));
+    let lowered = text.trim().to_lowercase();
+    let name = lowered.strip_prefix("pg_catalog.").unwrap_or(&lowered);
+    let built_in = SqlType::from_name(name).map(|found| found.oid());
+    let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
+    if let Some(found) = built_in.or_else(|| pseudo_type_oid(bare)) {
+        return Ok(Datum::Oid(found));
     }
     text.trim().parse().map(Datum::Oid).map_err(|_| {
         SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{text}\" does not exist"))

@@ -5,6 +5,8 @@
 //! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
+//! - [`only`]: FROM ONLY.
+//! - [`quantified`]: operators before ANY and ALL.
 //! - [`recursion`]: SEARCH and CYCLE of WITH RECURSIVE.
 //! - [`rows_from`]: ROWS FROM.
 //! - [`shown`]: the way back, for texts that are kept.
@@ -15,6 +17,8 @@ pub(crate) mod exclusion;
 pub(crate) mod fetch_first;
 pub(crate) mod locking;
 pub(crate) mod merge;
+pub(crate) mod only;
+pub(crate) mod quantified;
 pub(crate) mod recursion;
 pub(crate) mod rows_from;
 pub(crate) mod shown;

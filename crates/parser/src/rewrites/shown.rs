@@ -6,12 +6,14 @@
 //!   (PARTITION BY !!'ties', a ROWS ..)       (PARTITION BY a ROWS .. EXCLUDE TIES)
 //!   "\0rows from"("\0as"(f(x), 'a int'))     ROWS FROM (f(x) AS (a int))
 //!   t (a, "\0search ..") AS (..)             t (a) AS (..) search ..
+//!   "\0only".t                               ONLY t
 //! ```
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 
 use super::exclusion::Exclusion;
+use super::only::ONLY;
 use super::rows_from::{ROWS_FROM, WITH_COLUMNS};
 
 /// What begins all marks but one.
@@ -39,6 +41,10 @@ pub fn shown(text: &str) -> String {
                 text.0.splice(at..=at, [plain("ROWS"), space(), plain("FROM"), space()]);
             }
             Token::Word(w) if w.value == WITH_COLUMNS => text.columns(at),
+            Token::Word(w) if w.value == ONLY => {
+                let end = text.behind(at).unwrap_or(at);
+                text.0.splice(at..=end, [plain("ONLY"), space()]);
+            }
             Token::Word(w) if w.value.starts_with(MARK) => {
                 let clause = w.value[MARK.len_utf8()..].to_string();
                 text.recursion(at, clause);
@@ -164,6 +170,7 @@ mod tests {
             "SELECT sum(a) OVER (w ROWS 1 PRECEDING EXCLUDE GROUP) FROM t WINDOW w AS (ORDER BY b)",
             "SELECT * FROM ROWS FROM (f(1), g(x) AS (a int , b text)) WITH ORDINALITY AS t",
             "WITH RECURSIVE t (a) AS (SELECT 1) search depth first by a set o SELECT o FROM t",
+            "SELECT * FROM ONLY s.t AS x JOIN ONLY u USING(a)",
             "WITH RECURSIVE t AS (SELECT 1) cycle a set c using p SELECT 1 FROM t",
         ] {
             let kept = crate::parse_query(sql).unwrap().to_string();

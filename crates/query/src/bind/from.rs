@@ -5,14 +5,14 @@ use std::sync::Arc;
 use braid_catalog::Relation as CatalogRelation;
 use braid_scalar::{
     Bound, CmpOp, Node, Padding, ScopeColumn, coerce, common_type, compare_bound, ident_name,
-    object_name_parts,
+    is_only, object_name_parts,
 };
 use braid_sql::general_query::KEY_COLUMN;
 use braid_sql::storage::TableLayout;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use sqlparser::ast::{self, Spanned};
 
 use super::function_table::FunctionRows;
@@ -254,10 +254,43 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> SqlResult<Item> {
         let start = name.span().start;
-        self.named_item(&object_name_parts(name), alias).map_err(|e| match e.state() {
+        let parts = object_name_parts(name);
+        let mut item = self.named_item(&parts, alias).map_err(|e| match e.state() {
             SqlState::UNDEFINED_TABLE => e.or_at(start.line, start.column),
             _ => e,
-        })
+        })?;
+        if is_only(name) && self.is_divided(&parts) {
+            // Its rows are all in its partitions.
+            item.relation.plan = LogicalPlanBuilder::from(item.relation.plan)
+                .filter(lit(false))
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(from_df)?;
+        }
+        Ok(item)
+    }
+
+    fn is_divided(&self, parts: &[String]) -> bool {
+        let (schema, name) = match parts {
+            [name] => (None, name),
+            [.., schema, name] => (Some(schema.as_str()), name),
+            [] => return false,
+        };
+        match self.stored(schema, name) {
+            Some(CatalogRelation::Table(t) | CatalogRelation::Partition(t)) => t.is_divided(),
+            _ => false,
+        }
+    }
+
+    /// What the catalog has under a name.
+    fn stored(&self, schema: Option<&str>, name: &str) -> Option<CatalogRelation> {
+        let (database, catalog) = (self.context.database_id(), &self.context.catalog);
+        let Some(schema) = schema else {
+            return catalog.resolve(database, &self.search_path, name);
+        };
+        // The first of the search path is the session's own.
+        let own = self.search_path.first().map_or(schema, String::as_str);
+        let schema = if schema == "pg_temp" { own } else { schema };
+        catalog.schema(database, schema).and_then(|s| catalog.relation(s.id, name))
     }
 
     fn named_item(&mut self, parts: &[String], alias: Option<&ast::TableAlias>) -> SqlResult<Item> {
@@ -285,18 +318,7 @@ impl Binder<'_> {
         if let Some(item) = self.system_item(schema, name, &shown)? {
             return finish(item, alias);
         }
-        let database = self.context.database_id();
-        let catalog = self.context.catalog.clone();
-        let found = match schema {
-            Some(schema) => {
-                // The first of the search path is the session's own.
-                let own = self.search_path.first().map_or(schema, String::as_str);
-                let schema = if schema == "pg_temp" { own } else { schema };
-                catalog.schema(database, schema).and_then(|s| catalog.relation(s.id, name))
-            }
-            None => catalog.resolve(database, &self.search_path, name),
-        };
-        let item = match found {
+        let item = match self.stored(schema, name) {
             Some(CatalogRelation::Table(table)) => self.stored_item(&table, &shown, alias)?,
             Some(CatalogRelation::Partition(window)) => self.window_item(&window, &shown, alias)?,
             Some(CatalogRelation::View(view)) => self.view_item(&view, &shown, alias)?,

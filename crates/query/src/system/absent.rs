@@ -1,5 +1,5 @@
-//! Tables of `pg_catalog` about things that are not here: triggers, policies, publications,
-//! extensions. They exist, so that clients' queries run, and are empty.
+//! Tables of `pg_catalog` about things that are not here: triggers, policies, publications. They
+//! exist, so that clients' queries run, and are empty.
 
 /// Name and layout of each.
 pub const EMPTY: &[(&str, &str)] = &[
@@ -89,11 +89,6 @@ pub const EMPTY: &[(&str, &str)] = &[
          fdwacl text[], fdwoptions text[]",
     ),
     ("pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions text[]"),
-    (
-        "pg_extension",
-        "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, \
-         extversion text, extconfig oid[], extcondition text[]",
-    ),
     ("pg_aggregate", "aggfnoid oid, aggkind char, aggnumdirectargs int2"),
     (
         "pg_conversion",
@@ -106,6 +101,7 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, \
          evttags text[]",
     ),
+    ("pg_parameter_acl", "oid oid, parname text, paracl text[]"),
     ("pg_largeobject_metadata", "oid oid, lomowner oid, lomacl text[]"),
     ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
     ("pg_shseclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
@@ -123,9 +119,5 @@ pub const EMPTY: &[(&str, &str)] = &[
     (
         "pg_prepared_xacts",
         "transaction oid, gid text, prepared timestamptz, owner name, database name",
-    ),
-    (
-        "pg_available_extensions",
-        "name name, default_version text, installed_version text, comment text",
     ),
 ];

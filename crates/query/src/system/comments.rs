@@ -1,6 +1,6 @@
 //! `pg_description` and `pg_shdescription`: what COMMENT ON has said, from descriptors and notes.
 
-use braid_catalog::{Catalog, Table, TypeKind, id_of_oid, oid_of};
+use braid_catalog::{Catalog, EXTENSIONS, Table, TypeKind, id_of_oid, oid_of};
 use braid_types::{Datum, SqlResult};
 
 use super::table::{SystemTable, View, constraint_oid, shown_indexes, text};
@@ -15,6 +15,7 @@ const CONSTRAINT: u32 = 2606;
 const NAMESPACE: u32 = 2615;
 const DATABASE: u32 = 1262;
 const AUTHID: u32 = 1260;
+const EXTENSION: u32 = 3079;
 
 /// One comment: the object, the catalog that it is in, its part, the text.
 struct Remark<'a> {
@@ -133,7 +134,7 @@ fn type_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<'a
     }
 }
 
-/// Comments on schemas.
+/// Comments on schemas, and those that extensions bring.
 fn schema_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<'a>>) {
     let mut add = |object: u32, class, part, text| {
         out.push(Remark { object, class, part, text });
@@ -145,6 +146,11 @@ fn schema_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<
                 add(oid_of(s.id), NAMESPACE, 0, "standard public schema");
             }
             None => {}
+        }
+    }
+    for extension in &EXTENSIONS {
+        if let Some(found) = catalog.extension(database, extension.name) {
+            add(found.oid, EXTENSION, 0, extension.comment);
         }
     }
 }

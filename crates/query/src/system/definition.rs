@@ -8,7 +8,7 @@ use braid_sql::session::{
     SessionState, Shown, column_names, foreign_key, index_definition, key_column,
 };
 use braid_types::quote_ident;
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::comments::comment;
 use super::{names, partitions, qualified, sizes, sql_functions};
@@ -195,6 +195,31 @@ fn function_text(
     }
 }
 
+/// What `pg_get_viewdef` tells of a view, by its oid or its name.
+///
+/// # Errors
+/// 42P01 for a name that nothing has.
+fn view_text(
+    session: &SessionState,
+    catalog: &Catalog,
+    args: &[Datum],
+) -> SqlResult<Option<String>> {
+    let oid = match args.first() {
+        Some(Datum::Text(name)) => match session.relation_oid(name)? {
+            None => {
+                let text = format!("relation \"{name}\" does not exist");
+                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, text));
+            }
+            found => found,
+        },
+        _ => oid_arg(args, 0),
+    };
+    // With a width it is for people, too.
+    let for_people = matches!(args.get(1), Some(Datum::Bool(true) | Datum::Int4(_)));
+    let view = oid.and_then(id_of_oid);
+    Ok(view.and_then(|id| qualified::view_text(session, catalog, id, for_people)))
+}
+
 /// Which columns of a relation can be written to; `None` if none of its rows can.
 fn writable_columns(catalog: &Catalog, args: &[Datum]) -> Option<Vec<bool>> {
     match catalog.relation_by_id(id_of_oid(oid_arg(args, 0)?)?)? {
@@ -274,6 +299,17 @@ fn function_elsewhere(
     name: &str,
     args: &[Datum],
 ) -> SqlResult<Option<Datum>> {
+    match name {
+        "pg_export_snapshot" => return Ok(Some(Datum::text(session.exported_view()?))),
+        "pg_describe_object" => {
+            let described = oid_arg(args, 1).and_then(|oid| {
+                let kind = catalog.relation_by_id(id_of_oid(oid)?)?.kind();
+                Some(format!("{kind} {}", session.relation_name(oid)?))
+            });
+            return Ok(described.map(Datum::text));
+        }
+        _ => {}
+    }
     if let Some(found) = partitions::function(catalog, name, oid_arg(args, 0))? {
         return Ok(Some(found));
     }
@@ -321,12 +357,7 @@ pub fn catalog_function(
         "pg_get_constraintdef" => as_text(oid_arg(args, 0).and_then(|oid| {
             super::pg_tables::constraint_text(session, &catalog, (database, oid), shown_how(args))
         })),
-        "pg_get_viewdef" => as_text(
-            oid_arg(args, 0)
-                .and_then(id_of_oid)
-                .and_then(|id| qualified::view_query(session, &catalog, id))
-                .map(|query| format!(" {query};")),
-        ),
+        "pg_get_viewdef" => as_text(view_text(session, &catalog, args)?),
         "pg_relation_is_updatable" | "pg_column_is_updatable" => {
             Some(updatable(name, &catalog, args))
         }

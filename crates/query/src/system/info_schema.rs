@@ -4,7 +4,7 @@
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined,
 };
-use braid_sql::session::{checked_columns, deparsed, row_deletion_policy};
+use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
 use braid_types::{Datum, SqlResult, SqlType, quote_ident};
 
@@ -344,7 +344,7 @@ fn columns(v: &View<'_>) -> Made {
             }
             if let Some(expr) = &c.generated {
                 row[41] = text("ALWAYS");
-                row[42] = text(deparsed(t, expr).unwrap_or_else(|| expr.clone()));
+                row[42] = text(deparsed(t, expr, Shown::Deparsed).unwrap_or_else(|| expr.clone()));
                 row[45] = yes_no(true);
             }
             if c.commit_time {
@@ -535,7 +535,7 @@ fn check_constraints(v: &View<'_>) -> Made {
                 text(v.database),
                 text(s.name.as_str()),
                 text(c.name.as_str()),
-                text(match deparsed(t, &c.expr) {
+                text(match deparsed(t, &c.expr, Shown::Deparsed) {
                     Some(shown) => format!("({shown})"),
                     None => check_text(&c.expr)["CHECK ".len()..].to_string(),
                 }),
@@ -587,7 +587,7 @@ fn views(v: &View<'_>) -> Made {
                 text(v.database),
                 text(s.name.as_str()),
                 text(view.name.as_str()),
-                text(braid_parser::shown(&view.definition.query)),
+                v.query_of(view.id, &view.definition),
                 text(view.check_option.map_or("NONE", CheckOption::sql)),
                 yes_no(may_write(v.catalog, view).is_some()),
                 yes_no(may_write(v.catalog, view).is_some()),

@@ -2,15 +2,13 @@
 
 use braid_scalar::{EvalContext, system_oid};
 use braid_sql::PlanContext;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, SqlResult, SqlType};
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
+use super::ours::{families, nodes};
 use super::table::{SystemTable, View};
 use super::{
-    activity, families, info_schema, nodes, pg_tables, roles, row_statistics, sql_functions,
-    statistics,
+    activity, extensions, info_schema, pg_tables, roles, row_statistics, sql_functions, statistics,
 };
 
 /// Whether `pg_catalog` has a table of this name, which then means it unless a schema is named.
@@ -26,6 +24,7 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
             let known = pg_tables::table(name).or_else(|| row_statistics::table(name));
             known
                 .or_else(live)
+                .or_else(|| extensions::table(name))
                 .or_else(|| families::table(name))
                 .or_else(|| nodes::table(name))
                 .map(|table| SystemTable { oid: oid_of_table(name), ..table })
@@ -69,12 +68,7 @@ pub fn rows(
 /// # Errors
 /// 42601 when it is not one query.
 pub fn parse_query(text: &str) -> SqlResult<ast::Query> {
-    let statements = Parser::parse_sql(&PostgreSqlDialect {}, text)
-        .map_err(|e| SqlError::new(SqlState::SYNTAX_ERROR, e.to_string()))?;
-    match statements.into_iter().next() {
-        Some(ast::Statement::Query(query)) => Ok(*query),
-        _ => Err(SqlError::internal("a view that is not a query")),
-    }
+    braid_parser::parse_query(text).map(|query| *query)
 }
 
 /// Types by their short names in table definitions.

@@ -11,6 +11,17 @@ use super::code;
 use super::sql_functions::type_text;
 use super::table::{INFORMATION_SCHEMA, PG_CATALOG};
 
+/// What makes access methods what they are, by oid.
+const HANDLERS: [(u32, &str); 7] = [
+    (3, "heap_tableam_handler"),
+    (330, "bthandler"),
+    (331, "hashhandler"),
+    (332, "gisthandler"),
+    (333, "ginhandler"),
+    (334, "spghandler"),
+    (335, "brinhandler"),
+];
+
 /// The oid behind a name: of which type, and the name.
 pub(super) fn oid_of_name(
     session: &SessionState,
@@ -154,7 +165,11 @@ pub(super) fn name_of_oid(
         }
         _ => match function(*oid) {
             Some(f) => f.name.to_string(),
-            None => type_functions().iter().find(|f| f.oid == *oid)?.name.to_string(),
+            None => {
+                let of_type = type_functions().iter().find(|f| f.oid == *oid).map(|f| f.name);
+                let handler = || HANDLERS.iter().find(|(known, _)| known == oid).map(|(_, n)| *n);
+                of_type.or_else(handler)?.to_string()
+            }
         },
     };
     Some(Datum::text(name))

@@ -196,7 +196,7 @@ fn pg_views(v: &View<'_>) -> Made {
             text(s.name.as_str()),
             text(view.name.as_str()),
             roles::owner_name(v, view.id),
-            text(braid_parser::shown(&view.definition.query)),
+            v.query_of(view.id, &view.definition),
         ]
     };
     Ok(views.map(row).collect())
@@ -212,7 +212,7 @@ fn pg_matviews(v: &View<'_>) -> Made {
             Datum::Null,
             flag(!v.indexes(t).is_empty()),
             flag(view.populated),
-            text(braid_parser::shown(&view.definition.query)),
+            v.query_of(t.id, &view.definition),
         ])
     };
     Ok(v.stored().filter_map(row).collect())
@@ -228,7 +228,7 @@ fn server(name: &str) -> Option<SystemTable> {
              daticulocale text, datcollversion text, datacl text[]",
             pg_database,
         ),
-        "pg_am" => made("oid oid, amname name, amhandler oid, amtype char", |_| {
+        "pg_am" => made("oid oid, amname name, amhandler regproc, amtype char", |_| {
             Ok(vec![
                 vec![Datum::Oid(2), text("heap"), Datum::Oid(3), text("t")],
                 vec![Datum::Oid(403), text("btree"), Datum::Oid(330), text("i")],
@@ -567,7 +567,7 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         Datum::Int4(a.declared.1),
         flag((1..=8).contains(&length)),
         text(if length == 8 { "d" } else { "i" }),
-        text(if length > 0 { "p" } else { "x" }),
+        text(type_rows::storage(a.ty)),
         text(""),
         flag(a.not_null),
         flag(a.has_default),
@@ -983,6 +983,8 @@ pub(crate) fn constraint_text(
             }
         }
     }
-    let check = type_rows::domain_check(catalog, oid)?;
-    Some(check_text(&qualified::expression_of(session, catalog, &check.expr, None)))
+    Some(match type_rows::domain_check(catalog, oid, how)? {
+        (_, Some(shown)) => format!("CHECK ({shown})"),
+        (check, None) => check_text(&qualified::expression_of(session, catalog, &check.expr, None)),
+    })
 }

@@ -4,14 +4,12 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use braid_catalog::{Catalog, Definition, Relation, Table, id_of_oid};
+use braid_catalog::{Catalog, Definition, Relation, Table, id_of_oid, oid_of};
 use braid_parser::shown;
-use braid_scalar::{SessionFunctions, ident_name, object_name_parts};
+use braid_scalar::{SessionFunctions, ident_name, is_only, object_name_parts};
 use braid_sql::session::{SessionState, Shown, deparsed};
+use braid_sql::views::Printer;
 use sqlparser::ast::{self, VisitMut, VisitorMut};
-
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
 
 use super::definition::check_text;
 use super::parse_query;
@@ -140,7 +138,7 @@ fn put_schema(name: &mut ast::ObjectName, schema: &str) {
         true => ast::Ident::new(schema),
         false => ast::Ident::with_quote('"', schema),
     };
-    name.0.insert(0, ast::ObjectNamePart::Identifier(ident));
+    name.0.insert(usize::from(is_only(name)), ast::ObjectNamePart::Identifier(ident));
 }
 
 impl VisitorMut for Qualifier<'_> {
@@ -182,19 +180,32 @@ impl VisitorMut for Qualifier<'_> {
 
 /// A stored expression, as it was written.
 pub(super) fn parsed(text: &str) -> Option<ast::Expr> {
-    Parser::new(&PostgreSqlDialect {}).try_with_sql(text).and_then(|mut p| p.parse_expr()).ok()
+    braid_parser::parse_expr(text).ok()
 }
 
-/// The query of a view of either kind, with the names that its columns have.
-pub(super) fn view_query(session: &SessionState, catalog: &Catalog, view: u32) -> Option<String> {
+/// The query of a view of either kind, with the names that its columns have: as PostgreSQL prints
+/// it, else as it was written.
+pub(super) fn view_text(
+    session: &SessionState,
+    catalog: &Catalog,
+    view: u32,
+    for_people: bool,
+) -> Option<String> {
+    let shown = |definition: &Definition, names: &[&str]| {
+        let name_of = |id: u32| session.relation_name(oid_of(id)).unwrap_or_default();
+        let database = catalog.database(&session.database).map_or(0, |d| d.id);
+        let printer = Printer { catalog, database, name_of: &name_of, for_people };
+        let written = || format!(" {};", query_of(session, catalog, definition, names));
+        printer.text(definition, names).unwrap_or_else(written)
+    };
     match catalog.relation_by_id(view)? {
         Relation::View(v) => {
             let names: Vec<&str> = v.columns.iter().map(|(name, _)| name.as_str()).collect();
-            Some(query_of(session, catalog, &v.definition, &names))
+            Some(shown(&v.definition, &names))
         }
         Relation::Table(t) => {
             let names: Vec<&str> = t.visible_columns().map(|c| c.name.as_str()).collect();
-            Some(query_of(session, catalog, &t.materialized()?.definition, &names))
+            Some(shown(&t.materialized()?.definition, &names))
         }
         _ => None,
     }
@@ -300,7 +311,7 @@ pub(super) fn expression(
     how: Shown,
 ) -> String {
     let table = of.and_then(id_of_oid).and_then(|id| catalog.shown_table(id));
-    let deparsed = table.filter(|_| how == Shown::Deparsed).and_then(|t| deparsed(t, text));
+    let deparsed = table.and_then(|t| deparsed(t, text, how));
     deparsed.unwrap_or_else(|| expression_of(session, catalog, text, table.map(|t| &**t)))
 }
 
@@ -313,12 +324,10 @@ pub(super) fn check_of(
     how: Shown,
 ) -> String {
     let written = || expression_of(session, catalog, text, Some(table));
-    match how {
-        Shown::Plain | Shown::Written => format!("CHECK ({})", written()),
-        Shown::Deparsed => match deparsed(table, text) {
-            Some(text) => format!("CHECK ({text})"),
-            None => check_text(&written()),
-        },
+    match (deparsed(table, text, how), how) {
+        (Some(text), _) => format!("CHECK ({text})"),
+        (None, Shown::Plain | Shown::Written) => format!("CHECK ({})", written()),
+        (None, Shown::Deparsed) => check_text(&written()),
     }
 }
 

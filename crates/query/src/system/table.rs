@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Index, Schema, Table, oid_of};
+use braid_catalog::{Catalog, Definition, Index, Schema, Table, oid_of};
 use braid_scalar::EvalContext;
 use braid_sql::{Database, PlanContext};
 use braid_types::{Datum, SqlResult, SqlType};
@@ -101,6 +101,14 @@ impl<'a> View<'a> {
     pub fn stored(&self) -> impl Iterator<Item = (&'a Arc<Schema>, &'a Arc<Table>)> {
         let all = self.catalog.tables().chain(self.catalog.shown_partitions());
         all.filter_map(|t| Some((self.schema(t.schema)?, t)))
+    }
+
+    /// The query of a view, as clients are shown it.
+    pub fn query_of(&self, view: u32, definition: &Definition) -> Datum {
+        let asked = [object(view)];
+        let shown = self.eval.session.catalog_function("pg_get_viewdef", &asked);
+        let shown = shown.ok().flatten().filter(|shown| !shown.is_null());
+        shown.unwrap_or_else(|| text(braid_parser::shown(&definition.query)))
     }
 
     /// Indexes of a table that clients see.

@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 
 use braid_catalog::{Attribute, Catalog, Check, Domain, TypeKind, UserType, id_of_oid, oid_of};
+use braid_parser::parse_expr;
 use braid_scalar::functions_of_type;
+use braid_sql::session::Shown;
+use braid_types::oid::PSEUDO_TYPES;
 use braid_types::{Datum, RangeKind, SqlResult, SqlType, TypeCategory};
 
 use super::pg_tables::collation;
@@ -22,6 +25,7 @@ const RAW_SUBSCRIPTS: u32 = 6180;
 fn category(ty: &SqlType) -> &'static str {
     match ty.category() {
         _ if matches!(ty, SqlType::Composite(_)) => "C",
+        _ if *ty == SqlType::Void => "P",
         TypeCategory::Array => "A",
         TypeCategory::Boolean => "B",
         TypeCategory::DateTime => "D",
@@ -36,6 +40,15 @@ fn category(ty: &SqlType) -> &'static str {
         TypeCategory::Range => "R",
         TypeCategory::Geometric => "G",
         TypeCategory::Unknown => "X",
+    }
+}
+
+/// How PostgreSQL would keep long values.
+pub(super) fn storage(ty: &SqlType) -> &'static str {
+    match ty {
+        SqlType::Numeric(_) | SqlType::Inet | SqlType::Cidr => "m",
+        _ if ty.type_len() > 0 => "p",
+        _ => "x",
     }
 }
 
@@ -84,7 +97,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     row.extend(std::iter::repeat_n(Datum::Oid(0), 3));
     row.extend([
         text(if by_eight { "d" } else { "i" }),
-        text(if length > 0 { "p" } else { "x" }),
+        text(storage(ty)),
         flag(false),
         Datum::Oid(0),
         Datum::Int4(-1),
@@ -103,6 +116,12 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
         }
     };
     SqlType::all_base().for_each(|ty| add(ty, PG_CATALOG));
+    let pseudo = PSEUDO_TYPES.map(|(oid, name, length)| {
+        let mut row = row(&SqlType::Void, PG_CATALOG);
+        (row[0], row[1], row[4]) = (Datum::Oid(oid), text(name), Datum::Int2(length));
+        row[5] = flag(length > 0);
+        row
+    });
     for user in v.catalog.user_types().filter(|t| v.schema(t.schema).is_some()) {
         let Some(ty) = v.catalog.sql_type(user) else { continue };
         match &user.kind {
@@ -124,6 +143,7 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
         add(&SqlType::Composite(v.catalog.row_type(table)), oid_of(schema.id));
     }
     rows.extend(domains);
+    rows.extend(pseudo);
     own(v, &mut rows);
     Ok(rows)
 }
@@ -236,15 +256,24 @@ pub(super) fn domain_constraints(v: &View<'_>) -> Vec<Vec<Datum>> {
     rows
 }
 
-/// The condition of a domain with this oid.
-pub(super) fn domain_check(catalog: &Catalog, oid: u32) -> Option<&Check> {
-    catalog.user_types().find_map(|user| match &user.kind {
+/// The condition of a domain with this oid; `None` within where it is not known how PostgreSQL
+/// prints it.
+pub(super) fn domain_check(
+    catalog: &Catalog,
+    oid: u32,
+    how: Shown,
+) -> Option<(&Check, Option<String>)> {
+    let (check, base) = catalog.user_types().find_map(|user| match &user.kind {
         TypeKind::Domain(domain) => {
             let mut checks = domain.checks.iter().enumerate();
-            checks.find(|(at, _)| constraint_oid(user.id, *at) == oid).map(|(_, check)| check)
+            let found = checks.find(|(at, _)| constraint_oid(user.id, *at) == oid);
+            found.map(|(_, check)| (check, &domain.base))
         }
         TypeKind::Enum(_) | TypeKind::Composite(_) | TypeKind::Range(_) => None,
-    })
+    })?;
+    let parsed = parse_expr(&check.expr).ok();
+    let deparsed = parsed.and_then(|e| braid_scalar::deparse_of_domain(&e, base));
+    Some((check, deparsed.map(|shown| shown.text(how == Shown::Plain))))
 }
 
 pub(super) fn pg_range(v: &View<'_>) -> Made {

@@ -98,7 +98,7 @@ fn decode(s: &str, format: &str) -> SqlResult<Vec<u8>> {
 }
 
 /// MD5 by its definition (RFC 1321): for fingerprints that clients compare, not for secrets.
-fn md5(input: &[u8]) -> [u8; 16] {
+pub(super) fn md5(input: &[u8]) -> [u8; 16] {
     let shifts: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
     let constant = |i: usize| ((i as f64 + 1.0).sin().abs() * 4_294_967_296.0) as u32;
     let mut state: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];

@@ -15,6 +15,7 @@ mod date_parse;
 mod datetime;
 mod degrees;
 mod encoding;
+mod extensions;
 mod geometry;
 mod json;
 mod json_text;
@@ -64,6 +65,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     names::fill,
     regex_places::fill,
     bytes::fill,
+    extensions::fill,
     datetime::fill,
     zoned_time::fill,
     periods::fill,

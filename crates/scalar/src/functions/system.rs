@@ -1,7 +1,8 @@
 //! Functions about the session, sequences and the system catalog.
 
 use braid_types::numeric::{self, BigDecimal};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::oid::{pseudo_type_name, pseudo_type_oid};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 
 use super::{bool_of, f64_of, i64_of, interval_of, text_of};
 use crate::EvalContext;
@@ -194,8 +195,8 @@ fn catalog(t: &mut Table) {
             "whether an access method has a property (`can_order`, `can_unique`, ..)";
         "pg_get_constraintdef", ["oid", "oid, bool"], "text", Datum::Null,
             "definition of a constraint";
-        "pg_get_viewdef", ["oid", "oid, bool"], "text", Datum::Null,
-            "text of a view";
+        "pg_get_viewdef", ["oid", "oid, bool", "oid, int4", "text", "text, bool"], "text",
+            Datum::Null, "text of a view";
         "pg_relation_is_updatable", ["oid, bool"], "int4", Datum::Int4(0),
             "what can be done through a relation: 4 UPDATE, 8 INSERT, 16 DELETE";
         "pg_column_is_updatable", ["oid, int2, bool"], "bool", Datum::Bool(false),
@@ -232,6 +233,10 @@ fn catalog(t: &mut Table) {
             "what the rows of a partition have in common";
         "pg_partition_root", ["regclass"], "regclass", Datum::Null,
             "the table that a partition is of";
+        "pg_describe_object", ["oid, oid, int4"], "text", Datum::Null,
+            "a relation, as messages call it";
+        "pg_export_snapshot", [""], "text", Datum::Null,
+            "what SET TRANSACTION SNAPSHOT takes to see what this transaction sees";
         "pg_get_statisticsobjdef_columns", ["oid"], "text", Datum::Null,
             "NULL";
         "pg_get_userbyid", ["oid"], "name", Datum::text("root"),
@@ -366,14 +371,19 @@ fn describing(t: &mut Table) {
             Some(ty) if typmod < 0 => ty.base_name(),
             Some(ty) => ty.name(),
             None if *oid == 0 => "-".to_string(),
-            None => "???".to_string(),
+            None => match pseudo_type_name(*oid) {
+                Some(name) => quote_ident(name).to_string(),
+                None => "???".to_string(),
+            },
         }))
     })
     .lax()
     .stable();
     t.add("to_regtype(text) regtype -- oid of a type, NULL if there is none", |a, c| {
         let name = text_of(&a[0]);
-        let built_in = SqlType::from_name(&name.to_lowercase()).map(|ty| ty.oid());
+        let lowered = name.to_lowercase();
+        let built_in = SqlType::from_name(&lowered).map(|ty| ty.oid());
+        let built_in = built_in.or_else(|| pseudo_type_oid(&lowered));
         Ok(built_in.or_else(|| c.session.type_oid(name)).map_or(Datum::Null, Datum::Oid))
     })
     .stable();

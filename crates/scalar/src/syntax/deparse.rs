@@ -8,98 +8,133 @@
 //!   e BETWEEN 0 AND 1             ((e >= (0)::numeric) AND (e <= (1)::numeric))   e numeric
 //! ```
 //! Tools compare these texts with those that they have sent, after PostgreSQL's rules. The tree is
-//! the parsed one, since binding folds constants and forgets how things were said; binding its
-//! parts tells their types.
+//! the parsed one, since binding folds constants and forgets how things were said. Each node is
+//! read once: what binds to tell its type is one operation over columns that stand for its parts.
 
-use braid_types::{Datum, SqlType, Style, TypeCategory, quote_ident};
+use std::rc::Rc;
+
+use braid_types::{SqlType, Style, TypeCategory, quote_ident};
 use sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    TrimWhereField, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    Subscript, TrimWhereField, UnaryOperator, Value,
 };
 
+use super::literals::{SPECIAL, cast_name, number, quoted, typed_literal};
+use super::operator_names::{comparison, operator_name};
+use super::printed::{Kind, Level, Piece, Printed};
+use crate::bind::rotated;
 use crate::registry::ArgType;
-use crate::{Bound, Node, ParamTypes, Scope, bind, common_type, ident_name, sql_type_of};
+use crate::{Bound, Node, ParamTypes, Scope, bind, common_type, ident_name, resolve, sql_type_of};
 
-/// The text of an expression over these columns; `None` for what this does not know, which is then
-/// best shown as it was written.
-pub fn deparse(expr: &Expr, scope: &Scope) -> Option<String> {
-    Deparser { scope }.text(expr)
-}
+/// An expression over these columns that is understood.
+pub struct Deparsed(Rc<Printed>);
 
-/// A literal of a type: its value as that type prints it, and the type where it would be lost.
-pub fn typed_literal(literal: &str, ty: &SqlType) -> String {
-    let style = Style::utc();
-    // Digits that a column leaves out are the literal's all the same.
-    let any_numeric = SqlType::Numeric(None);
-    let of = if matches!(ty, SqlType::Numeric(_)) { &any_numeric } else { ty };
-    match Datum::parse(literal, of, style) {
-        Ok(Datum::Bool(value)) => value.to_string(),
-        Ok(value @ (Datum::Int4(_) | Datum::Numeric(_))) => {
-            let text = value.to_text(style).unwrap_or_default();
-            // Without a point it would be read as another type.
-            let bare = matches!(value, Datum::Int4(_)) || text.contains('.');
-            if text.starts_with('-') || !bare { quoted(&text, ty) } else { text }
-        }
-        Ok(value) => quoted(&value.to_text(style).unwrap_or_default(), ty),
-        Err(_) => quoted(literal, ty),
+impl Deparsed {
+    /// Its text: for people it has no more parentheses than they need.
+    pub fn text(&self, for_people: bool) -> String {
+        self.0.text(for_people)
+    }
+
+    /// The same within a query, whose expressions are further to the right.
+    pub fn text_in_query(&self, for_people: bool) -> String {
+        self.0.text_at(for_people, 8)
+    }
+
+    /// Whether it looks like a call, which stands without parentheses in an index.
+    pub fn is_call(&self) -> bool {
+        self.0.is_call()
     }
 }
 
-fn quoted(literal: &str, ty: &SqlType) -> String {
-    // Blanks at the end mean nothing there.
-    let literal = if matches!(ty, SqlType::Char(_)) { literal.trim_end() } else { literal };
-    format!("'{}'::{}", literal.replace('\'', "''"), cast_name(ty))
+/// Reads an expression over these columns; `None` for what this does not know, which is then best
+/// shown as it was written.
+pub fn deparse(expr: &Expr, scope: &Scope) -> Option<Deparsed> {
+    let deparser = Deparser { scope, names: Names::Bare };
+    deparser.known(expr).map(|part| Deparsed(part.printed))
 }
 
-fn cast_name(ty: &SqlType) -> String {
-    match ty {
-        SqlType::Char(_) => "bpchar".to_string(),
-        SqlType::Bit(_) => "\"bit\"".to_string(),
-        other => other.base_name(),
-    }
+/// The same of a condition of a domain over this type, whose value is called VALUE.
+pub fn deparse_of_domain(expr: &Expr, base: &SqlType) -> Option<Deparsed> {
+    let scope = Scope::table("", None, [("value".to_string(), base.clone(), true)]);
+    let deparser = Deparser { scope: &scope, names: Names::Value };
+    deparser.known(expr).map(|part| Deparsed(part.printed))
 }
 
-/// A number as it is written, perhaps with its minus, which is part of it.
-fn number(digits: &str, minus: bool) -> Option<String> {
-    let text = format!("{}{digits}", if minus { "-" } else { "" });
-    let whole = (text.parse::<i32>().is_ok(), text.parse::<i64>().is_ok());
-    Some(match whole {
-        (true, _) if !minus => text,
-        (true, _) => format!("'{text}'::integer"),
-        (_, true) => format!("'{text}'::bigint"),
-        _ if digits.contains(['e', 'E']) => return None,
-        _ if !minus && digits.contains('.') => text,
-        _ => format!("'{text}'::numeric"),
-    })
+/// The same of a query over these relations: columns are shown with them, and there may be
+/// aggregates.
+pub fn deparse_query(expr: &Expr, scope: &Scope) -> Option<Deparsed> {
+    let deparser = Deparser { scope, names: Names::Qualified };
+    deparser.known(expr).map(|part| Deparsed(part.printed))
 }
 
-/// What is called without parentheses.
-pub const SPECIAL: [&str; 10] = [
-    "current_timestamp",
-    "current_date",
-    "current_time",
-    "localtimestamp",
-    "localtime",
-    "current_user",
-    "session_user",
-    "current_role",
-    "current_catalog",
-    "current_schema",
-];
+/// What columns are called.
+#[derive(Clone, Copy, PartialEq)]
+enum Names {
+    /// By their names.
+    Bare,
+    /// With their relations.
+    Qualified,
+    /// There is one, VALUE.
+    Value,
+}
 
 struct Deparser<'a> {
     scope: &'a Scope,
+    names: Names,
 }
 
-/// What has no type yet.
-fn unknown(expr: &Expr) -> Option<&Value> {
-    match expr {
-        Expr::Nested(inner) => unknown(inner),
-        Expr::Value(v) if matches!(v.value, Value::SingleQuotedString(_) | Value::Null) => {
-            Some(&v.value)
+/// An expression with its type.
+#[derive(Clone)]
+struct Part {
+    printed: Rc<Printed>,
+    ty: SqlType,
+}
+
+/// What an expression says.
+#[derive(Clone)]
+enum Read {
+    /// A text in quotes, which has no type yet.
+    Literal(String),
+    /// The same of NULL.
+    Null,
+    Known(Part),
+}
+
+impl Read {
+    /// `None`: it has none yet.
+    fn ty(&self) -> Option<&SqlType> {
+        match self {
+            Read::Known(part) => Some(&part.ty),
+            _ => None,
         }
-        _ => None,
     }
+
+    /// Where a value of a type is wanted.
+    fn as_type(&self, want: &SqlType) -> Option<Rc<Printed>> {
+        match self {
+            // A name of an object has another value later.
+            Read::Literal(_) if want.names_objects() => None,
+            Read::Literal(text) => Printed::atom(typed_literal(text, want)),
+            Read::Null => Printed::atom(format!("NULL::{}", cast_name(want))),
+            Read::Known(part) if is_same(&part.ty, want) => Some(part.printed.clone()),
+            Read::Known(part) => converted(part, want, cast_name(want)),
+        }
+    }
+}
+
+fn known(kind: Kind, pieces: Vec<Piece>, ty: SqlType) -> Option<Part> {
+    Some(Part { printed: Printed::new(kind, pieces)?, ty })
+}
+
+fn converted(part: &Part, want: &SqlType, name: String) -> Option<Rc<Printed>> {
+    let is_padded = matches!(part.ty, SqlType::Char(_));
+    let is_text = |ty: &SqlType| ty.category() == TypeCategory::String;
+    let is_view = part.ty.element().is_some()
+        || !is_padded && (is_text(&part.ty) || is_text(want))
+        || want.names_objects();
+    let pieces = vec![Piece::Operand(part.printed.clone()), format!("::{name}").into()];
+    Printed::new(Kind::Converted { by_function: !is_view }, pieces)
 }
 
 fn plain(expr: &Expr) -> &Expr {
@@ -127,168 +162,351 @@ fn is_integer(ty: &SqlType) -> bool {
     matches!(ty, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
 }
 
-impl Deparser<'_> {
-    fn bound(&self, expr: &Expr) -> Option<Bound> {
-        bind(expr, self.scope, &mut ParamTypes::default()).ok()
-    }
-
-    /// `None` within: it has none yet.
-    fn ty(&self, expr: &Expr) -> Option<Option<SqlType>> {
-        match unknown(expr) {
-            Some(_) => Some(None),
-            None => Some(Some(self.bound(expr)?.ty().clone())),
+/// Parts with what stands between them.
+fn listed(parts: impl IntoIterator<Item = Rc<Printed>>) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::new();
+    for part in parts {
+        if !out.is_empty() {
+            out.push(", ".into());
         }
+        out.push(Piece::Whole(part));
+    }
+    out
+}
+
+/// Something in front of, and behind, what a list has.
+fn around(before: impl Into<Piece>, list: Vec<Piece>, behind: &str) -> Vec<Piece> {
+    std::iter::once(before.into()).chain(list).chain([behind.into()]).collect()
+}
+
+/// The common type of all of these, which texts of no type take.
+fn common(parts: &[Read]) -> Option<SqlType> {
+    let mut common: Option<SqlType> = None;
+    for ty in parts.iter().filter_map(Read::ty) {
+        common = match common {
+            Some(a) if is_same(&a, ty) => Some(a),
+            Some(a) => Some(common_type(&[&a, ty])?),
+            None => Some(ty.clone()),
+        };
+    }
+    Some(common.unwrap_or(SqlType::Text))
+}
+
+fn array(items: &[Read], of: &SqlType) -> Option<Part> {
+    let items: Option<Vec<_>> = items.iter().map(|item| item.as_type(of)).collect();
+    known(Kind::Atom, around("ARRAY[", listed(items?), "]"), of.array_of())
+}
+
+/// The types that the sides of an operator are taken as, by the rules that are known here.
+fn sides(l: Option<&SqlType>, sign: &str, r: Option<&SqlType>) -> Option<(SqlType, SqlType)> {
+    let is_comparison = matches!(sign, "=" | "<>" | "<" | "<=" | ">" | ">=");
+    let is_of_text =
+        matches!(sign, "||" | "~" | "~*" | "!~" | "!~*" | "~~" | "!~~" | "~~*" | "!~~*");
+    let (l, r) = match (l, r) {
+        (Some(l), Some(r)) => (operand(l), operand(r)),
+        (None, None) => (SqlType::Text, SqlType::Text),
+        (Some(known), None) | (None, Some(known)) => {
+            let known = operand(known);
+            let is_text = known.category() == TypeCategory::String;
+            // Elsewhere the literal need not be of the type of the other side.
+            let is_number = known.category() == TypeCategory::Numeric;
+            if !(is_comparison || is_of_text && is_text || is_number) {
+                return None;
+            }
+            (known.clone(), known)
+        }
+    };
+    if is_of_text && [&l, &r].iter().any(|ty| ty.category() != TypeCategory::String) {
+        return None;
+    }
+    if is_same(&l, &r) || is_integer(&l) && is_integer(&r) {
+        return Some((l, r));
+    }
+    let class = l.category();
+    if class != r.category() {
+        return match (sign, &l, &r) {
+            // These have operators of their own.
+            ("+" | "-", SqlType::Date, SqlType::Int4)
+            | (
+                "+" | "-",
+                SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz,
+                SqlType::Interval,
+            ) => Some((l, r)),
+            _ => None,
+        };
+    }
+    match class {
+        TypeCategory::Numeric => {
+            let is_float = |ty: &SqlType| matches!(ty, SqlType::Float4 | SqlType::Float8);
+            let common = match is_float(&l) || is_float(&r) {
+                true if is_float(&l) && is_float(&r) => return Some((l, r)),
+                // Each of them is compared with the other as it is.
+                true if is_float(&l) => return Some((l, SqlType::Float8)),
+                true => return Some((SqlType::Float8, r)),
+                false => SqlType::Numeric(None),
+            };
+            Some((common.clone(), common))
+        }
+        TypeCategory::DateTime if is_comparison || sign == "-" => Some((l, r)),
+        TypeCategory::String => Some((SqlType::Text, SqlType::Text)),
+        _ => None,
+    }
+}
+
+/// The same by the operators that there are.
+fn sides_found(l: Option<&SqlType>, sign: &str, r: Option<&SqlType>) -> Option<(SqlType, SqlType)> {
+    let given = [l, r].map(|ty| ty.map_or(SqlType::Unknown, operand));
+    if given.iter().all(|ty| *ty == SqlType::Unknown) {
+        return None;
+    }
+    let choice = resolve(sign, &given, true).ok()?;
+    let [l, r]: [SqlType; 2] = choice.args.try_into().ok()?;
+    Some((operand(&l), operand(&r)))
+}
+
+/// Columns that stand for parts, and what is written of them.
+fn stand_ins(parts: &[Read]) -> (Scope, Vec<Expr>) {
+    let name = |at: usize| format!("p{at}");
+    let columns = parts.iter().enumerate().filter_map(|(at, part)| {
+        let ty = part.ty()?.clone();
+        Some((name(at), ty, true))
+    });
+    let scope = Scope::table("", None, columns);
+    let exprs = parts.iter().enumerate().map(|(at, part)| match part {
+        Read::Known(_) => Expr::Identifier(Ident::with_quote('"', name(at))),
+        Read::Literal(text) => Expr::Value(Value::SingleQuotedString(text.clone()).into()),
+        Read::Null => Expr::Value(Value::Null.into()),
+    });
+    let exprs = exprs.collect();
+    (scope, exprs)
+}
+
+fn bound(expr: &Expr, scope: &Scope) -> Option<Bound> {
+    bind(expr, scope, &mut ParamTypes::default()).ok()
+}
+
+fn binary(l: &Read, op: &BinaryOperator, r: &Read) -> Option<Part> {
+    let sign = comparison(op).map(|c| c.symbol()).or_else(|| operator_name(op))?;
+    let types = sides(l.ty(), sign, r.ty()).or_else(|| sides_found(l.ty(), sign, r.ty()));
+    let (left, right) = types?;
+    let ty = match comparison(op) {
+        Some(_) => SqlType::Bool,
+        None => {
+            let typed = |read: &Read, ty: &SqlType| match read {
+                Read::Known(part) => Read::Known(Part { ty: ty.clone(), ..part.clone() }),
+                other => other.clone(),
+            };
+            let (scope, exprs) = stand_ins(&[typed(l, &left), typed(r, &right)]);
+            let [a, b]: [Expr; 2] = exprs.try_into().ok()?;
+            let whole = Expr::BinaryOp { left: Box::new(a), op: op.clone(), right: Box::new(b) };
+            bound(&whole, &scope)?.ty().clone()
+        }
+    };
+    let level = match sign {
+        "+" | "-" => Some(Level::Sum),
+        "*" | "/" | "%" => Some(Level::Product),
+        _ => None,
+    };
+    let (left, right) = (l.as_type(&left)?, r.as_type(&right)?);
+    let sign = format!(" {sign} ").into();
+    known(Kind::Operator(level), vec![Piece::Operand(left), sign, Piece::Operand(right)], ty)
+}
+
+fn distinct(l: &Read, r: &Read) -> Option<Part> {
+    let types = sides(l.ty(), "=", r.ty()).or_else(|| sides_found(l.ty(), "=", r.ty()));
+    let (left, right) = types?;
+    let (left, right) = (l.as_type(&left)?, r.as_type(&right)?);
+    let pieces = vec![Piece::Operand(left), " IS DISTINCT FROM ".into(), Piece::Operand(right)];
+    known(Kind::Test, pieces, SqlType::Bool)
+}
+
+fn not(part: Part) -> Option<Part> {
+    known(Kind::Not, vec!["NOT ".into(), Piece::Operand(part.printed)], SqlType::Bool)
+}
+
+/// A call of a function by its name.
+fn called(name: &str, args: &[Read]) -> Option<Part> {
+    let (scope, exprs) = stand_ins(args);
+    let args_of = |e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e));
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: exprs.into_iter().map(args_of).collect(),
+        clauses: Vec::new(),
+    };
+    let function = Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::with_quote('"', name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    });
+    let bound = bound(&function, &scope)?;
+    let types: Vec<Option<SqlType>> = match bound.node() {
+        Node::Call(f, given) if given.len() == args.len() && !f.variadic => {
+            let exact = |ty: &ArgType| match ty {
+                ArgType::Exact(ty) => Some(ty.clone()),
+                _ => None,
+            };
+            f.args.iter().map(exact).collect()
+        }
+        // It was computed: what has no type was a text, as nearly always.
+        Node::Const(_) => vec![None; args.len()],
+        _ => return None,
+    };
+    let args = args.iter().enumerate().map(|(at, arg)| match (types.get(at)?, arg) {
+        (Some(ty), _) => arg.as_type(ty),
+        (None, Read::Known(part)) => Some(part.printed.clone()),
+        (None, _) => arg.as_type(&SqlType::Text),
+    });
+    let args: Option<Vec<_>> = args.collect();
+    let pieces = around(format!("{}(", quote_ident(name)), listed(args?), ")");
+    known(Kind::Atom, pieces, bound.ty().clone())
+}
+
+impl Deparser<'_> {
+    /// An expression by itself: a text in quotes is one.
+    fn known(&self, expr: &Expr) -> Option<Part> {
+        Some(match self.read(expr)? {
+            Read::Known(part) => part,
+            other => Part { printed: other.as_type(&SqlType::Text)?, ty: SqlType::Text },
+        })
     }
 
-    fn text(&self, expr: &Expr) -> Option<String> {
-        Some(match expr {
-            Expr::Nested(inner) => self.text(inner)?,
+    fn read_all<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Option<Vec<Read>> {
+        exprs.into_iter().map(|e| self.read(e)).collect()
+    }
+
+    fn read(&self, expr: &Expr) -> Option<Read> {
+        let digits = |digits: &str, minus| {
+            let (text, ty) = number(digits, minus)?;
+            Some(Part { printed: Printed::atom(text)?, ty })
+        };
+        let part = match expr {
+            Expr::Nested(inner) => return self.read(inner),
             Expr::Identifier(name) => self.column(expr, name)?,
             Expr::CompoundIdentifier(names) => self.column(expr, names.last()?)?,
             Expr::Value(v) => match &v.value {
-                Value::Number(digits, _) => number(&digits.to_string(), false)?,
-                Value::Boolean(value) => value.to_string(),
-                Value::SingleQuotedString(_) | Value::Null => self.typed(expr, &SqlType::Text)?,
+                Value::Number(n, _) => digits(&n.to_string(), false)?,
+                Value::Boolean(value) => {
+                    Part { printed: Printed::atom(value.to_string())?, ty: SqlType::Bool }
+                }
+                Value::SingleQuotedString(text) => return Some(Read::Literal(text.clone())),
+                Value::Null => return Some(Read::Null),
                 _ => return None,
             },
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match plain(expr) {
                 Expr::Value(v) => match &v.value {
-                    Value::Number(digits, _) => number(&digits.to_string(), true)?,
+                    Value::Number(n, _) => digits(&n.to_string(), true)?,
                     _ => return None,
                 },
-                other => format!("(- {})", self.text(other)?),
+                other => {
+                    let part = self.known(other)?;
+                    let pieces = vec!["- ".into(), Piece::Operand(part.printed)];
+                    known(Kind::Operator(None), pieces, operand(&part.ty))?
+                }
             },
-            Expr::UnaryOp { op: UnaryOperator::Not, expr } => format!("(NOT {})", self.text(expr)?),
-            Expr::BinaryOp { op: BinaryOperator::And, .. }
-            | Expr::BinaryOp { op: BinaryOperator::Or, .. } => self.chain(expr)?,
-            Expr::BinaryOp { left, op, right } => self.operation(left, &op.to_string(), right)?,
-            Expr::Cast { expr, data_type, format: None, .. } => {
-                let refined = crate::refinement_of(data_type, None).ok()?;
-                let to = sql_type_of(data_type, None).ok()?;
-                if refined.precision.is_some() || has_modifier(&to) {
-                    return None;
-                }
-                match (plain(expr), &to) {
-                    // Its elements are converted.
-                    (Expr::Array(array), SqlType::Array(element)) => {
-                        self.array(&array.elem, element)?
-                    }
-                    _ => self.typed(expr, &to)?,
-                }
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => not(self.known(expr)?)?,
+            Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => {
+                self.chain(expr)?
             }
+            Expr::BinaryOp { left, op, right } => {
+                binary(&self.read(left)?, &super::plain_operator(op).ok()?, &self.read(right)?)?
+            }
+            Expr::Cast { expr, data_type, format: None, .. } => self.cast(expr, data_type)?,
             Expr::TypedString(_) | Expr::Interval(_) => {
-                let bound = self.bound(expr)?;
+                let bound = bound(expr, self.scope)?;
                 let Node::Const(value) = bound.node() else { return None };
-                quoted(&value.to_text(Style::utc())?, bound.ty())
+                let text = quoted(&value.to_text(Style::utc())?, bound.ty());
+                Part { printed: Printed::atom(text)?, ty: bound.ty().clone() }
             }
             other => self.test(other).or_else(|| self.call(other))?,
-        })
+        };
+        Some(Read::Known(part))
     }
 
-    fn column(&self, expr: &Expr, name: &sqlparser::ast::Ident) -> Option<String> {
-        let bound = self.bound(expr)?;
-        matches!(bound.node(), Node::Column(_)).then(|| quote_ident(&ident_name(name)))
+    fn column(&self, expr: &Expr, name: &Ident) -> Option<Part> {
+        let bound = bound(expr, self.scope)?;
+        let Node::Column(at) = bound.node() else { return None };
+        let text = match self.names {
+            Names::Value => "VALUE".to_string(),
+            Names::Bare => quote_ident(&ident_name(name)).to_string(),
+            Names::Qualified => {
+                let column = self.scope.columns().get(*at)?;
+                let table = column.table.as_ref()?;
+                format!("{}.{}", quote_ident(table), quote_ident(&column.name))
+            }
+        };
+        Some(Part { printed: Printed::atom(text)?, ty: bound.ty().clone() })
     }
 
-    /// An expression where a value of a type is wanted.
-    fn typed(&self, expr: &Expr, want: &SqlType) -> Option<String> {
-        match unknown(expr) {
-            // A name of an object has another value later.
-            Some(Value::SingleQuotedString(_)) if want.names_objects() => return None,
-            Some(Value::SingleQuotedString(text)) => return Some(typed_literal(text, want)),
-            Some(_) => return Some(format!("NULL::{}", cast_name(want))),
-            None => {}
+    fn cast(&self, expr: &Expr, data_type: &DataType) -> Option<Part> {
+        let refined = crate::refinement_of(data_type, None).ok()?;
+        let to = sql_type_of(data_type, None).ok().or_else(|| self.type_of_user(data_type))?;
+        if refined.precision.is_some() {
+            return None;
         }
-        let have = self.ty(expr)??;
-        let text = self.text(expr)?;
-        Some(match is_same(&have, want) {
-            true => text,
-            false => format!("({text})::{}", cast_name(want)),
-        })
+        // Its elements are converted.
+        if let (Expr::Array(made), SqlType::Array(element)) = (plain(expr), &to)
+            && !has_modifier(&to)
+        {
+            return array(&self.read_all(&made.elem)?, element);
+        }
+        let read = self.read(expr)?;
+        if !has_modifier(&to) {
+            return Some(Part { printed: read.as_type(&to)?, ty: to });
+        }
+        // The length is a conversion of its own; only of a literal both are seen.
+        let part = match read {
+            Read::Known(part) => part,
+            Read::Null => return None,
+            Read::Literal(text) => {
+                let text = quoted(&text, &to);
+                Part { printed: Printed::atom(text)?, ty: to.clone() }
+            }
+        };
+        let name = if matches!(to, SqlType::Bit(_)) { return None } else { to.name() };
+        Some(Part { printed: converted(&part, &to, name)?, ty: to })
+    }
+
+    /// A type of a user by its name: one that a column has is the one that is meant.
+    fn type_of_user(&self, data_type: &DataType) -> Option<SqlType> {
+        let name = crate::user_type_name(data_type)?.pop()?;
+        let types = self.scope.columns().iter().map(|c| c.ty.element().unwrap_or(&c.ty));
+        let of_user = types.filter(|ty| matches!(ty, SqlType::Enum(_)));
+        let mut named = of_user.filter(|ty| ty.internal_name() == name);
+        named.next().cloned()
     }
 
     /// `a AND b AND c`, which is one thing with three parts.
-    fn chain(&self, expr: &Expr) -> Option<String> {
+    fn chain(&self, expr: &Expr) -> Option<Part> {
         let Expr::BinaryOp { op, .. } = expr else { return None };
         let mut parts = Vec::new();
         let mut rest = expr;
         while let Expr::BinaryOp { left, op: other, right } = plain(rest)
             && other == op
         {
-            parts.push(self.text(right)?);
+            parts.push(self.known(right)?);
             rest = left;
         }
-        parts.push(self.text(rest)?);
+        parts.push(self.known(rest)?);
         parts.reverse();
-        Some(format!("({})", parts.join(&format!(" {op} "))))
-    }
-
-    /// The types that the sides of an operator are taken as.
-    fn sides(&self, left: &Expr, sign: &str, right: &Expr) -> Option<(SqlType, SqlType)> {
-        let is_comparison = matches!(sign, "=" | "<>" | "<" | "<=" | ">" | ">=");
-        let is_of_text =
-            matches!(sign, "||" | "~" | "~*" | "!~" | "!~*" | "~~" | "!~~" | "~~*" | "!~~*");
-        let (l, r) = (self.ty(left)?, self.ty(right)?);
-        let (l, r) = match (l, r) {
-            (Some(l), Some(r)) => (operand(&l), operand(&r)),
-            (None, None) => (SqlType::Text, SqlType::Text),
-            (Some(known), None) | (None, Some(known)) => {
-                let known = operand(&known);
-                let is_text = known.category() == TypeCategory::String;
-                // Elsewhere the literal need not be of the type of the other side.
-                let is_number = known.category() == TypeCategory::Numeric;
-                if !(is_comparison || is_of_text && is_text || is_number) {
-                    return None;
-                }
-                (known.clone(), known)
-            }
-        };
-        if is_of_text && [&l, &r].iter().any(|ty| ty.category() != TypeCategory::String) {
-            return None;
-        }
-        if is_same(&l, &r) || is_integer(&l) && is_integer(&r) {
-            return Some((l, r));
-        }
-        let class = l.category();
-        if class != r.category() {
-            return match (sign, &l, &r) {
-                // These have operators of their own.
-                ("+" | "-", SqlType::Date, SqlType::Int4)
-                | (
-                    "+" | "-",
-                    SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz,
-                    SqlType::Interval,
-                ) => Some((l, r)),
-                _ => None,
-            };
-        }
-        match class {
-            TypeCategory::Numeric => {
-                let is_float = |ty: &SqlType| matches!(ty, SqlType::Float4 | SqlType::Float8);
-                let common = match is_float(&l) || is_float(&r) {
-                    true if is_float(&l) && is_float(&r) => return Some((l, r)),
-                    // Each of them is compared with the other as it is.
-                    true if is_float(&l) => return Some((l, SqlType::Float8)),
-                    true => return Some((SqlType::Float8, r)),
-                    false => SqlType::Numeric(None),
-                };
-                Some((common.clone(), common))
-            }
-            TypeCategory::DateTime if is_comparison || sign == "-" => Some((l, r)),
-            TypeCategory::String => Some((SqlType::Text, SqlType::Text)),
-            _ => None,
-        }
-    }
-
-    fn operation(&self, left: &Expr, sign: &str, right: &Expr) -> Option<String> {
-        let sign = if sign == "!=" { "<>" } else { sign };
-        let (l, r) = self.sides(left, sign, right)?;
-        Some(format!("({} {sign} {})", self.typed(left, &l)?, self.typed(right, &r)?))
+        let kind = if *op == BinaryOperator::And { Kind::And } else { Kind::Or };
+        connected(kind, parts)
     }
 
     /// What is true, false or unknown of a value.
-    fn test(&self, expr: &Expr) -> Option<String> {
-        let is = |e: &Expr, what: &str| Some(format!("({} IS {what})", self.text(e)?));
+    fn test(&self, expr: &Expr) -> Option<Part> {
+        let is = |e: &Expr, what: &str| {
+            let pieces = vec![Piece::Operand(self.known(e)?.printed), format!(" IS {what}").into()];
+            known(Kind::Test, pieces, SqlType::Bool)
+        };
+        let match_of = |negated: bool, expr: &Expr, pattern: &Expr, ops: [BinaryOperator; 2]| {
+            binary(&self.read(expr)?, &ops[usize::from(negated)], &self.read(pattern)?)
+        };
+        use BinaryOperator::{PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch};
         match expr {
             Expr::IsNull(e) => is(e, "NULL"),
             Expr::IsNotNull(e) => is(e, "NOT NULL"),
@@ -298,117 +516,141 @@ impl Deparser<'_> {
             Expr::IsNotFalse(e) => is(e, "NOT FALSE"),
             Expr::IsUnknown(e) => is(e, "UNKNOWN"),
             Expr::IsNotUnknown(e) => is(e, "NOT UNKNOWN"),
-            Expr::IsDistinctFrom(a, b) => self.distinct(a, b),
-            Expr::IsNotDistinctFrom(a, b) => Some(format!("(NOT {})", self.distinct(a, b)?)),
+            Expr::IsDistinctFrom(a, b) => match rotated(a, b, false) {
+                Some(whole) => self.known(&whole),
+                None => distinct(&self.read(a)?, &self.read(b)?),
+            },
+            Expr::IsNotDistinctFrom(a, b) => match rotated(a, b, true) {
+                Some(whole) => self.known(&whole),
+                None => not(distinct(&self.read(a)?, &self.read(b)?)?),
+            },
             Expr::Between { expr, negated, low, high } => {
                 let (above, below, both) = match negated {
-                    false => (">=", "<=", "AND"),
-                    true => ("<", ">", "OR"),
+                    false => (BinaryOperator::GtEq, BinaryOperator::LtEq, Kind::And),
+                    true => (BinaryOperator::Lt, BinaryOperator::Gt, Kind::Or),
                 };
-                let above = self.operation(expr, above, low)?;
-                Some(format!("({above} {both} {})", self.operation(expr, below, high)?))
+                let value = self.read(expr)?;
+                let above = binary(&value, &above, &self.read(low)?)?;
+                connected(both, vec![above, binary(&value, &below, &self.read(high)?)?])
             }
             Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
-                self.operation(expr, if *negated { "!~~" } else { "~~" }, pattern)
+                match_of(*negated, expr, pattern, [PGLikeMatch, PGNotLikeMatch])
             }
             Expr::ILike { negated, any: false, expr, pattern, escape_char: None } => {
-                self.operation(expr, if *negated { "!~~*" } else { "~~*" }, pattern)
+                match_of(*negated, expr, pattern, [PGILikeMatch, PGNotILikeMatch])
             }
             Expr::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             Expr::AnyOp { left, compare_op, right, .. } => {
-                self.quantified(left, &compare_op.to_string(), right, "ANY")
+                self.quantified(left, compare_op, right, "ANY")
             }
             Expr::AllOp { left, compare_op, right } => {
-                self.quantified(left, &compare_op.to_string(), right, "ALL")
+                self.quantified(left, compare_op, right, "ALL")
             }
             _ => None,
         }
     }
 
-    fn distinct(&self, a: &Expr, b: &Expr) -> Option<String> {
-        let (l, r) = self.sides(a, "=", b)?;
-        Some(format!("({} IS DISTINCT FROM {})", self.typed(a, &l)?, self.typed(b, &r)?))
-    }
-
-    /// The type that all of these become.
-    fn common(&self, parts: &[&Expr]) -> Option<SqlType> {
-        let mut common: Option<SqlType> = None;
-        for part in parts {
-            common = match (common, self.ty(part)?) {
-                (Some(a), Some(b)) if is_same(&a, &b) => Some(a),
-                (Some(a), Some(b)) => Some(common_type(&[&a, &b])?),
-                (one, other) => one.or(other),
-            };
-        }
-        Some(common.unwrap_or(SqlType::Text))
-    }
-
-    fn array(&self, items: &[Expr], of: &SqlType) -> Option<String> {
-        let items: Option<Vec<String>> = items.iter().map(|item| self.typed(item, of)).collect();
-        Some(format!("ARRAY[{}]", items?.join(", ")))
-    }
-
-    fn in_list(&self, expr: &Expr, list: &[Expr], negated: bool) -> Option<String> {
-        let (sign, word) = if negated { ("<>", "ALL") } else { ("=", "ANY") };
+    fn in_list(&self, expr: &Expr, list: &[Expr], negated: bool) -> Option<Part> {
+        let (op, word) = match negated {
+            true => (BinaryOperator::NotEq, "ALL"),
+            false => (BinaryOperator::Eq, "ANY"),
+        };
+        let needle = self.read(expr)?;
         if let [one] = list {
-            return self.operation(expr, sign, one);
+            return binary(&needle, &op, &self.read(one)?);
         }
         // Columns in the list would stand beside it.
-        if list.iter().any(|item| self.bound(item).is_none_or(|b| !b.columns().is_empty())) {
+        let is_constant = |item: &Expr| {
+            matches!(plain(item), Expr::Value(_))
+                || bound(item, self.scope).is_some_and(|b| b.columns().is_empty())
+        };
+        if !list.iter().all(is_constant) {
             return None;
         }
-        let all: Vec<&Expr> = std::iter::once(expr).chain(list).collect();
-        let common = self.common(&all)?;
-        let array = self.array(list, &common)?;
-        let (left, array) = match (&common, self.ty(expr)??) {
-            (SqlType::Varchar(_), _) => {
-                (self.typed(expr, &SqlType::Text)?, format!("({array})::text[]"))
-            }
-            (common, own) if is_integer(common) && is_integer(&own) => (self.text(expr)?, array),
-            (common, _) => (self.typed(expr, common)?, array),
-        };
-        Some(format!("({left} {sign} {word} ({array}))"))
+        let items = self.read_all(list)?;
+        let all: Vec<Read> = std::iter::once(needle.clone()).chain(items.iter().cloned()).collect();
+        let mut common = common(&all)?;
+        if matches!(common, SqlType::Numeric(_)) {
+            common = SqlType::Numeric(None);
+        }
+        over_array(&needle, "=", word, negated, &array(&items, &common)?)
     }
 
-    fn quantified(&self, left: &Expr, sign: &str, right: &Expr, word: &str) -> Option<String> {
-        let (array, of) = match plain(right) {
-            Expr::Array(array) => {
-                let items: Vec<&Expr> = array.elem.iter().collect();
-                (array, self.common(&items)?)
+    fn quantified(
+        &self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+        word: &str,
+    ) -> Option<Part> {
+        let op = super::plain_operator(op).ok()?;
+        let sign = comparison(&op).map(|c| c.symbol()).or_else(|| operator_name(&op))?;
+        let needle = self.read(left)?;
+        let array = match self.read(right)? {
+            Read::Known(array) => array,
+            Read::Null => return None,
+            literal => {
+                let of = operand(needle.ty()?).array_of();
+                Part { printed: literal.as_type(&of)?, ty: of }
             }
-            Expr::Cast { expr, data_type, .. } => {
-                let Expr::Array(array) = plain(expr) else { return None };
-                let SqlType::Array(of) = sql_type_of(data_type, None).ok()? else { return None };
-                (array, *of)
+        };
+        over_array(&needle, sign, word, false, &array)
+    }
+
+    fn call(&self, expr: &Expr) -> Option<Part> {
+        match expr {
+            Expr::Function(function) => self.function(function),
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
+            Expr::Array(made) => {
+                let items = self.read_all(&made.elem)?;
+                array(&items, &common(&items)?)
+            }
+            Expr::Ceil { expr, .. } => called("ceil", &[self.read(expr)?]),
+            Expr::Floor { expr, .. } => called("floor", &[self.read(expr)?]),
+            Expr::CompoundFieldAccess { root, access_chain } => self.element(root, access_chain),
+            other => self.with_syntax(other),
+        }
+    }
+
+    /// `a[1]` of an array or a document.
+    fn element(&self, root: &Expr, access: &[AccessExpr]) -> Option<Part> {
+        let [AccessExpr::Subscript(Subscript::Index { index })] = access else { return None };
+        let (array, index) = (self.known(plain(root))?, self.read(index)?);
+        let (index, ty) = match &array.ty {
+            SqlType::Array(of) => (index.as_type(&SqlType::Int4)?, (**of).clone()),
+            SqlType::Jsonb => match index.ty() {
+                Some(SqlType::Int4) => (index.as_type(&SqlType::Int4)?, SqlType::Jsonb),
+                _ => (index.as_type(&SqlType::Text)?, SqlType::Jsonb),
+            },
             _ => return None,
         };
-        let sign = if sign == "!=" { "<>" } else { sign };
-        let left_type = operand(&self.ty(left)??);
-        if !(is_same(&left_type, &of) || is_integer(&left_type) && is_integer(&of)) {
+        if !matches!(plain(root), Expr::Identifier(_)) {
             return None;
         }
-        let left = self.typed(left, &left_type)?;
-        Some(format!("({left} {sign} {word} ({}))", self.array(&array.elem, &of)?))
+        let pieces = vec![Piece::Whole(array.printed), "[".into(), Piece::Whole(index), "]".into()];
+        known(Kind::Atom, pieces, ty)
     }
 
-    fn call(&self, expr: &Expr) -> Option<String> {
-        Some(match expr {
-            Expr::Function(function) => return self.function(expr, function),
-            Expr::Case { operand, conditions, else_result, .. } => {
-                return self.case(operand.as_deref(), conditions, else_result.as_deref());
-            }
-            Expr::Array(array) => {
-                let items: Vec<&Expr> = array.elem.iter().collect();
-                self.array(&array.elem, &self.common(&items)?)?
-            }
+    /// Calls with words between their arguments.
+    fn with_syntax(&self, expr: &Expr) -> Option<Part> {
+        match expr {
             Expr::Extract { field, expr, .. } => {
-                let field = field.to_string().to_lowercase();
-                format!("EXTRACT({field} FROM {})", self.text(expr)?)
+                let from = format!("EXTRACT({} FROM ", field.to_string().to_lowercase());
+                let of = vec![Piece::Whole(self.known(expr)?.printed)];
+                known(Kind::Atom, around(from, of, ")"), SqlType::Numeric(None))
             }
             Expr::AtTimeZone { timestamp, time_zone } => {
-                let zone = self.typed(time_zone, &SqlType::Text)?;
-                format!("({} AT TIME ZONE {zone})", self.text(timestamp)?)
+                let zone = self.read(time_zone)?.as_type(&SqlType::Text)?;
+                let of = self.known(timestamp)?;
+                let ty = match &of.ty {
+                    SqlType::Timestamp => SqlType::TimestampTz,
+                    SqlType::TimestampTz => SqlType::Timestamp,
+                    _ => return None,
+                };
+                let (of, zone) = (Piece::Operand(of.printed), Piece::Operand(zone));
+                known(Kind::Syntax, vec![of, " AT TIME ZONE ".into(), zone], ty)
             }
             Expr::Trim { trim_where, trim_what, expr, trim_characters: None } => {
                 let side = match trim_where {
@@ -416,17 +658,52 @@ impl Deparser<'_> {
                     Some(TrimWhereField::Leading) => "LEADING",
                     Some(TrimWhereField::Trailing) => "TRAILING",
                 };
-                let what = match trim_what {
-                    Some(what) => format!("{} ", self.typed(what, &SqlType::Text)?),
-                    None => String::new(),
-                };
-                format!("TRIM({side} {what}FROM {})", self.text(expr)?)
+                let mut pieces: Vec<Piece> = vec![format!("TRIM({side} ").into()];
+                if let Some(what) = trim_what {
+                    pieces.push(Piece::Whole(self.read(what)?.as_type(&SqlType::Text)?));
+                    pieces.push(" ".into());
+                }
+                let of = [Piece::Whole(self.known(expr)?.printed), ")".into()];
+                pieces.push("FROM ".into());
+                pieces.extend(of);
+                known(Kind::Atom, pieces, SqlType::Text)
             }
-            _ => return None,
-        })
+            Expr::Substring {
+                special: false,
+                expr,
+                substring_from: Some(from),
+                substring_for,
+                ..
+            } => {
+                let mut pieces = vec!["SUBSTRING(".into(), Piece::Whole(self.known(expr)?.printed)];
+                let parts = [(" FROM ", Some(from)), (" FOR ", substring_for.as_ref())];
+                for (word, part) in parts {
+                    if let Some(part) = part {
+                        let part = self.read(part)?.as_type(&SqlType::Int4)?;
+                        pieces.extend([word.into(), Piece::Whole(part)]);
+                    }
+                }
+                pieces.push(")".into());
+                known(Kind::Atom, pieces, SqlType::Text)
+            }
+            Expr::Position { expr, r#in } => {
+                let needle = self.read(expr)?.as_type(&SqlType::Text)?;
+                let of = self.read(r#in)?.as_type(&SqlType::Text)?;
+                let mut pieces: Vec<Piece> = vec!["POSITION((".into(), Piece::Whole(needle)];
+                pieces.extend([") IN (".into(), Piece::Whole(of), ")".into(), ")".into()]);
+                known(Kind::Atom, pieces, SqlType::Int4)
+            }
+            Expr::Collate { expr, collation } => {
+                let part = self.known(expr)?;
+                let name = quote_ident(&ident_name(collation.0.last()?.as_ident()?)).to_string();
+                let pieces = vec![Piece::Operand(part.printed), format!(" COLLATE {name}").into()];
+                known(Kind::Other, pieces, part.ty)
+            }
+            _ => None,
+        }
     }
 
-    fn function(&self, expr: &Expr, function: &Function) -> Option<String> {
+    fn function(&self, function: &Function) -> Option<Part> {
         let [part] = function.name.0.as_slice() else { return None };
         let name = ident_name(part.as_ident()?);
         let is_without_arguments = match &function.args {
@@ -435,9 +712,13 @@ impl Deparser<'_> {
             FunctionArguments::Subquery(_) => false,
         };
         if is_without_arguments && SPECIAL.contains(&name.as_str()) {
-            return Some(name.to_uppercase());
+            let ty = bound(&Expr::Function(function.clone()), self.scope)?.ty().clone();
+            return Some(Part { printed: Printed::atom(name.to_uppercase())?, ty });
         }
         let FunctionArguments::List(list) = &function.args else { return None };
+        if self.names == Names::Qualified && crate::is_aggregate(&name) {
+            return self.aggregate(&name, function, list);
+        }
         let is_plain = list.duplicate_treatment.is_none()
             && list.clauses.is_empty()
             && function.filter.is_none()
@@ -448,30 +729,54 @@ impl Deparser<'_> {
             _ => None,
         });
         let args: Vec<&Expr> = args.collect::<Option<_>>().filter(|_| is_plain)?;
+        let args = self.read_all(args)?;
         if matches!(name.as_str(), "coalesce" | "greatest" | "least" | "nullif") {
-            let common = self.common(&args)?;
-            let args: Option<Vec<String>> = args.iter().map(|a| self.typed(a, &common)).collect();
-            return Some(format!("{}({})", name.to_uppercase(), args?.join(", ")));
+            let common = common(&args)?;
+            let args: Option<Vec<_>> = args.iter().map(|a| a.as_type(&common)).collect();
+            let pieces = around(format!("{}(", name.to_uppercase()), listed(args?), ")");
+            return known(Kind::Atom, pieces, common);
         }
-        let bound = self.bound(expr)?;
-        let types: Vec<Option<SqlType>> = match bound.node() {
-            Node::Call(f, given) if given.len() == args.len() && !f.variadic => {
-                let exact = |ty: &ArgType| match ty {
-                    ArgType::Exact(ty) => Some(ty.clone()),
-                    _ => None,
-                };
-                f.args.iter().map(exact).collect()
-            }
-            // It was computed: what has no type was a text, as nearly always.
-            Node::Const(_) => vec![None; args.len()],
-            _ => return None,
-        };
-        let args = args.iter().enumerate().map(|(at, arg)| match types.get(at)? {
-            Some(ty) => self.typed(arg, ty),
-            None => self.text(arg),
+        called(&name, &args)
+    }
+
+    fn aggregate(
+        &self,
+        name: &str,
+        function: &Function,
+        list: &FunctionArgumentList,
+    ) -> Option<Part> {
+        let is_plain = list.clauses.is_empty()
+            && function.over.is_none()
+            && function.within_group.is_empty()
+            && function.null_treatment.is_none();
+        if !is_plain {
+            return None;
+        }
+        let args = list.args.iter().map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => self.read(e),
+            _ => None,
         });
-        let args: Option<Vec<String>> = args.collect();
-        Some(format!("{}({})", quote_ident(&name), args?.join(", ")))
+        let (args, ty) = match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => (vec!["*".into()], SqlType::Int8),
+            _ => {
+                let args: Vec<Read> = args.collect::<Option<_>>()?;
+                let given = |arg: &Read| arg.ty().map_or(SqlType::Unknown, operand);
+                let given: Vec<SqlType> = args.iter().map(given).collect();
+                let choice = resolve(name, &given, false).ok()?;
+                let args = args.iter().zip(&choice.args).map(|(arg, ty)| arg.as_type(ty));
+                (listed(args.collect::<Option<Vec<_>>>()?), choice.ret)
+            }
+        };
+        let distinct = match list.duplicate_treatment {
+            Some(DuplicateTreatment::Distinct) => "DISTINCT ",
+            _ => "",
+        };
+        let mut pieces = around(format!("{}({distinct}", quote_ident(name)), args, ")");
+        if let Some(condition) = &function.filter {
+            let condition = Piece::Whole(self.known(condition)?.printed);
+            pieces.extend([" FILTER (WHERE ".into(), condition, ")".into()]);
+        }
+        known(Kind::Atom, pieces, ty)
     }
 
     fn case(
@@ -479,27 +784,75 @@ impl Deparser<'_> {
         operand: Option<&Expr>,
         conditions: &[CaseWhen],
         otherwise: Option<&Expr>,
-    ) -> Option<String> {
-        let results: Vec<&Expr> = conditions.iter().map(|c| &c.result).chain(otherwise).collect();
-        let common = self.common(&results)?;
-        let mut out = String::from("\nCASE");
-        if let Some(operand) = operand {
-            out.push_str(&format!(" {}", self.text(operand)?));
-        }
-        for CaseWhen { condition, result } in conditions {
-            let when = match operand {
-                Some(operand) => self.typed(condition, &self.sides(operand, "=", condition)?.1)?,
-                None => self.text(condition)?,
-            };
-            out.push_str(&format!("\n    WHEN {when} THEN {}", self.typed(result, &common)?));
-        }
-        let otherwise = match otherwise {
-            Some(otherwise) => self.typed(otherwise, &common)?,
-            None => format!("NULL::{}", cast_name(&common)),
+    ) -> Option<Part> {
+        let results = self.read_all(conditions.iter().map(|c| &c.result).chain(otherwise))?;
+        let common = common(&results)?;
+        let mut pieces: Vec<Piece> = vec!["\nCASE".into()];
+        let operand = match operand {
+            Some(operand) => Some(self.read(operand)?),
+            None => None,
         };
-        out.push_str(&format!("\n    ELSE {otherwise}\nEND"));
-        Some(out)
+        if let Some(operand) = &operand {
+            pieces.extend([" ".into(), Piece::Whole(operand.as_type(operand.ty()?)?)]);
+        }
+        for (CaseWhen { condition, .. }, result) in conditions.iter().zip(&results) {
+            let when = match &operand {
+                Some(operand) => {
+                    let condition = self.read(condition)?;
+                    condition.as_type(&sides(operand.ty(), "=", condition.ty())?.1)?
+                }
+                None => self.known(condition)?.printed,
+            };
+            pieces.extend(["\n    WHEN ".into(), Piece::Whole(when), " THEN ".into()]);
+            pieces.push(Piece::Whole(result.as_type(&common)?));
+        }
+        pieces.push("\n    ELSE ".into());
+        pieces.push(match otherwise.and_then(|_| results.last()) {
+            Some(otherwise) => Piece::Whole(otherwise.as_type(&common)?),
+            None => format!("NULL::{}", cast_name(&common)).into(),
+        });
+        pieces.push("\nEND".into());
+        known(Kind::Case, pieces, common)
     }
+}
+
+/// Conditions that all, or of which some, hold.
+fn connected(kind: Kind, parts: Vec<Part>) -> Option<Part> {
+    let word = if kind == Kind::And { " AND " } else { " OR " };
+    let mut pieces: Vec<Piece> = Vec::new();
+    for part in parts {
+        if !pieces.is_empty() {
+            pieces.push(word.into());
+        }
+        pieces.push(Piece::Operand(part.printed));
+    }
+    known(kind, pieces, SqlType::Bool)
+}
+
+/// `x = ANY (array)`.
+fn over_array(needle: &Read, sign: &str, word: &str, negated: bool, array: &Part) -> Option<Part> {
+    let of = array.ty.element()?;
+    let sign = if negated { "<>" } else { sign };
+    let own = needle.ty().map_or(SqlType::Text, operand);
+    let is_text = |ty: &SqlType| ty.category() == TypeCategory::String;
+    let is_array_of_char = matches!(of, SqlType::Varchar(_));
+    let (left, array) = if is_array_of_char && is_text(&own) {
+        let array = Read::Known(array.clone()).as_type(&SqlType::Text.array_of())?;
+        (needle.as_type(&SqlType::Text)?, array)
+    } else if is_same(&own, of) || is_integer(&own) && is_integer(of) {
+        (needle.as_type(&own)?, array.printed.clone())
+    } else if sides(Some(&own), sign, Some(of)).is_some_and(|(_, right)| is_same(&right, of)) {
+        (needle.as_type(of)?, array.printed.clone())
+    } else {
+        let (left, right) = sides_found(Some(&own), sign, Some(of))?;
+        if !is_same(&right, of) {
+            return None;
+        }
+        (needle.as_type(&left)?, array.printed.clone())
+    };
+    let sign = format!(" {sign} {word} (").into();
+    let pieces = vec![Piece::Operand(left), sign, Piece::Operand(array), ")".into()];
+    known(Kind::Other, pieces, SqlType::Bool)
 }
 
 /// A conversion to such a type is two in PostgreSQL's tree.

@@ -2,13 +2,21 @@
 //!
 //! - [`mod@deparse`]: stored expressions as PostgreSQL prints them.
 //! - [`interval_literal`]: INTERVAL with its fields.
+//! - [`operator_names`]: signs of operators.
+//! - [`literals`]: constants with their types.
 //! - [`places`]: where in the script stands what an error is about.
+//! - [`printed`]: which parentheses who reads it needs.
 
 mod deparse;
 mod interval_literal;
+mod literals;
+mod operator_names;
 mod places;
+mod printed;
 
-pub use deparse::{SPECIAL, deparse, typed_literal};
+pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
 pub(crate) use interval_literal::bind_interval;
+pub use literals::{SPECIAL, typed_literal};
+pub(crate) use operator_names::{comparison, operator_name, plain_operator};
 pub(crate) use places::at_its_place;
 pub use places::{at_beginning, beginning};

@@ -40,7 +40,7 @@ pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> 
             };
             c.catalog.note(id, |notes| notes.comment = text);
         }
-        Commented::Extension => extension(bare)?,
+        Commented::Extension => extension(c, bare)?,
         Commented::TableConstraint => table_constraint(c, name, text)?,
         Commented::DomainConstraint => domain_constraint(c, name, text)?,
         Commented::Function => {
@@ -57,8 +57,8 @@ pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> 
 }
 
 /// Extensions that are built in have a text of their own.
-fn extension(name: &str) -> SqlResult<()> {
-    if crate::statement::is_built_in(name) {
+fn extension(c: &Change, name: &str) -> SqlResult<()> {
+    if c.catalog.extension(c.ctx.database, name).is_some() {
         return Ok(());
     }
     let text = format!("extension \"{name}\" does not exist");

@@ -26,7 +26,7 @@ use crate::dml::{returning, scope_of};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
 use crate::storage::TableLayout;
-use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, object_name_parts};
+use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, is_only, object_name_parts};
 
 /// A table named in FROM, or in a condition that asks whether it has a row.
 pub(super) struct From {
@@ -347,6 +347,10 @@ pub(super) fn add_table(
         Ok(Some(Relation::Table(t))) if t.materialized().is_none_or(|view| view.populated) => t,
         _ => return Ok(false),
     };
+    // ONLY of a partitioned table: no rows, which general plans know how to.
+    if is_only(name) && table.partitioning().is_some() {
+        return Ok(false);
+    }
     if alias.as_ref().is_some_and(|a| !a.columns.is_empty()) {
         return Ok(false);
     }

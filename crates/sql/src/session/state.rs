@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
@@ -43,6 +43,8 @@ pub struct SessionState {
     locker: u64,
     /// Whether its transaction may hold some.
     locks_in_transaction: AtomicBool,
+    /// The moment that the block sees; 0 outside of one.
+    view: AtomicU64,
     /// Whether it has made temporary tables.
     temporary: AtomicBool,
     cancel: Arc<AtomicBool>,
@@ -231,6 +233,7 @@ impl SessionState {
             pid,
             locker,
             locks_in_transaction: AtomicBool::new(false),
+            view: AtomicU64::new(0),
             temporary: AtomicBool::new(false),
             cancel,
             notices,
@@ -461,6 +464,22 @@ impl SessionState {
     }
 
     /// An evaluation context for what no statement has begun.
+    /// A statement begins, which sees the state of this moment.
+    pub(super) fn note_view(&self, view: u64) {
+        self.view.store(view, Ordering::Relaxed);
+    }
+
+    /// By what other sessions can see what this one's block sees: SET TRANSACTION SNAPSHOT.
+    ///
+    /// # Errors
+    /// 25P01 outside of a block.
+    pub fn exported_view(&self) -> SqlResult<String> {
+        match self.view.load(Ordering::Relaxed) {
+            0 => Err(super::transaction::no_transaction("pg_export_snapshot()")),
+            view => Ok(format!("{:08X}-{:08X}-1", view >> 32, view & 0xffff_ffff)),
+        }
+    }
+
     pub(super) fn eval_now(self: &Arc<Self>) -> EvalContext {
         let now = self.db.clock_micros();
         self.eval_context(Arc::default(), self.style(), now, now)

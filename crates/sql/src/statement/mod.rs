@@ -25,4 +25,3 @@ mod session;
 
 pub use entry::{Effect, Entry};
 pub use registry::entries;
-pub(crate) use schema::is_built_in;

@@ -64,7 +64,6 @@ mod tests {
     #[test]
     fn what_is_of_no_type_is_refused_by_name_and_with_a_hint() {
         for (sql, what) in [
-            ("create extension postgis", "CREATE EXTENSION"),
             ("create policy p on t", "CREATE POLICY"),
             ("create rule r as on insert to t do nothing", "CREATE RULE"),
             ("create statistics s on a, b from t", "CREATE STATISTICS"),

@@ -5,6 +5,7 @@ use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
 use crate::ddl::access::roles;
+use crate::ddl::functions::extensions;
 use crate::ddl::{
     alter, comment, composite, create_table, domain, drop, functions, index, moves, online,
     partitions, schema, sequence, truncate, user_type, view, view::materialized,
@@ -270,13 +271,16 @@ pub(super) static ENTRIES: &[Entry] = &[
     ),
     Entry::change(
         "CREATE EXTENSION",
-        "create extension plpgsql",
-        "accepted for plpgsql, which dumps name, and for what is built in: pg_stat_statements, \
-         uuid-ossp, the UUIDs of pgcrypto",
-        work!(Sql Sql::CreateExtension(e) if is_built_in(&e.name.value) => |c| {
-            c.ctx.notice(format!("extension \"{}\" is built in, skipping", e.name.value));
-            Ok("CREATE EXTENSION".into())
-        }),
+        "create extension if not exists plpgsql",
+        "of what is built in: pg_stat_statements, uuid-ossp, pgcrypto without what encrypts; noted \
+         for `pg_extension`. plpgsql, for DO, is always there",
+        work!(Sql Sql::CreateExtension(e) => |c| extensions::create(c, e)),
+    ),
+    Entry::change(
+        "DROP EXTENSION",
+        "drop extension if exists pgcrypto",
+        "takes the note away; what is built in stays",
+        work!(Sql Sql::DropExtension(d) => |c| extensions::drop(c, &d.names, d.if_exists)),
     ),
     Entry::change(
         "CREATE ROLE",
@@ -330,10 +334,4 @@ fn is_grant(a: &Access) -> bool {
 
 fn is_about_owned(a: &Access) -> bool {
     matches!(a, Access::Reassign(..) | Access::DropOwned(..))
-}
-
-/// Extensions whose parts are always here.
-pub(crate) fn is_built_in(extension: &str) -> bool {
-    let names = ["plpgsql", "pg_stat_statements", "pgcrypto", "uuid-ossp"];
-    names.iter().any(|name| extension.eq_ignore_ascii_case(name))
 }

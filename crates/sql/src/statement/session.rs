@@ -340,7 +340,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::utility(
         "EXPLAIN",
         "explain select * from t",
-        "how a statement would run, and why so; FORMAT JSON, YAML",
+        "how a statement would run, and why so; FORMAT JSON, YAML, XML",
         Effect::Reads,
         work!(Kind::Explain { options, statement } if !options.analyze => |session, ctx| {
             explained(session.explain(ctx, statement, options)?, options)

@@ -11,8 +11,12 @@
 //! The base may be such a view again. What writes goes *through* them to the table (the module
 //! `target` of [`crate::dml`]); here is only what their queries say, which the system catalogs tell
 //! as well.
+//!
+//! [`printed`]: their text as PostgreSQL prints it.
 
+mod printed;
 mod simple;
 
+pub use printed::Printer;
 pub(crate) use simple::qualified_query;
 pub use simple::{SimpleView, may_write, simple};

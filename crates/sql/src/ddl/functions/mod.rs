@@ -7,6 +7,7 @@
 mod create;
 mod dependents;
 mod existing;
+pub(crate) mod extensions;
 
 pub(crate) use create::create;
 pub(in crate::ddl) use dependents::remove_all;

@@ -16,7 +16,13 @@ use super::through::{Through, Verb, ViewChecks, key_name};
 use crate::general_query::{ColumnInfo, Row};
 use crate::partitions;
 use crate::session::Context;
-use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, object_name_parts};
+use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, is_only, object_name_parts};
+
+/// What is only said of a table whose rows are all in its partitions.
+fn only_of_partitioned(table: &Table) -> SqlError {
+    SqlError::unsupported(format!("writing to ONLY the partitioned table \"{}\"", table.name))
+        .with_hint("All its rows are in its partitions: leave ONLY out, or name a partition.")
+}
 
 /// A table with the name it goes by in the statement.
 #[derive(Clone)]
@@ -36,7 +42,7 @@ impl Target {
         verb: Verb,
     ) -> SqlResult<Target> {
         let start = name.span().start;
-        let name = object_name_parts(name);
+        let (only, name) = (is_only(name), object_name_parts(name));
         let mut through = None;
         let found = ctx.relation(&name).map_err(|e| e.or_at(start.line, start.column));
         let table = match found? {
@@ -45,6 +51,9 @@ impl Target {
                     SqlState::WRONG_OBJECT_TYPE,
                     format!("cannot change materialized view \"{}\"", t.name),
                 ));
+            }
+            Relation::Table(t) | Relation::Partition(t) if only && t.is_divided() => {
+                return Err(only_of_partitioned(&t));
             }
             Relation::Table(t) | Relation::Partition(t) => t,
             Relation::View(v) => {

@@ -7,6 +7,7 @@ use braid_catalog::{
     Materialized, RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
 };
 use braid_parser::parse_expr;
+use braid_scalar::Deparsed;
 use braid_types::{SqlError, SqlResult, SqlType};
 
 use super::super::Context;
@@ -105,9 +106,10 @@ pub fn column_names(t: &Table, ids: impl IntoIterator<Item = u32>) -> String {
         .join(", ")
 }
 
-/// An expression over a table's columns as PostgreSQL prints it; `None` where that is not known.
-pub fn deparsed(t: &Table, text: &str) -> Option<String> {
-    braid_scalar::deparse(&parse_expr(text).ok()?, &table_scope(t))
+/// An expression over a table's columns as PostgreSQL prints it; `None` where that is not known,
+/// and where what was written is wanted.
+pub fn deparsed(t: &Table, text: &str, how: Shown) -> Option<String> {
+    how.expression(t, text).map(|shown| shown.text(how == Shown::Plain))
 }
 
 /// How expressions are shown.
@@ -115,15 +117,18 @@ pub fn deparsed(t: &Table, text: &str) -> Option<String> {
 pub enum Shown {
     /// As they were written, with parentheses around them where they must be.
     Written,
-    /// As they were written.
+    /// As PostgreSQL prints them for people, where that is known.
     Plain,
-    /// As PostgreSQL prints them, where that is known.
+    /// As it prints them for programs.
     Deparsed,
 }
 
 impl Shown {
-    fn expression(self, t: &Table, text: &str) -> Option<String> {
-        (self == Shown::Deparsed).then(|| deparsed(t, text)).flatten()
+    fn expression(self, t: &Table, text: &str) -> Option<Deparsed> {
+        if self == Shown::Written {
+            return None;
+        }
+        braid_scalar::deparse(&parse_expr(text).ok()?, &table_scope(t))
     }
 }
 
@@ -132,8 +137,8 @@ pub fn key_column(t: &Table, id: u32, how: Shown) -> String {
     match t.column(id).and_then(|c| c.expression.as_ref()) {
         Some(text) => match how.expression(t, text) {
             // Only what looks like a call stands alone.
-            Some(shown) if shown.ends_with(')') && !shown.starts_with(['(', '\n', '\'']) => shown,
-            Some(shown) => format!("({shown})"),
+            Some(shown) if shown.is_call() => shown.text(how == Shown::Plain),
+            Some(shown) => format!("({})", shown.text(how == Shown::Plain)),
             None => shown_expression(text),
         },
         None => column_names(t, [id]),
@@ -220,7 +225,7 @@ pub fn index_definition(
         out.push_str(&format!(" INTERLEAVE IN {}", qualified(c, p)));
     }
     if let Some(predicate) = &i.predicate {
-        match how.expression(t, predicate) {
+        match deparsed(t, predicate, how) {
             Some(shown) => out.push_str(&format!(" WHERE {shown}")),
             None if how == Shown::Plain => out.push_str(&format!(" WHERE {predicate}")),
             None => out.push_str(&format!(" WHERE ({predicate})")),

@@ -5,13 +5,13 @@ use braid_kv::ShownRange;
 use braid_sql::{RangeViewer, shown_borders};
 use braid_types::{Datum, SqlResult};
 
-use super::table::{SystemTable, View, text};
+use super::super::table::{Rows, SystemTable, View, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table about the cluster.
-pub(super) fn table(name: &str) -> Option<SystemTable> {
-    let (layout, rows): (&'static str, super::table::Rows) = match name {
+pub(in crate::system) fn table(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (&'static str, Rows) = match name {
         "braid_nodes" => {
             ("node_id int8, address text, state text, replicas int8, leases int8", nodes)
         }

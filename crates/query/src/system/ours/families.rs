@@ -6,13 +6,13 @@ use std::sync::Arc;
 use braid_catalog::{Index, InterleaveForm, Privileges, Securable, Table};
 use braid_types::{Datum, SqlResult};
 
-use super::table::{SystemTable, View, text};
+use super::super::table::{Rows, SystemTable, View, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table about hierarchies.
-pub(super) fn table(name: &str) -> Option<SystemTable> {
-    let (layout, rows): (&'static str, super::table::Rows) = match name {
+pub(in crate::system) fn table(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (&'static str, Rows) = match name {
         "braid_interleaved" => (
             "schemaname name, tablename name, indexname name, parent_schemaname name, \
              parent_tablename name, root_tablename name, depth int4, form text, on_delete text, \
