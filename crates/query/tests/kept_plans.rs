@@ -254,3 +254,178 @@ fn other_values_get_another_plan_if_they_find_many_more_rows() {
         assert_eq!(db.run("EXECUTE q (110000, 10)"), ["9|45"]);
     }
 }
+
+/// Every place that a parameter can stand at, with two sets of values.
+const PLACES: &[(&str, [&str; 2])] = &[
+    ("SELECT x FROM (VALUES ($1::int), (0)) v(x)", ["1", "2"]),
+    (
+        "SELECT x, y FROM (VALUES ($1::int, 'a'), (0, $2::text), (7, 'z')) v(x, y)",
+        ["1, 'b'", "2, 'c'"],
+    ),
+    ("VALUES ($1::int), ($1 + 1)", ["1", "5"]),
+    (
+        "SELECT c.id FROM c JOIN (VALUES ($1::int), ($2::int)) v(x) ON c.id = v.x ORDER BY 1",
+        ["1, 2", "3, 4"],
+    ),
+    ("SELECT id FROM c WHERE id IN (VALUES ($1::int), ($2::int)) ORDER BY 1", ["1, 2", "3, 4"]),
+    (
+        "SELECT (SELECT sum(x) FROM (VALUES (c.id), ($1::int)) v(x)) FROM c WHERE id < 3 ORDER BY 1",
+        ["1", "9"],
+    ),
+    (
+        "SELECT c.id, x FROM c, LATERAL (VALUES (c.id), ($1::int)) v(x) WHERE id < 3 ORDER BY 1, 2",
+        ["10", "90"],
+    ),
+    ("SELECT x FROM (VALUES ($1::int), (0) ORDER BY 1 LIMIT 1) v(x)", ["-1", "2"]),
+    ("SELECT x FROM (SELECT $1::int UNION ALL SELECT 0) v(x)", ["1", "2"]),
+    ("SELECT x FROM (SELECT $1::int UNION SELECT $2::int) v(x) ORDER BY 1", ["1, 1", "2, 3"]),
+    ("SELECT $1::int EXCEPT SELECT $2::int", ["1, 2", "3, 3"]),
+    ("SELECT count(*) FROM c, o WHERE c.id = o.c AND c.id <= $1", ["2", "20"]),
+    ("SELECT c.id FROM c JOIN o ON o.c = c.id ORDER BY o.id LIMIT $1", ["1", "3"]),
+    ("SELECT c.id FROM c JOIN o ON o.c = c.id ORDER BY o.id LIMIT 2 OFFSET $1", ["0", "7"]),
+    ("SELECT DISTINCT c FROM o ORDER BY c FETCH FIRST $1 ROWS ONLY", ["1", "3"]),
+    (
+        "SELECT id FROM (SELECT id FROM o ORDER BY id LIMIT $1) x ORDER BY id DESC LIMIT 1",
+        ["4", "8"],
+    ),
+    (
+        "SELECT id, sum(id) OVER (ORDER BY id ROWS $1 PRECEDING) FROM c WHERE id < 5 ORDER BY 1",
+        ["1", "2"],
+    ),
+    (
+        "SELECT id, sum(id) OVER (ORDER BY id RANGE BETWEEN $1 PRECEDING AND $2 FOLLOWING) FROM c WHERE id < 5 ORDER BY 1",
+        ["1, 0", "0, 2"],
+    ),
+    ("SELECT id, ntile($1) OVER (ORDER BY id) FROM c WHERE id < 7 ORDER BY 1", ["2", "3"]),
+    (
+        "SELECT id, lag(id, $1, $2) OVER (ORDER BY id) FROM c WHERE id < 5 ORDER BY 1",
+        ["1, -1", "2, -2"],
+    ),
+    ("SELECT id, nth_value(id, $1) OVER (ORDER BY id) FROM c WHERE id < 5 ORDER BY 1", ["1", "2"]),
+    ("SELECT percentile_cont($1) WITHIN GROUP (ORDER BY id) FROM c", ["0.5", "0.1"]),
+    (
+        "SELECT percentile_disc($1::float8[]) WITHIN GROUP (ORDER BY id) FROM c",
+        ["'{0.5}'", "'{0.1,1}'"],
+    ),
+    (
+        "SELECT percentile_disc($1::float8[]) WITHIN GROUP (ORDER BY id) FROM c",
+        ["'{0.5}'", "'{0.1,1}'"],
+    ),
+    ("SELECT id % $1, count(*) FROM c GROUP BY id % $1 ORDER BY 1", ["2", "3"]),
+    ("SELECT string_agg(name, $1 ORDER BY id) FROM c WHERE id < 4", ["'-'", "'+'"]),
+    ("SELECT count(*) FILTER (WHERE id > $1), sum(id + $1) FROM c", ["10", "40"]),
+    ("SELECT array_agg(x) FROM generate_series($1::int, $2::int) x", ["1, 3", "5, 6"]),
+    (
+        "SELECT c.id, x FROM c, generate_series(1, $1::int) x WHERE c.id < 3 ORDER BY 1, 2",
+        ["1", "2"],
+    ),
+    ("SELECT array_agg(x) FROM unnest($1::int[]) WITH ORDINALITY u(x, n)", ["'{1,2}'", "'{7}'"]),
+    (
+        "SELECT * FROM ROWS FROM (generate_series(1, $1::int), unnest($2::text[])) r(a, b)",
+        ["1, '{a,b}'", "2, '{c}'"],
+    ),
+    (
+        "SELECT * FROM json_to_recordset($1::json) r(a int)",
+        [r#"'[{"a":1}]'"#, r#"'[{"a":2},{"a":3}]'"#],
+    ),
+    ("SELECT array_agg(m) FROM regexp_split_to_table($1, ',') m", ["'a,b'", "'c'"]),
+    (
+        "SELECT c.name FROM c JOIN o ON o.c = c.id WHERE c.name LIKE $1 GROUP BY 1 ORDER BY 1",
+        ["'name 1_'", "'%5'"],
+    ),
+    ("SELECT count(*) FROM c JOIN o ON o.c = c.id WHERE c.name ~ $1", ["'1$'", "'^name 2'"]),
+    (
+        "SELECT c.id FROM c WHERE c.id IN ($1, $2) OR EXISTS (SELECT 1 FROM o WHERE o.c = c.id AND o.id = $3) ORDER BY 1",
+        ["1, 2, 3", "4, 5, 6"],
+    ),
+    (
+        "SELECT c.id FROM c LEFT JOIN o ON o.c = c.id AND o.id = $1 WHERE o.id IS NOT NULL",
+        ["7", "77"],
+    ),
+    (
+        "SELECT c.id FROM c WHERE c.id = ANY($1::int[]) AND EXISTS (SELECT FROM o WHERE o.c = c.id) ORDER BY 1",
+        ["'{1,2}'", "'{9}'"],
+    ),
+    (
+        "SELECT CASE WHEN c.id = $1 THEN $2 ELSE 'no' END FROM c JOIN o ON o.id = c.id WHERE c.id < 3 ORDER BY c.id",
+        ["1, 'one'", "2, 'two'"],
+    ),
+    (
+        "WITH q AS MATERIALIZED (SELECT id FROM c WHERE id < $1) SELECT count(*), sum(a.id) FROM q a, q b",
+        ["3", "5"],
+    ),
+    ("WITH q AS (SELECT $1::int AS n) SELECT a.n + b.n FROM q a, q b", ["3", "5"]),
+    (
+        "WITH RECURSIVE r AS (SELECT $1::int AS n UNION ALL SELECT n + 1 FROM r WHERE n < $2) SELECT sum(n) FROM r",
+        ["1, 3", "5, 6"],
+    ),
+    (
+        "SELECT (SELECT count(*) FROM o WHERE o.c = c.id AND o.id > $1) FROM c WHERE id < 3 ORDER BY id",
+        ["100", "400"],
+    ),
+    ("SELECT (SELECT $1::int + max(id) FROM c)", ["1", "2"]),
+    ("SELECT id % $1, count(*) FROM c GROUP BY 1 ORDER BY 1", ["2", "3"]),
+    ("SELECT c % 3, count(*) FROM o GROUP BY 1 HAVING count(*) > $1 ORDER BY 1", ["0", "166"]),
+    ("SELECT DISTINCT ON (id % $1) id FROM c ORDER BY id % $1, id", ["2", "3"]),
+    ("SELECT id FROM c WHERE id < 4 ORDER BY CASE WHEN id = $1 THEN 0 ELSE id END", ["2", "3"]),
+    (
+        "SELECT id % 2, id % $1, count(*) FROM c GROUP BY GROUPING SETS ((1), (2)) ORDER BY 1, 2",
+        ["2", "3"],
+    ),
+    ("SELECT count(*) FROM c TABLESAMPLE BERNOULLI ($1) REPEATABLE (1)", ["0", "100"]),
+    ("SELECT jsonb_path_query('[1,2,3]', $1)", ["'$[0]'", "'$[*] ? (@ > 1)'"]),
+    (
+        "SELECT to_char(timestamp '2026-11-28 03:04', $1) FROM c JOIN o ON c.id = o.id LIMIT 1",
+        ["'YYYY'", "'MM'"],
+    ),
+    (
+        "SELECT timestamptz '2026-11-28 03:04Z' AT TIME ZONE $1 FROM c JOIN o ON c.id = o.id LIMIT 1",
+        ["'UTC'", "'Asia/Tokyo'"],
+    ),
+    (
+        "SELECT date_trunc($1, timestamp '2026-11-28 03:04') FROM c JOIN o ON c.id = o.id LIMIT 1",
+        ["'day'", "'year'"],
+    ),
+    ("SELECT (ARRAY[10, 20, 30])[$1] FROM c JOIN o ON c.id = o.id LIMIT 1", ["1", "2"]),
+    ("SELECT (ARRAY[10, 20, 30])[$1:] FROM c JOIN o ON c.id = o.id LIMIT 1", ["2", "3"]),
+    (
+        "SELECT ROW(c.id, o.id) < ROW($1, $2) FROM c JOIN o ON c.id = o.id WHERE c.id = 3",
+        ["3, 4", "3, 3"],
+    ),
+    ("SELECT coalesce($1::int, c.id) FROM c JOIN o ON c.id = o.id WHERE c.id = 3", ["NULL", "8"]),
+    (
+        "SELECT string_agg(x::text, ',') FROM (SELECT id AS x FROM c WHERE id < $1 INTERSECT SELECT c FROM o WHERE id < $2) q",
+        ["9, 3", "4, 9"],
+    ),
+    ("SELECT max(id) FILTER (WHERE id < $1) OVER () FROM c LIMIT 1", ["9", "4"]),
+    ("SELECT (VALUES ($1::int))", ["9", "4"]),
+];
+
+#[test]
+fn a_parameter_at_any_place_has_its_value_of_now() {
+    let mut db = shop();
+    let mut wrong = Vec::new();
+    for (at, (sql, values)) in PLACES.iter().enumerate() {
+        db.run(&format!("PREPARE p{at} AS {sql}"));
+        let expected = values.map(|given| db.another().run(&with_literals(sql, given)));
+        for round in 0..3 {
+            for (given, expected) in values.iter().zip(&expected) {
+                let answer = db.run(&format!("EXECUTE p{at}({given})"));
+                // And as a text that comes again with other literals.
+                let text = db.run(&with_literals(sql, given));
+                if answer != *expected || text != *expected {
+                    wrong.push(format!("{round} {sql} {given}: {expected:?} {answer:?} {text:?}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The query with values in the place of its parameters.
+fn with_literals(sql: &str, values: &str) -> String {
+    let split: Vec<&str> = values.split(", ").collect();
+    let parts = if sql.contains("$2") { split } else { vec![values] };
+    let numbered = parts.iter().enumerate().rev();
+    numbered.fold(sql.to_string(), |sql, (at, value)| sql.replace(&format!("${}", at + 1), value))
+}

@@ -48,6 +48,7 @@ fn same_node(own: &Node, other: &Node, offset: usize) -> bool {
     match (own, other) {
         (Node::Const(a), Node::Const(b)) => same_constant(a, b),
         (Node::Column(a), Node::Column(b)) => *a == *b + offset,
+        (Node::Param(a), Node::Param(b)) => a == b,
         (Node::Compare(a, ..), Node::Compare(b, ..)) => a == b,
         (Node::IsDistinct(_, _, a), Node::IsDistinct(_, _, b))
         | (Node::IsNull(_, a), Node::IsNull(_, b))

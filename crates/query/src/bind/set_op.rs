@@ -7,6 +7,7 @@ use braid_scalar::{Bound, Padding, ScopeColumn, coerce, common_type, is_aggregat
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::{Column, UnnestOptions};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::max;
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -22,6 +23,7 @@ use super::{Binder, Bounded, Cte, OutputColumn, Relation, Slot, SlotKind, column
 use crate::arrow_form;
 use crate::error::from_df;
 use crate::exec::scalar;
+use crate::exec::set_returning::values_expr;
 
 impl Binder<'_> {
     pub(super) fn set_operation(
@@ -231,15 +233,7 @@ impl Binder<'_> {
             exprs.push(out);
         }
         let names: Vec<String> = types.iter().map(|_| self.fresh("v")).collect();
-        let plan = LogicalPlanBuilder::values(exprs)
-            .and_then(|b| {
-                let from: Vec<Expr> = b.schema().columns().into_iter().map(Expr::Column).collect();
-                let renamed: Vec<Expr> =
-                    from.into_iter().zip(&names).map(|(e, n)| e.alias(n.clone())).collect();
-                b.project(renamed)
-            })
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(from_df)?;
+        let plan = self.rows_of_values(exprs, &types, &names)?;
         let columns = names
             .iter()
             .zip(types)
@@ -253,6 +247,51 @@ impl Binder<'_> {
             })
             .collect();
         Ok(Bounded { plan, columns })
+    }
+
+    /// A plan of rows of expressions.
+    fn rows_of_values(
+        &mut self,
+        mut rows: Vec<Vec<Expr>>,
+        types: &[SqlType],
+        names: &[String],
+    ) -> SqlResult<LogicalPlan> {
+        let renamed = |exprs: Vec<Expr>| {
+            exprs.into_iter().zip(names).map(|(e, n)| e.alias(n.clone())).collect::<Vec<_>>()
+        };
+        if rows.iter().flatten().all(|e| matches!(e, Expr::Literal(..))) {
+            return LogicalPlanBuilder::values(rows)
+                .and_then(|b| {
+                    let columns = b.schema().columns().into_iter().map(Expr::Column);
+                    let columns = columns.collect();
+                    b.project(renamed(columns))
+                })
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(from_df);
+        }
+        // DataFusion computes the rows of a Values node when it makes the physical plan: once for
+        // all executions.
+        let one_row = LogicalPlanBuilder::empty(true);
+        if rows.len() == 1 {
+            let row = rows.remove(0);
+            return one_row
+                .project(renamed(row))
+                .and_then(LogicalPlanBuilder::build)
+                .map_err(from_df);
+        }
+        let list = self.fresh("list");
+        let records = values_expr(types.to_vec(), rows).alias(list.clone());
+        let fields = types.iter().enumerate();
+        let fields = fields.map(|(at, ty)| scalar::record_field(column(&list), at, ty)).collect();
+        let options = UnnestOptions::new().with_preserve_nulls(false);
+        one_row
+            .project([records])
+            .and_then(|b| {
+                b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
+            })
+            .and_then(|b| b.project(renamed(fields)))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
     }
 
     /// The rows of a recursive query's work table.

@@ -74,10 +74,12 @@ impl SetFunction {
 pub(super) type RecordRows = Box<dyn Iterator<Item = SqlResult<Datum>> + Send>;
 
 /// Where the records of a list come from.
-pub(super) enum Records {
+pub(crate) enum Records {
     /// A function; with the flag each record ends with its number.
     Function(SetFunction, bool),
     Subquery(Box<Subquery>),
+    /// The arguments themselves, row after row: VALUES with columns of these types.
+    Values(Vec<SqlType>, usize),
 }
 
 impl fmt::Debug for Records {
@@ -88,7 +90,7 @@ impl fmt::Debug for Records {
 
 impl Records {
     /// What a call that gives a list stands for.
-    pub(super) fn of(call: &ScalarUDF) -> Option<Arc<Records>> {
+    pub(crate) fn of(call: &ScalarUDF) -> Option<Arc<Records>> {
         let list = call.inner().downcast_ref::<ListUdf>()?;
         Some(list.records.clone())
     }
@@ -97,6 +99,7 @@ impl Records {
         match self {
             Records::Function(function, _) => function.function.name,
             Records::Subquery(..) => "lateral_subquery",
+            Records::Values(..) => "values",
         }
     }
 
@@ -105,6 +108,9 @@ impl Records {
             Records::Function(function, _) => function.args.clone(),
             Records::Subquery(subquery) => {
                 subquery.outer.iter().map(|(_, ty)| ty.clone()).collect()
+            }
+            Records::Values(types, rows) => {
+                types.iter().cycle().take(types.len() * rows).cloned().collect()
             }
         }
     }
@@ -132,6 +138,12 @@ impl Records {
             Records::Subquery(subquery) => {
                 let rows = subquery.rows(args)?;
                 Box::new((0..rows.len()).map(move |n| Ok(Datum::record(rows[n].clone()))))
+            }
+            Records::Values(types, rows) => {
+                let (mut left, width) = (args.to_vec().into_iter(), types.len());
+                Box::new(
+                    (0..*rows).map(move |_| Ok(Datum::record(left.by_ref().take(width).collect()))),
+                )
             }
         })
     }
@@ -181,6 +193,20 @@ pub(crate) fn list_expr(function: SetFunction, ordinality: bool, args: Vec<Expr>
 /// A call that gives the rows of a subquery.
 pub(crate) fn subquery_expr(subquery: Subquery, args: Vec<Expr>) -> Expr {
     ListUdf::call(Records::Subquery(Box::new(subquery)), args)
+}
+
+/// How many rows a call gives, if it is one of [`values_expr`].
+pub(crate) fn values_rows(call: &ScalarUDF) -> Option<usize> {
+    match *call.inner().downcast_ref::<ListUdf>()?.records {
+        Records::Values(_, rows) => Some(rows),
+        _ => None,
+    }
+}
+
+/// A call that gives rows of its arguments.
+pub(crate) fn values_expr(types: Vec<SqlType>, rows: Vec<Vec<Expr>>) -> Expr {
+    let records = Records::Values(types, rows.len());
+    ListUdf::call(records, rows.into_iter().flatten().collect())
 }
 
 impl ScalarUDFImpl for ListUdf {

@@ -10,7 +10,9 @@ use datafusion::logical_expr::{
 };
 
 use super::share;
+use crate::decorrelate::outer::unaliased;
 use crate::exec::facts::{Facts, SOME};
+use crate::exec::set_returning::values_rows;
 use crate::exec::table::{facts_of, given_rows, place_of};
 
 /// Rows of something that nobody can tell anything about.
@@ -166,6 +168,11 @@ pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
         }
         LogicalPlan::Join(join) => of_join(join),
         LogicalPlan::Values(values) => Estimate::of_rows(values.values.len() as f64),
+        LogicalPlan::Unnest(unnest) => {
+            let input = estimate(&unnest.input);
+            let rows = input.rows * rows_of_values(&unnest.input);
+            Estimate { rows, table: None, ..input }
+        }
         LogicalPlan::EmptyRelation(empty) => {
             Estimate::of_rows(f64::from(u8::from(empty.produce_one_row)))
         }
@@ -174,6 +181,16 @@ pub(super) fn estimate(plan: &LogicalPlan) -> Estimate {
             _ => Estimate::of_rows(UNKNOWN_ROWS),
         },
     }
+}
+
+/// How many rows VALUES has, if that is what is unnested.
+fn rows_of_values(lists: &LogicalPlan) -> f64 {
+    let LogicalPlan::Projection(lists) = lists else { return 1.0 };
+    let rows = lists.expr.iter().filter_map(|expr| match unaliased(expr) {
+        Expr::ScalarFunction(call) => values_rows(&call.func),
+        _ => None,
+    });
+    rows.max().map_or(1.0, |rows| rows as f64)
 }
 
 fn of_scan(scan: &TableScan) -> Estimate {
