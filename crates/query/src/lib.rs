@@ -25,6 +25,7 @@ mod decorrelate;
 mod distinct_groups;
 pub mod engine;
 pub mod error;
+mod evaluated;
 pub mod exec;
 mod explain;
 mod join_order;

@@ -68,7 +68,7 @@ pub use pattern::TextPattern;
 pub use refinement::{Domain, Refinement};
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
-    is_set_returning, is_volatile,
+    is_set_returning,
 };
 pub use resolve::{Choice, resolve};
 pub use scope::{

@@ -402,6 +402,6 @@ pub(crate) fn is_window(name: &str) -> bool {
 }
 
 /// Whether a function of this name may give another value at each call.
-pub fn is_volatile(name: &str) -> bool {
+pub(crate) fn is_volatile(name: &str) -> bool {
     overloads(name).iter().any(|b| b.volatility == Volatility::Volatile)
 }

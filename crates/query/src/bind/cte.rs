@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_scalar::{is_volatile, object_name_parts};
+use braid_scalar::object_name_parts;
 use braid_sql::GivenRows;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, Visit, Visitor};
@@ -15,11 +15,9 @@ use crate::exec::materialized::Materialized;
 use crate::exec::table::Source;
 
 /// What a query says about a name.
-#[derive(Default)]
 struct Facts<'a> {
     name: &'a str,
     uses: usize,
-    volatile: bool,
 }
 
 impl Visitor for Facts<'_> {
@@ -29,28 +27,13 @@ impl Visitor for Facts<'_> {
         self.uses += usize::from(*object_name_parts(relation) == [self.name]);
         ControlFlow::Continue(())
     }
-
-    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-        if let ast::Expr::Function(function) = expr {
-            let name = object_name_parts(&function.name).pop().unwrap_or_default();
-            self.volatile |= is_volatile(&name);
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// How often a query names a table.
 fn uses(query: &ast::Query, name: &str) -> usize {
-    let mut facts = Facts { name, ..Facts::default() };
+    let mut facts = Facts { name, uses: 0 };
     let _ = query.visit(&mut facts);
     facts.uses
-}
-
-/// Whether a query calls a volatile function.
-fn volatile(query: &ast::Query) -> bool {
-    let mut facts = Facts::default();
-    let _ = query.visit(&mut facts);
-    facts.volatile
 }
 
 impl Binder<'_> {
@@ -62,10 +45,11 @@ impl Binder<'_> {
         entry: &Cte,
     ) -> SqlResult<Option<Cte>> {
         let Cte::Query { name, columns, query, recursive } = entry else { return Ok(None) };
+        let volatile = || self.params.calls_volatile(&**query);
         let wanted = match &cte.materialized {
             Some(ast::CteAsMaterialized::Materialized) => true,
-            Some(ast::CteAsMaterialized::NotMaterialized) => volatile(query),
-            None => volatile(query) || uses(whole, name) - uses(&cte.query, name) > 1,
+            Some(ast::CteAsMaterialized::NotMaterialized) => volatile(),
+            None => volatile() || uses(whole, name) - uses(&cte.query, name) > 1,
         };
         // Inside of a recursive term the work table changes from step to step.
         if !wanted || self.ctes.iter().any(|c| matches!(c, Cte::Work { .. })) {

@@ -16,6 +16,7 @@ use super::call::Inner;
 use super::populate::populating;
 use super::rows_from::check_ordinality;
 use crate::error::from_df;
+use crate::evaluated::evaluated;
 use crate::exec::scalar;
 use crate::exec::set_returning::{SetFunction, choose, list_expr, subquery_expr};
 use crate::exec::subquery::Shape;
@@ -299,6 +300,7 @@ impl Binder<'_> {
         let plan = LogicalPlanBuilder::from(plan)
             .project(results)
             .and_then(LogicalPlanBuilder::build)
+            .and_then(evaluated)
             .map_err(from_df)?;
         self.with_fields(plan, columns)
     }

@@ -21,6 +21,7 @@ use super::{Binder, Relation, column};
 use crate::decorrelate::outer::substitute;
 use crate::decorrelate::pull;
 use crate::error::from_df;
+use crate::evaluated::evaluated;
 use crate::exec::scalar;
 use crate::exec::set_returning::subquery_expr;
 use crate::exec::subquery::Shape;
@@ -86,7 +87,8 @@ impl Binder<'_> {
         })?;
         let table = alias.map(|a| ident_name(&a.name));
         if inner.outer.is_empty() {
-            let item = item_of(&inner, inner.plan.clone(), inner.values.clone(), table, alias)?;
+            let plan = evaluated(inner.plan.clone()).map_err(from_df)?;
+            let item = item_of(&inner, plan, inner.values.clone(), table, alias)?;
             return Ok(Lateral::Plain(item));
         }
         if let Some((plan, conditions)) = self.lateral_join_parts(&inner, &outer)? {

@@ -18,6 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::exec::PartExec;
+use crate::evaluated::EvaluatedPlanner;
 
 /// Occurrences of one part.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +115,7 @@ impl UserDefinedLogicalNodeCore for Part {
     }
 }
 
-/// Plans parts, and everything else as DataFusion does.
+/// Plans the nodes that are ours, and everything else as DataFusion does.
 #[derive(Debug)]
 pub(crate) struct PartPlanner;
 
@@ -125,7 +126,10 @@ impl QueryPlanner for PartPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PartPlanner)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
+            Arc::new(PartPlanner),
+            Arc::new(EvaluatedPlanner),
+        ]);
         planner.create_physical_plan(plan, session).await
     }
 }

@@ -21,6 +21,7 @@ mod choice;
 pub(crate) mod constructors;
 mod inline;
 mod recursion;
+mod volatile_calls;
 
 use call::bound_body;
 pub use call::{

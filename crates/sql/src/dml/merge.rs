@@ -22,7 +22,7 @@ use sqlparser::ast::{self, MergeAction, MergeClauseKind};
 use super::as_one::AsOne;
 use super::source::Source;
 use super::target::{Target, Verb, is_default};
-use super::with::{Part, With, calls_volatile, part};
+use super::with::{Part, With, part};
 use super::{Written, writer::WriteWork};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
 use crate::session::Context;
@@ -52,7 +52,7 @@ impl MergePlan {
         merge: &ast::Merge,
         params: &mut ParamTypes,
     ) -> SqlResult<MergePlan> {
-        refuse(merge)?;
+        refuse(merge, params)?;
         let ast::TableFactor::Table { name, .. } = &merge.table else {
             return Err(SqlError::syntax("a table name is expected here"));
         };
@@ -239,7 +239,7 @@ fn is_nothing(action: &MergeAction) -> bool {
 }
 
 /// What other dialects write, and what PostgreSQL computes once and a clause of ours would again.
-fn refuse(merge: &ast::Merge) -> SqlResult<()> {
+fn refuse(merge: &ast::Merge, params: &ParamTypes) -> SqlResult<()> {
     if merge.output.is_some() {
         return Err(SqlError::syntax("MERGE has no RETURNING"));
     }
@@ -258,12 +258,12 @@ fn refuse(merge: &ast::Merge) -> SqlResult<()> {
             return Err(SqlError::syntax("MERGE knows WHEN [NOT] MATCHED [AND ..] THEN"));
         }
     }
-    if calls_volatile(&merge.source) {
+    if params.calls_volatile(&merge.source) {
         return Err(SqlError::unsupported("a volatile function in the source of MERGE")
             .with_hint("Name the source in a WITH in front of MERGE: it is computed once."));
     }
     let conditions = merge.clauses.iter().filter_map(|clause| clause.predicate.as_ref());
-    if conditions.chain([&*merge.on]).any(calls_volatile) {
+    if conditions.chain([&*merge.on]).any(|condition| params.calls_volatile(condition)) {
         return Err(SqlError::unsupported("a volatile function in a condition of MERGE"));
     }
     Ok(())

@@ -293,7 +293,7 @@ fn bind_general(
     let table = &target.table;
     let mut items = target.key_items();
     let mut sets = Vec::new();
-    for (at, e) in set_list(target, &update.assignments)? {
+    for (at, e) in set_list(target, &update.assignments, params)? {
         let e = &*e;
         if is_default(e) {
             sets.push((at, Given::Default));

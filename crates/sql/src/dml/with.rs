@@ -13,7 +13,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_scalar::{ParamTypes, ident_name, is_volatile, object_name_parts};
+use braid_scalar::{ParamTypes, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, SetExpr, Statement, Visit, Visitor};
 
@@ -123,7 +123,7 @@ impl WithPlan {
             let recursive = all.is_some_and(|all| all.recursive);
             names.push(name.clone());
             let locks = !cte.query.locks.is_empty();
-            if !is_writing(&cte.query.body) && !calls_volatile(&*cte.query) && !locks {
+            if !is_writing(&cte.query.body) && !params.calls_volatile(&*cte.query) && !locks {
                 let token = || all.expect("there is a WITH").with_token.clone();
                 let aside = with.aside.get_or_insert_with(|| ast::With {
                     with_token: token(),
@@ -396,25 +396,6 @@ fn uses(node: &impl Visit, name: &str) -> usize {
     let mut uses = Uses { name, count: 0 };
     let _ = node.visit(&mut uses);
     uses.count
-}
-
-/// Whether a part of a statement calls a volatile function.
-pub(super) fn calls_volatile(node: &impl Visit) -> bool {
-    struct Calls;
-    impl Visitor for Calls {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
-            match expr {
-                ast::Expr::Function(f)
-                    if is_volatile(&object_name_parts(&f.name).pop().unwrap_or_default()) =>
-                {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    node.visit(&mut Calls).is_break()
 }
 
 impl With {

@@ -9,18 +9,18 @@
 
 use std::borrow::Cow;
 
-use braid_scalar::{ident_name, object_name_parts};
+use braid_scalar::{ParamTypes, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem};
 
 use super::fields::{Place, place, twice, with_fields};
 use crate::dml::target::Target;
-use crate::dml::with::calls_volatile;
 
 /// The assigned columns with their expressions.
 pub(in crate::dml) fn set_list<'a>(
     target: &Target,
     assignments: &'a [ast::Assignment],
+    params: &ParamTypes,
 ) -> SqlResult<Vec<(usize, Cow<'a, Expr>)>> {
     let table = &target.table;
     let mut all: Vec<(Place, Cow<'a, Expr>)> = Vec::new();
@@ -30,7 +30,7 @@ pub(in crate::dml) fn set_list<'a>(
                 all.push((place(target, name)?, Cow::Borrowed(&a.value)));
             }
             AssignmentTarget::Tuple(names) => {
-                for (name, e) in names.iter().zip(values(&a.value, names.len())?) {
+                for (name, e) in names.iter().zip(values(&a.value, names.len(), params)?) {
                     all.push((place(target, name)?, e));
                 }
             }
@@ -74,11 +74,11 @@ pub(in crate::dml) fn set_list<'a>(
 }
 
 /// What so many columns are assigned.
-fn values(e: &Expr, count: usize) -> SqlResult<Vec<Cow<'_, Expr>>> {
+fn values<'a>(e: &'a Expr, count: usize, params: &ParamTypes) -> SqlResult<Vec<Cow<'a, Expr>>> {
     let given: Vec<Cow<'_, Expr>> = match e {
         Expr::Tuple(exprs) => exprs.iter().map(Cow::Borrowed).collect(),
-        Expr::Subquery(query) => parts(query, count)?.into_iter().map(Cow::Owned).collect(),
-        Expr::Nested(inner) if count > 1 => return values(inner, count),
+        Expr::Subquery(query) => parts(query, count, params)?.into_iter().map(Cow::Owned).collect(),
+        Expr::Nested(inner) if count > 1 => return values(inner, count, params),
         Expr::Function(f) => match row(f) {
             Some(exprs) => exprs.into_iter().map(Cow::Borrowed).collect(),
             None => vec![Cow::Borrowed(e)],
@@ -114,14 +114,14 @@ fn row(f: &ast::Function) -> Option<Vec<&Expr>> {
 }
 
 /// A subquery for each of its columns.
-fn parts(query: &ast::Query, count: usize) -> SqlResult<Vec<Expr>> {
+fn parts(query: &ast::Query, count: usize, params: &ParamTypes) -> SqlResult<Vec<Expr>> {
     let ast::SetExpr::Select(select) = &*query.body else {
         return Err(cannot_part("a set operation"));
     };
     if select.distinct.is_some() {
         return Err(cannot_part("DISTINCT"));
     }
-    if calls_volatile(query) {
+    if params.calls_volatile(query) {
         return Err(cannot_part("a volatile function"));
     }
     let expr = |item: &SelectItem| match item {
