@@ -15,12 +15,14 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use sqlparser::ast::{self, Spanned};
 
+use super::from_order::with_keys;
 use super::function_table::FunctionRows;
 use super::lateral::{Lateral, Source as LateralSource, is_true};
 use super::lift::has_subquery;
 use super::rows_from::{BESIDE, rows_from};
-use super::{Binder, Cte, Level, Origin, Relation, Slot, SlotKind};
+use super::{Binder, Bounded, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
+use crate::evaluated::evaluated;
 use crate::exec::table::{Source, SqlTable};
 use crate::system;
 
@@ -238,7 +240,9 @@ impl Binder<'_> {
     ) -> SqlResult<Item> {
         // The subquery sees the levels around this SELECT, not its other tables: outer columns
         // found on the way belong to this SELECT.
-        let bound = self.isolated(|b| b.query(query))?;
+        let renamed = alias.is_some_and(|a| !a.columns.is_empty());
+        let query = with_keys(query, renamed);
+        let bound = self.isolated(|b| b.query(&query)).and_then(whole)?;
         let table = alias.map(|a| ident_name(&a.name));
         let mut relation = relation_of(bound, table);
         if let Some(alias) = alias {
@@ -516,7 +520,7 @@ impl Binder<'_> {
         self.name_types();
         self.view_depth += 1;
         self.levels.push(Level::default());
-        let bound = self.query(&query);
+        let bound = self.query(&query).and_then(whole);
         self.levels = levels;
         self.ctes = ctes;
         self.search_path = path;
@@ -556,14 +560,16 @@ impl Binder<'_> {
                     if recursive {
                         b.recursive_query(&name, &columns, &query)
                     } else {
-                        b.query(&query)
+                        let again = alias.is_some_and(|a| !a.columns.is_empty());
+                        b.query(&with_keys(&query, again || !columns.is_empty()))
                     }
                 });
                 self.ctes.extend(later);
-                let bound = bound?;
+                let bound = bound.and_then(whole)?;
                 super::cte::check_width(&name, &columns, &bound)?;
                 let mut item = bare(relation_of(bound, None));
-                for (column, name) in item.relation.scope.columns_mut().iter_mut().zip(&columns) {
+                let shown_columns = item.relation.scope.columns_mut().iter_mut();
+                for (column, name) in shown_columns.filter(|c| !c.hidden).zip(&columns) {
                     column.name = name.clone();
                 }
                 for column in item.relation.scope.columns_mut() {
@@ -831,7 +837,12 @@ impl Binder<'_> {
     }
 }
 
-fn relation_of(bound: super::Bounded, table: Option<String>) -> Relation {
+/// A query in FROM: what is volatile in it is computed even if its value is not wanted.
+fn whole(bound: Bounded) -> SqlResult<Bounded> {
+    Ok(Bounded { plan: evaluated(bound.plan).map_err(from_df)?, ..bound })
+}
+
+fn relation_of(bound: Bounded, table: Option<String>) -> Relation {
     let mut relation =
         Relation { plan: bound.plan, scope: Default::default(), columns: Vec::new() };
     for column in bound.columns {

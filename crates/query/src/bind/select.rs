@@ -168,7 +168,18 @@ impl Binder<'_> {
         if let Some(rewritten) = self.without_grouped_sets(select, order)? {
             return self.isolated(|b| b.select(&rewritten.select, &rewritten.order));
         }
-        self.level().aggregating.from_order = from_order(&select.from, &self.level().scope);
+        let ctes = std::mem::take(&mut self.ctes);
+        let order_of_from = from_order(&select.from, &self.level().scope, &|name| match ctes
+            .iter()
+            .rfind(|cte| cte.name() == name)?
+        {
+            Cte::Query { query, columns, recursive: false, .. } => {
+                Some((query.clone(), !columns.is_empty()))
+            }
+            _ => None,
+        });
+        self.ctes = ctes;
+        self.level().aggregating.from_order = order_of_from;
         if let Some(condition) = &select.selection {
             let bound = self.condition(condition, "WHERE")?;
             plan = self.filtered(plan, &bound, true)?;
