@@ -180,6 +180,7 @@ impl Drop for Running {
 fn shown_type(ty: &SqlType) -> SqlType {
     match ty {
         ty if ty.names_objects() => SqlType::Text,
+        SqlType::Array(element) if element.names_objects() => SqlType::Text.array_of(),
         other => other.clone(),
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use braid_types::{
-    CastContext, CompositeType, DateOrder, Datum, IntervalForm, MICROS_PER_DAY, SqlError,
-    SqlResult, SqlState, SqlType, TimeZone, TypeCategory, cast, cast_exists,
+    ArrayValue, CastContext, CompositeType, DateOrder, Datum, IntervalForm, MICROS_PER_DAY,
+    SqlError, SqlResult, SqlState, SqlType, TimeZone, TypeCategory, cast, cast_exists,
 };
 
 use crate::functions::populate::populate;
@@ -113,8 +113,27 @@ pub fn convert(
                 None => Ok(Datum::text(oid.to_string())),
             }
         }
+        (Datum::Array(array), to) if let Some(own) = names_elements(from, to) => {
+            let element = to.element().unwrap_or(&SqlType::Text);
+            let items = array.items.iter().map(|item| convert(item, own, element, context, ctx));
+            let items = items.collect::<SqlResult<Vec<_>>>()?;
+            let made = ArrayValue::of(element.clone(), items, &array.dimensions());
+            let made = Datum::Array(Arc::new(made));
+            match to.element() {
+                Some(_) => Ok(made),
+                None => cast(&made, &SqlType::Text.array_of(), to, context, ctx.style),
+            }
+        }
         _ => cast(value, from, to, context, ctx.style),
     }
+}
+
+/// The type of an array's elements if they are names of objects, or become some.
+fn names_elements<'a>(from: &'a SqlType, to: &SqlType) -> Option<&'a SqlType> {
+    let own = from.element()?;
+    let named = own.names_objects() && to.element().unwrap_or(to).is_text_like();
+    let becoming = own.is_text_like() && to.element().is_some_and(SqlType::names_objects);
+    (named || becoming).then_some(own)
 }
 
 /// The oid of a schema, role or function that is named, or written as a number.

@@ -204,10 +204,7 @@ impl Datum {
 
 /// `"char"`: the character of that number; 0 is no character.
 fn byte_in([byte]: [u8; 1]) -> Datum {
-    match byte {
-        0 => Datum::text(""),
-        byte => Datum::text(char::from(byte).to_string()),
-    }
+    Datum::text(cast::shown_byte(byte))
 }
 
 fn interval_in(bytes: &[u8], ty: &SqlType) -> SqlResult<Datum> {

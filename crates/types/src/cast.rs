@@ -428,8 +428,7 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
             let byte = i8::try_from(*v).map_err(|_| {
                 SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "\"char\" out of range")
             })?;
-            let shown = || char::from(byte as u8).to_string();
-            Arc::from(if byte == 0 { String::new() } else { shown() })
+            Arc::from(shown_byte(byte as u8))
         }
         Datum::Oid(oid) if *from == SqlType::Regtype => {
             let known = SqlType::from_oid(*oid, -1).map(|ty| ty.base_name());
@@ -445,19 +444,33 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
     })
 }
 
-/// What `"char"` keeps of a text: the character whose number is its byte. Of a character whose
-/// number is more than a byte it is the first of its UTF-8 form.
+/// What `"char"` keeps of a text: one byte, that of a character of ASCII as this character, and
+/// others as a backslash with three octal digits. So may any byte be written.
 pub(crate) fn first_byte(text: &str) -> String {
-    match text.chars().next() {
-        Some(c) if u32::from(c) < 256 => c.to_string(),
-        Some(_) => char::from(text.as_bytes()[0]).to_string(),
-        None => String::new(),
+    shown_byte(octal_byte(text).or_else(|| text.bytes().next()).unwrap_or(0))
+}
+
+/// A byte as a value of `"char"`.
+pub(crate) fn shown_byte(byte: u8) -> String {
+    match byte {
+        0 => String::new(),
+        1..=127 => char::from(byte).to_string(),
+        _ => format!("\\{byte:03o}"),
     }
 }
 
 /// The byte of a value of `"char"`; 0 of an empty one.
 pub(crate) fn char_byte(value: &str) -> u8 {
-    value.chars().next().and_then(|c| u8::try_from(u32::from(c)).ok()).unwrap_or(0)
+    octal_byte(value).or_else(|| value.bytes().next()).unwrap_or(0)
+}
+
+fn octal_byte(text: &str) -> Option<u8> {
+    match *text.as_bytes() {
+        [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
+            Some((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'))
+        }
+        _ => None,
+    }
 }
 
 /// Applies length and precision modifiers of the target type.

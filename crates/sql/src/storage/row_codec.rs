@@ -269,6 +269,8 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             Datum::Jsonb(Arc::new(serde_json::from_str(text).map_err(|_| damaged("jsonb"))?))
         }
         SqlType::Array(element) => decode_array(b, element)?,
+        SqlType::Int2Vector => decode_vector(b, SqlType::Int2)?,
+        SqlType::OidVector => decode_vector(b, SqlType::Oid)?,
         SqlType::Composite(ty) => decode_row(b, ty)?,
         SqlType::Range(kind) => Datum::Range(Arc::new(decode_range(b, kind)?)),
         SqlType::Multirange(kind) => decode_multirange(b, kind)?,
@@ -379,6 +381,14 @@ fn decode_array(mut b: &[u8], element: &SqlType) -> SqlResult<Datum> {
         return Err(damaged("dimensions of an array"));
     }
     Ok(Datum::Array(Arc::new(ArrayValue::of(element.clone(), items, &dimensions))))
+}
+
+fn decode_vector(mut b: &[u8], element: SqlType) -> SqlResult<Datum> {
+    let mut items = Vec::new();
+    while !b.is_empty() {
+        items.push(decode_part(&mut b, &element)?);
+    }
+    Ok(Datum::Array(Arc::new(ArrayValue::vector(element, items))))
 }
 
 #[cfg(test)]

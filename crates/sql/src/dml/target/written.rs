@@ -362,6 +362,10 @@ impl Returning {
                 info.ty = SqlType::Text;
                 Bound::new(Node::Cast(bound, CastContext::Explicit), SqlType::Text)
             }
+            SqlType::Array(element) if element.names_objects() => {
+                info.ty = SqlType::Text.array_of();
+                Bound::new(Node::Cast(bound, CastContext::Explicit), info.ty.clone())
+            }
             _ => bound,
         };
         self.columns.push(info);
