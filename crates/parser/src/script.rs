@@ -72,6 +72,9 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::drop_idle_locks(&mut out);
     lexical::fill_selections(&mut out);
     rewrites::exclusion::rewrite(&mut out);
+    rewrites::relations::rewrite(&mut out);
+    rewrites::frame_bounds::rewrite(&mut out);
+    rewrites::collations::rewrite(&mut out)?;
     rewrites::rows_from::rewrite(&mut out);
     rewrites::fetch_first::rewrite(&mut out);
     rewrites::recursion::rewrite(&mut out);

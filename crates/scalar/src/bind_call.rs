@@ -83,8 +83,11 @@ pub(crate) fn bind_function(
         // Its arguments are written with IN; the function is found by its schema.
         return Err(SqlError::syntax("syntax error at or near \",\""));
     }
-    if function.over.is_some() || !function.within_group.is_empty() {
+    if function.over.is_some() {
         return Err(general_query_needed("a window function"));
+    }
+    if !function.within_group.is_empty() && !is_aggregate(&name) {
+        return Err(no_ordered_set(&name));
     }
     if is_aggregate(&name) || name == "grouping" {
         return Err(general_query_needed("an aggregate"));
@@ -470,4 +473,16 @@ impl Visitor for BytesOnly {
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// What is wrong with WITHIN GROUP behind a function that is no aggregate.
+fn no_ordered_set(name: &str) -> SqlError {
+    if matches!(name, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
+        return SqlError::unsupported(format!("the hypothetical-set aggregate {name}"))
+            .with_hint("Count the rows that come before: count(*) FILTER (WHERE key < value).");
+    }
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("WITHIN GROUP specified, but {name} is not an aggregate function"),
+    )
 }

@@ -33,7 +33,7 @@ use crate::jobs::expiry::Expiry;
 use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
-use crate::runtime::advisory::AdvisoryLocks;
+use crate::runtime::advisory::{AdvisoryLock, AdvisoryLocks};
 use crate::runtime::channels::Channels;
 use crate::runtime::node::Runtime;
 use crate::runtime::{Sessions, Statements};
@@ -196,6 +196,11 @@ impl Database {
     /// Who is connected, and what each does.
     pub fn sessions(&self) -> &Sessions {
         &self.runtime.sessions
+    }
+
+    /// Locks on numbers that sessions of this node hold or wait for.
+    pub fn advisory_locks(&self) -> Vec<AdvisoryLock> {
+        self.runtime.advisory.shown()
     }
 
     /// Locks on numbers.

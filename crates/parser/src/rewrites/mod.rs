@@ -1,25 +1,31 @@
 //! Statements that are read as others.
 //!
 //! - [`check_option`]: WITH CHECK OPTION of views.
+//! - [`collations`]: COLLATE behind a cast.
 //! - [`exclusion`]: EXCLUDE of a window's frame.
 //! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
+//! - [`frame_bounds`]: casts in a window's frame.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
 //! - [`only`]: FROM ONLY.
 //! - [`quantified`]: operators before ANY and ALL.
 //! - [`recursion`]: SEARCH and CYCLE of WITH RECURSIVE.
+//! - [`relations`]: TABLE and VALUES as queries.
 //! - [`rows_from`]: ROWS FROM.
 //! - [`shown`]: the way back, for texts that are kept.
 //! - [`subscripts`]: `SET a[1] = ..`.
 
 pub(crate) mod check_option;
+pub(crate) mod collations;
 pub(crate) mod exclusion;
 pub(crate) mod fetch_first;
+pub(crate) mod frame_bounds;
 pub(crate) mod locking;
 pub(crate) mod merge;
 pub(crate) mod only;
 pub(crate) mod quantified;
 pub(crate) mod recursion;
+pub(crate) mod relations;
 pub(crate) mod rows_from;
 pub(crate) mod shown;
 pub(crate) mod subscripts;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, oid_of};
 use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
-use braid_sql::runtime::{Activity, CopyProgress, State};
+use braid_scalar::AdvisoryKey;
+use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, State};
 use braid_types::{Datum, SqlResult};
 
 use super::statistics::number;
@@ -230,7 +231,23 @@ fn pg_locks(v: &View<'_>) -> Made {
         row.push(text(key));
         row
     };
-    Ok(locks(v).into_iter().map(row).collect())
+    let on_numbers = v.database_object.advisory_locks();
+    Ok(locks(v).into_iter().map(row).chain(on_numbers.iter().map(advisory)).collect())
+}
+
+/// A lock on a number: one number is split into two halves.
+fn advisory(lock: &AdvisoryLock) -> Vec<Datum> {
+    let halves = match lock.key {
+        AdvisoryKey::One(key) => (((key as u64) >> 32) as u32, key as u32, 1),
+        AdvisoryKey::Two(first, second) => (first as u32, second as u32, 2),
+    };
+    let mode = if lock.shared { "ShareLock" } else { "ExclusiveLock" };
+    let mut row = vec![text("advisory"), Datum::Oid(oid_of(lock.database))];
+    row.resize(7, Datum::Null);
+    row.extend([Datum::Oid(halves.0), Datum::Oid(halves.1), Datum::Int2(halves.2)]);
+    row.extend([Datum::Null, Datum::Int4(lock.pid), text(mode), flag(lock.granted), flag(false)]);
+    row.extend([Datum::Null, Datum::Null]);
+    row
 }
 
 fn pg_stat_database(v: &View<'_>) -> Made {

@@ -10,7 +10,7 @@ use braid_catalog::{
     Schema, Table, id_of_oid, oid_of,
 };
 use braid_sql::partitions::bound_text;
-use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms};
+use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms, setting_names};
 use braid_types::{ArrayValue, Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
 
 use super::absent::EMPTY;
@@ -898,34 +898,10 @@ fn pg_timezone_names(v: &View<'_>) -> Made {
 }
 
 fn pg_settings(v: &View<'_>) -> Made {
-    let names = [
-        "application_name",
-        "bytea_output",
-        "client_encoding",
-        "client_min_messages",
-        "DateStyle",
-        "default_transaction_isolation",
-        "default_transaction_read_only",
-        "extra_float_digits",
-        "integer_datetimes",
-        "IntervalStyle",
-        "lock_timeout",
-        "max_identifier_length",
-        "max_index_keys",
-        "search_path",
-        "server_encoding",
-        "server_version",
-        "server_version_num",
-        "standard_conforming_strings",
-        "statement_timeout",
-        "TimeZone",
-        "transaction_isolation",
-        "transaction_read_only",
-    ];
-    Ok(names
+    Ok(setting_names()
         .into_iter()
-        .filter_map(|name| Some((name, v.eval.session.setting(name)?)))
-        .map(|(name, setting)| {
+        .filter_map(|(name, kind)| Some((name, kind, v.eval.session.setting(name)?)))
+        .map(|(name, kind, setting)| {
             // Times are whole numbers of their unit here; SHOW says them otherwise.
             let time = duration_ms(&setting).filter(|_| name.ends_with("_timeout"));
             let setting = time.map_or(setting, |ms| ms.to_string());
@@ -937,7 +913,7 @@ fn pg_settings(v: &View<'_>) -> Made {
                 text(""),
                 Datum::Null,
                 text("user"),
-                text("string"),
+                text(kind),
                 text("default"),
                 Datum::Null,
                 Datum::Null,

@@ -1,8 +1,10 @@
 //! Aggregates over sorted values, called with WITHIN GROUP.
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use std::sync::Arc;
 
-use super::accumulator::Accumulator;
+use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
+
+use super::accumulator::{Accumulator, AggregateTypes};
 use crate::EvalContext;
 use crate::functions::f64_of;
 use crate::registry::Table;
@@ -55,18 +57,16 @@ struct Percentile {
     fraction: Datum,
     values: Vec<Datum>,
     continuous: bool,
+    /// The type of the values.
+    element: SqlType,
 }
 
 impl Accumulator for Percentile {
     fn update(&mut self, args: &[Datum]) -> SqlResult<()> {
-        if !args[0].is_null() {
-            let fraction = f64_of(&args[0]);
-            if !(0.0..=1.0).contains(&fraction) {
-                return Err(SqlError::new(
-                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                    format!("percentile value {fraction} is not between 0 and 1"),
-                ));
-            }
+        match &args[0] {
+            Datum::Null => {}
+            Datum::Array(all) => all.items.iter().try_for_each(check_fraction)?,
+            one => check_fraction(one)?,
         }
         self.fraction = args[0].clone();
         if !args[1].is_null() {
@@ -79,24 +79,11 @@ impl Accumulator for Percentile {
         if self.values.is_empty() || self.fraction.is_null() {
             return Ok(Datum::Null);
         }
-        let fraction = f64_of(&self.fraction);
         let mut values: Vec<&Datum> = self.values.iter().collect();
         values.sort_by(|a, b| a.cmp_sql(b));
-        if !self.continuous {
-            let at = ((fraction * values.len() as f64).ceil() as usize).max(1) - 1;
-            return Ok(values[at.min(values.len() - 1)].clone());
-        }
-        let position = fraction * (values.len() - 1) as f64;
-        let (low, high) = (position.floor() as usize, position.ceil() as usize);
-        let share = position - low as f64;
-        if low == high {
-            return Ok(values[low].clone());
-        }
-        if let (Datum::Interval(a), Datum::Interval(b)) = (values[low], values[high]) {
-            return Ok(Datum::Interval(a.add(&b.add(&a.neg()?)?.mul(share)?)?));
-        }
-        let (a, b) = (f64_of(values[low]), f64_of(values[high]));
-        Ok(Datum::Float8(a + (b - a) * share))
+        let Datum::Array(all) = &self.fraction else { return self.at(&values, &self.fraction) };
+        let items = all.items.iter().map(|one| self.at(&values, one)).collect::<SqlResult<_>>()?;
+        Ok(Datum::Array(Arc::new(ArrayValue::of(self.element.clone(), items, &all.dimensions()))))
     }
 
     fn parts(&self) -> Vec<Datum> {
@@ -124,8 +111,46 @@ impl Accumulator for Percentile {
     }
 }
 
-fn percentile(continuous: bool) -> Box<dyn Accumulator> {
-    Box::new(Percentile { fraction: Datum::Null, values: Vec::new(), continuous })
+/// 22003 for what is no fraction.
+fn check_fraction(fraction: &Datum) -> SqlResult<()> {
+    let number = f64_of(fraction);
+    if fraction.is_null() || (0.0..=1.0).contains(&number) {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("percentile value {number} is not between 0 and 1"),
+    ))
+}
+
+impl Percentile {
+    /// The value at one fraction of the sorted values.
+    fn at(&self, values: &[&Datum], fraction: &Datum) -> SqlResult<Datum> {
+        if fraction.is_null() {
+            return Ok(Datum::Null);
+        }
+        let fraction = f64_of(fraction);
+        if !self.continuous {
+            let at = ((fraction * values.len() as f64).ceil() as usize).max(1) - 1;
+            return Ok(values[at.min(values.len() - 1)].clone());
+        }
+        let position = fraction * (values.len() - 1) as f64;
+        let (low, high) = (position.floor() as usize, position.ceil() as usize);
+        let share = position - low as f64;
+        if low == high {
+            return Ok(values[low].clone());
+        }
+        if let (Datum::Interval(a), Datum::Interval(b)) = (values[low], values[high]) {
+            return Ok(Datum::Interval(a.add(&b.add(&a.neg()?)?.mul(share)?)?));
+        }
+        let (a, b) = (f64_of(values[low]), f64_of(values[high]));
+        Ok(Datum::Float8(a + (b - a) * share))
+    }
+}
+
+fn percentile(types: AggregateTypes<'_>, continuous: bool) -> Box<dyn Accumulator> {
+    let element = types.args.get(1).cloned().unwrap_or(SqlType::Text);
+    Box::new(Percentile { fraction: Datum::Null, values: Vec::new(), continuous, element })
 }
 
 /// Adds the aggregates of this file.
@@ -137,12 +162,15 @@ pub(super) fn fill(t: &mut Table) {
     for signature in [
         "percentile_cont(float8, float8) float8 -- the value at a fraction, between two if need be",
         "percentile_cont(float8, interval) interval",
+        "percentile_cont(float8[], float8) float8[] -- one value for each fraction",
+        "percentile_cont(float8[], interval) interval[]",
     ] {
-        t.aggregate(signature, |_| percentile(true)).within_group(1);
+        t.aggregate(signature, |types| percentile(types, true)).within_group(1);
     }
-    t.aggregate(
+    for signature in [
         "percentile_disc(float8, anyelement) anyelement -- the first value at a fraction",
-        |_| percentile(false),
-    )
-    .within_group(1);
+        "percentile_disc(float8[], anyelement) anyarray -- one value for each fraction",
+    ] {
+        t.aggregate(signature, |types| percentile(types, false)).within_group(1);
+    }
 }

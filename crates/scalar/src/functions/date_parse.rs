@@ -31,8 +31,12 @@ struct Fields {
     iso_week: Option<i64>,
     /// From 1 for Sunday.
     weekday: Option<i64>,
-    zone_hour: Option<(i64, i64)>,
+    /// 1 or -1, if a zone is given.
+    zone_sign: Option<i64>,
+    zone_hour: i64,
     zone_minute: i64,
+    /// Digits behind the second that count.
+    precision: Option<u32>,
     short_year: bool,
     /// Whether the weeks of ISO 8601 are counted; `None` until a field tells.
     iso: Option<bool>,
@@ -244,9 +248,13 @@ fn read(text: &str, format: &str) -> SqlResult<Fields> {
             }
             Node::Pattern { name, fill, ordinal, text: shown, .. } => {
                 if !exact {
-                    input.skip_blanks();
+                    extra += input.skip_blanks();
                 }
                 let free = !fill || separated(list.get(at + 1));
+                if *name == "TZH" {
+                    let before = text[..text.len() - input.rest.len()].chars().next_back();
+                    f.zone_sign = Some(zone_sign(&mut input, before.filter(|_| extra > 0)));
+                }
                 field(&mut f, name, shown, free, &mut input)?;
                 if ordinal.is_some() {
                     let skip =
@@ -313,6 +321,7 @@ fn field(
             let places = if name == "US" { 6 } else { usize::from(name.as_bytes()[2] - b'0') };
             let (value, digits) = input.number(width(places), shown)?;
             f.micros += value * 10i64.pow(6u32.saturating_sub(digits as u32));
+            f.precision = (name != "US").then_some(places as u32);
         }
         "WW" => once(&mut f.week, input.number(width(2), shown)?.0, shown)?,
         "IW" => once(&mut f.iso_week, input.number(width(2), shown)?.0, shown)?,
@@ -344,12 +353,11 @@ fn field(
         }
         "AD" | "BC" => f.before_christ = input.word(&["AD", "BC"], shown)? == 1,
         "A.D." | "B.C." => f.before_christ = input.word(&["A.D.", "B.C."], shown)? == 1,
-        "TZH" => {
-            let sign = if input.rest.starts_with('-') { -1 } else { 1 };
-            input.rest = input.rest.trim_start_matches(['-', '+']);
-            f.zone_hour = Some((sign, input.number(width(2), shown)?.0));
+        "TZH" => f.zone_hour = input.number(width(2), shown)?.0,
+        "TZM" => {
+            f.zone_sign.get_or_insert(1);
+            f.zone_minute = input.number(width(2), shown)?.0;
         }
-        "TZM" => f.zone_minute = input.number(width(2), shown)?.0,
         "TZ" | "OF" => {
             return Err(SqlError::unsupported(format!(
                 "formatting field \"{shown}\" is only supported in to_char"
@@ -393,9 +401,8 @@ fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
         });
     }
     // There is no year 0: one before Christ, written so or as a negative number, is one further.
-    let counted = |y: i64| match y {
-        y if f.before_christ && y > 0 => 1 - y,
-        y if !f.before_christ && y < 0 => y + 1,
+    let counted = |y: i64| match if f.before_christ { -y } else { y } {
+        y if y < 0 => y + 1,
         y => y,
     };
     let year = year.map(counted);
@@ -463,12 +470,29 @@ fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
 pub(super) fn timestamp(text: &str, format: &str, zone: &TimeZone) -> SqlResult<i64> {
     let mut f = read(text, format)?;
     let local = assemble(&mut f, text)?;
-    match f.zone_hour {
-        Some((sign, hours)) => {
-            let seconds = sign * (hours * 3600 + f.zone_minute * 60);
-            check_timestamp(i128::from(TimeZone::Fixed(seconds as i32).to_utc(local)))
+    let instant = match f.zone_sign {
+        Some(sign) => {
+            let seconds = sign * (f.zone_hour * 3600 + f.zone_minute * 60);
+            TimeZone::Fixed(seconds as i32).to_utc(local)
         }
-        None => check_timestamp(i128::from(zone.to_utc(local))),
+        None => zone.to_utc(local),
+    };
+    let unit = f.precision.map_or(1, |digits| 10i64.pow(6 - digits.min(6)));
+    let half = if instant < 0 { -(unit / 2) } else { unit / 2 };
+    check_timestamp(i128::from((instant + half) / unit * unit))
+}
+
+/// Takes the sign of a zone; `before` is what was skipped more than the format has: a sign there was
+/// no separator.
+fn zone_sign(input: &mut Input<'_>, before: Option<char>) -> i64 {
+    match input.rest.strip_prefix(['-', '+', ' ']) {
+        Some(rest) => {
+            let negative = input.rest.starts_with('-');
+            input.rest = rest;
+            if negative { -1 } else { 1 }
+        }
+        None if before == Some('-') => -1,
+        None => 1,
     }
 }
 

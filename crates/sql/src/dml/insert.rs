@@ -13,6 +13,7 @@ use super::Written;
 use super::ahead;
 use super::arbiters;
 use super::assigned::commit_time;
+use super::assigned::default_marks::{Marks, marked, taken_off};
 use super::assigned::fields::whole_columns;
 use super::assigned::set_list::set_list;
 use super::assigned::untyped;
@@ -46,10 +47,18 @@ pub struct InsertPlan {
 enum Rows {
     /// VALUES; `None` is DEFAULT.
     Values(Vec<Vec<Option<Bound>>>),
-    /// A query, and which of its columns are the time of the commit.
-    Query(Source, Vec<usize>),
+    Query(Box<FromQuery>),
     /// DEFAULT VALUES.
     Defaults,
+}
+
+/// Rows of a query.
+struct FromQuery {
+    source: Source,
+    /// Which of its columns are the time of the commit.
+    pending: Vec<usize>,
+    /// Marks of what is DEFAULT stand behind each row.
+    defaults: Option<Marks>,
 }
 
 struct Conflict {
@@ -97,7 +106,7 @@ impl InsertPlan {
             let c = &table.columns[*at];
             let given = match &source {
                 Rows::Values(rows) => rows.iter().any(|r| r[n].is_some()),
-                Rows::Query(..) => true,
+                Rows::Query(q) => q.defaults.as_ref().is_none_or(|marks| marks.given[n]),
                 Rows::Defaults => false,
             };
             if given && c.generated.is_some() {
@@ -197,11 +206,14 @@ impl InsertPlan {
                 let given = vec![None; self.targets.len()];
                 all(&mut std::iter::once_with(|| self.fill(ctx, given.clone())))?;
             }
-            Rows::Query(source, pending) => {
+            Rows::Query(from) => {
+                let FromQuery { source, pending, defaults } = &**from;
                 let types: Vec<SqlType> = source.columns().iter().map(|c| c.ty.clone()).collect();
-                let mut whole = |values| {
+                let mut whole = |mut values: Row| {
+                    let left = defaults.as_ref().map(|_| taken_off(&mut values));
                     let mut given = self.convert(ctx, &types, values)?;
                     pending.iter().for_each(|n| given[*n] = Some(Datum::PENDING_COMMIT_TIME));
+                    left.iter().flatten().for_each(|n| given[*n] = None);
                     self.fill(ctx, given)
                 };
                 // All rows first: parts of the query that start late must not see what the
@@ -413,8 +425,8 @@ impl InsertPlan {
         match &self.source {
             Rows::Values(rows) => lines.push(format!("  values: {} rows", rows.len()).into()),
             Rows::Defaults => lines.push("  default values".into()),
-            Rows::Query(s, _) => {
-                lines.extend(s.explain(ctx)?);
+            Rows::Query(from) => {
+                lines.extend(from.source.explain(ctx)?);
             }
         }
         let run = analyze.then_some(|| self.run(ctx));
@@ -461,11 +473,14 @@ fn rows(
     }
     let (without, pending) = commit_time::taken_out(query).unzip();
     let (query, pending) = (without.as_ref().unwrap_or(query), pending.unwrap_or_default());
+    let (with_marks, defaults) = marked(query).unzip();
+    let query = with_marks.as_ref().unwrap_or(query);
     let typed = untyped::typed(query, table, targets);
     let source = Source::plan(ctx, typed.as_ref().unwrap_or(query), params)?;
     let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
     let exprs = written_out(query);
-    check_count(target, source.columns().len(), targets, named)
+    let width = source.columns().len() - usize::from(defaults.is_some());
+    check_count(target, width, targets, named)
         .map_err(|e| at_excess(e, insert, &exprs, targets.len()))?;
     for n in &pending {
         commit_time::pending(table, targets[*n])?;
@@ -475,7 +490,7 @@ fn rows(
             check_assignable(table, *at, &c.ty, exprs.get(n).copied())?;
         }
     }
-    Ok(Rows::Query(source, pending))
+    Ok(Rows::Query(Box::new(FromQuery { source, pending, defaults })))
 }
 
 fn check_count(
@@ -667,7 +682,7 @@ pub(super) fn bind_sets(
 ) -> SqlResult<Vec<(usize, Option<Bound>)>> {
     let mut out = Vec::new();
     let table = &target.table;
-    for (at, e) in set_list(target, assignments)? {
+    for (at, e) in set_list(target, assignments, params)? {
         let e = &*e;
         let bound = if is_default(e) {
             None

@@ -38,8 +38,12 @@ impl Counts {
         self.exclusive != [0, 0]
     }
 
+    fn is_shared(&self) -> bool {
+        self.shared != [0, 0]
+    }
+
     fn is_none(&self) -> bool {
-        self.exclusive == [0, 0] && self.shared == [0, 0]
+        !self.is_exclusive() && !self.is_shared()
     }
 }
 
@@ -48,15 +52,14 @@ type Place = (u32, AdvisoryKey);
 
 #[derive(Debug, Default)]
 struct State {
-    held: HashMap<Place, HashMap<u64, Counts>>,
+    held: HashMap<Place, HashMap<i32, Counts>>,
     /// What each waiting session waits for, and whether it would share it.
-    waiting: HashMap<u64, (Place, bool)>,
-    sessions: u64,
+    waiting: HashMap<i32, (Place, bool)>,
 }
 
 impl State {
     /// Who keeps a session from having a lock.
-    fn in_the_way(&self, owner: u64, place: &Place, shared: bool) -> Vec<u64> {
+    fn in_the_way(&self, owner: i32, place: &Place, shared: bool) -> Vec<i32> {
         let holders = self.held.get(place).into_iter().flatten();
         holders
             .filter(|(other, counts)| **other != owner && (!shared || counts.is_exclusive()))
@@ -65,7 +68,7 @@ impl State {
     }
 
     /// Whether a session waits for itself, over others.
-    fn is_circle(&self, owner: u64, place: &Place, shared: bool) -> bool {
+    fn is_circle(&self, owner: i32, place: &Place, shared: bool) -> bool {
         let mut todo = self.in_the_way(owner, place, shared);
         let mut seen = Vec::new();
         while let Some(next) = todo.pop() {
@@ -83,7 +86,7 @@ impl State {
         false
     }
 
-    fn take(&mut self, owner: u64, want: &Want) {
+    fn take(&mut self, owner: i32, want: &Want) {
         let counts = self.held.entry(want.place).or_default().entry(owner).or_default();
         *counts.of(want.shared, want.in_transaction) += 1;
     }
@@ -97,7 +100,22 @@ pub(crate) struct Want {
     pub(crate) in_transaction: bool,
 }
 
-/// All advisory locks of a node.
+/// An advisory lock that a session has or waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct AdvisoryLock {
+    /// Id of its database.
+    pub database: u32,
+    /// What it is on.
+    pub key: AdvisoryKey,
+    /// Whose it is.
+    pub pid: i32,
+    /// Whether others may have it, too, in this mode.
+    pub shared: bool,
+    /// Held, not waited for.
+    pub granted: bool,
+}
+
+/// All advisory locks of a node, by the process ids of sessions.
 #[derive(Debug, Default)]
 pub(crate) struct AdvisoryLocks {
     state: Mutex<State>,
@@ -105,15 +123,31 @@ pub(crate) struct AdvisoryLocks {
 }
 
 impl AdvisoryLocks {
-    /// A number for a new session.
-    pub(crate) fn open(&self) -> u64 {
-        let mut state = self.state.lock();
-        state.sessions += 1;
-        state.sessions
+    /// What is held and what is waited for, as clients are shown it.
+    pub(crate) fn shown(&self) -> Vec<AdvisoryLock> {
+        let state = self.state.lock();
+        let one = |place: &Place, pid: i32, shared: bool, granted: bool| AdvisoryLock {
+            database: place.0,
+            key: place.1,
+            pid,
+            shared,
+            granted,
+        };
+        let mut all = Vec::new();
+        for (place, holders) in &state.held {
+            for (pid, counts) in holders {
+                let modes = [(counts.is_exclusive(), false), (counts.is_shared(), true)];
+                let modes = modes.into_iter().filter(|(held, _)| *held);
+                all.extend(modes.map(|(_, shared)| one(place, *pid, shared, true)));
+            }
+        }
+        let waits = state.waiting.iter();
+        all.extend(waits.map(|(pid, (place, shared))| one(place, *pid, *shared, false)));
+        all
     }
 
     /// Takes a lock if nobody is in the way.
-    pub(crate) fn try_lock(&self, owner: u64, want: &Want) -> bool {
+    pub(crate) fn try_lock(&self, owner: i32, want: &Want) -> bool {
         let mut state = self.state.lock();
         let free = state.in_the_way(owner, &want.place, want.shared).is_empty();
         if free {
@@ -128,7 +162,7 @@ impl AdvisoryLocks {
     /// 57014 on cancel, 55P03 after the limit, 40P01 instead of waiting in a circle.
     pub(crate) fn lock(
         &self,
-        owner: u64,
+        owner: i32,
         want: &Want,
         cancel: &AtomicBool,
         limit: Option<Duration>,
@@ -162,7 +196,7 @@ impl AdvisoryLocks {
     }
 
     /// Gives a lock of the session back once; `false` if it is not held.
-    pub(crate) fn unlock(&self, owner: u64, place: &Place, shared: bool) -> bool {
+    pub(crate) fn unlock(&self, owner: i32, place: &Place, shared: bool) -> bool {
         let mut state = self.state.lock();
         let Some(holders) = state.held.get_mut(place) else { return false };
         let Some(counts) = holders.get_mut(&owner) else { return false };
@@ -180,7 +214,7 @@ impl AdvisoryLocks {
     }
 
     /// Gives back what a session holds: for itself, or for its transaction.
-    pub(crate) fn unlock_all(&self, owner: u64, of_transaction: bool) {
+    pub(crate) fn unlock_all(&self, owner: i32, of_transaction: bool) {
         let mut state = self.state.lock();
         let mut any = false;
         for holders in state.held.values_mut() {

@@ -10,14 +10,14 @@
 //! - [`statements`]: all fingerprints of the node and their tallies, bounded.
 //! - [`tally`]: what is counted of one of them. `measure`: from an execution's begin to its end.
 //! - `node`: all of it, for one node. `log`: slow statements in the node's log.
-//! - `advisory`: locks on numbers. [`channels`]: LISTEN and NOTIFY.
+//! - [`advisory`]: locks on numbers. [`channels`]: LISTEN and NOTIFY.
 //! - [`copies`]: how far each COPY is.
 //! - [`sessions`]: who is connected, what each does now, and sums by database.
 //!
 //! Costs on the way of a point read: four looks at the clock, and four locks that nobody else
 //! wants.
 
-pub(crate) mod advisory;
+pub mod advisory;
 pub mod channels;
 pub mod copies;
 pub(crate) mod log;
@@ -27,6 +27,7 @@ pub mod sessions;
 pub mod statements;
 pub mod tally;
 
+pub use advisory::AdvisoryLock;
 pub use channels::Notification;
 pub use copies::{Copies, CopyProgress};
 pub use sessions::{Activity, Done, Now, Progress, Sessions, State};

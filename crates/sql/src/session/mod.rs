@@ -56,7 +56,7 @@ pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub use settings::duration_ms;
+pub use settings::{duration_ms, setting_names};
 pub use show::create::{
     Shown, checked_columns, column_names, deparsed, foreign_key, index_column_name,
     index_definition, key_column, row_deletion_policy, waiting,

@@ -39,8 +39,6 @@ pub struct SessionState {
     /// The session's database.
     pub database: String,
     pid: i32,
-    /// Its number among those who hold advisory locks.
-    locker: u64,
     /// Whether its transaction may hold some.
     locks_in_transaction: AtomicBool,
     /// The moment that the block sees; 0 outside of one.
@@ -213,7 +211,6 @@ impl SessionState {
         backend: (Option<i32>, Arc<AtomicBool>),
     ) -> SessionState {
         let (pid, cancel) = backend;
-        let locker = db.advisory().open();
         let pid = pid.unwrap_or_else(|| db.new_pid());
         let shared = Shared {
             settings: Arc::new(settings),
@@ -231,7 +228,6 @@ impl SessionState {
             user,
             database,
             pid,
-            locker,
             locks_in_transaction: AtomicBool::new(false),
             view: AtomicU64::new(0),
             temporary: AtomicBool::new(false),
@@ -248,7 +244,7 @@ impl SessionState {
     /// Gives back the advisory locks of a transaction that has ended.
     pub(super) fn end_transaction_locks(&self) {
         if self.locks_in_transaction.swap(false, Ordering::Relaxed) {
-            self.db.advisory().unlock_all(self.locker, true);
+            self.db.advisory().unlock_all(self.pid, true);
         }
     }
 
@@ -506,8 +502,8 @@ impl SessionState {
 
 impl Drop for SessionState {
     fn drop(&mut self) {
-        self.db.advisory().unlock_all(self.locker, true);
-        self.db.advisory().unlock_all(self.locker, false);
+        self.db.advisory().unlock_all(self.pid, true);
+        self.db.advisory().unlock_all(self.pid, false);
         self.close_channels();
     }
 }
@@ -536,11 +532,11 @@ impl SessionFunctions for SessionState {
         match call {
             AdvisoryCall::Lock => {
                 let limit = self.derived().lock_timeout;
-                locks.lock(self.locker, &want, &self.cancel, limit).map(|()| true)
+                locks.lock(self.pid, &want, &self.cancel, limit).map(|()| true)
             }
-            AdvisoryCall::TryLock => Ok(locks.try_lock(self.locker, &want)),
+            AdvisoryCall::TryLock => Ok(locks.try_lock(self.pid, &want)),
             AdvisoryCall::Unlock => {
-                let held = locks.unlock(self.locker, &place, shared);
+                let held = locks.unlock(self.pid, &place, shared);
                 if !held {
                     let mode = if shared { "ShareLock" } else { "ExclusiveLock" };
                     self.notices.lock().push(Notice {
@@ -572,7 +568,7 @@ impl SessionFunctions for SessionState {
     }
 
     fn advisory_unlock_all(&self) {
-        self.db.advisory().unlock_all(self.locker, false);
+        self.db.advisory().unlock_all(self.pid, false);
     }
 
     fn sleep(&self, micros: i64) -> SqlResult<()> {

@@ -2,10 +2,11 @@
 //!
 //! - [`set_list`]: which columns UPDATE assigns what. [`fields`]: fields of columns.
 //!   [`subscripts`]: places in arrays and documents.
-//! - [`untyped`]: literals that have no type.
+//! - [`untyped`]: literals that have no type. [`default_marks`]: DEFAULT in rows of a query.
 //! - [`commit_time`]: `PENDING_COMMIT_TIMESTAMP()`, and what must not read it.
 
 pub(crate) mod commit_time;
+pub(super) mod default_marks;
 pub(super) mod fields;
 pub(super) mod set_list;
 mod subscripts;

@@ -3,9 +3,12 @@
 //! Values are text. Known settings are checked; a name with a dot is a custom setting and takes
 //! anything. Settings that we accept but that change nothing here are in the table with a `-`.
 
+mod without_meaning;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use self::without_meaning::{Form, WITHOUT_MEANING};
 use super::transaction::{LEVELS, level_name, level_named};
 use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
 
@@ -89,6 +92,14 @@ pub struct Settings {
     startup: BTreeMap<String, String>,
 }
 
+fn meaningless(name: &str) -> Option<&'static (&'static str, &'static str, Form)> {
+    WITHOUT_MEANING.iter().find(|k| k.0 == name)
+}
+
+fn default(name: &str) -> Option<&'static str> {
+    known(name).map(|k| k.1).or_else(|| meaningless(name).map(|k| k.1))
+}
+
 fn known(name: &str) -> Option<&'static (&'static str, &'static str, &'static str, bool)> {
     KNOWN.iter().find(|k| k.0 == name)
 }
@@ -109,6 +120,23 @@ fn unknown(name: &str) -> SqlError {
     )
 }
 
+/// The names of all settings with what kind of value they have, as `pg_settings` says it.
+pub fn setting_names() -> Vec<(&'static str, &'static str)> {
+    let own = KNOWN.iter().map(|(name, default, reported, _)| {
+        let shown = if reported.is_empty() { name } else { reported };
+        let kind = match *default {
+            "on" | "off" => "bool",
+            number if number.parse::<i64>().is_ok() => "integer",
+            _ => "string",
+        };
+        (*shown, kind)
+    });
+    let others = WITHOUT_MEANING.iter().map(|(name, _, form)| (*name, form.type_name()));
+    let mut all: Vec<_> = own.chain(others).collect();
+    all.sort_by_key(|(name, _)| name.to_lowercase());
+    all
+}
+
 impl Settings {
     /// The value of a setting; `None` if there is no such setting.
     pub fn get(&self, name: &str) -> Option<String> {
@@ -118,7 +146,7 @@ impl Settings {
                 return Some(v.clone());
             }
         }
-        known(&name).map(|k| k.1.to_string())
+        default(&name).map(str::to_string)
     }
 
     /// `DateStyle` with what the given words leave as it is.
@@ -149,12 +177,14 @@ impl Settings {
 
     /// 42704 if there is no such setting.
     pub(super) fn known(&self, name: &str) -> SqlResult<()> {
-        if known(name).is_some() || name.contains('.') { Ok(()) } else { Err(unknown(name)) }
+        let there = known(name).is_some() || meaningless(name).is_some() || name.contains('.');
+        if there { Ok(()) } else { Err(unknown(name)) }
     }
 
     /// All known settings with their values.
     pub fn all(&self) -> Vec<(String, String)> {
-        KNOWN.iter().map(|k| (k.0.to_string(), self.get(k.0).unwrap_or_default())).collect()
+        let value = |name: &str| self.get(name).unwrap_or_default();
+        setting_names().into_iter().map(|(name, _)| (name.to_string(), value(name))).collect()
     }
 
     /// Sets a value; returns the checked form and the name for ParameterStatus, if reported.
@@ -165,10 +195,8 @@ impl Settings {
         local: bool,
     ) -> SqlResult<(String, Option<&'static str>)> {
         let name = name.to_lowercase();
+        self.known(&name)?;
         let entry = known(&name);
-        if entry.is_none() && !name.contains('.') {
-            return Err(unknown(&name));
-        }
         if entry.is_some_and(|e| !e.3) {
             return Err(SqlError::new(
                 SqlState("55P02"),
@@ -190,9 +218,7 @@ impl Settings {
     /// A value given by the client at the start of the connection.
     pub(crate) fn set_startup(&mut self, name: &str, value: &str) -> SqlResult<()> {
         let name = name.to_lowercase();
-        if known(&name).is_none() && !name.contains('.') {
-            return Err(unknown(&name));
-        }
+        self.known(&name)?;
         let value = match name.as_str() {
             "datestyle" => self.date_style(value)?,
             _ => check(&name, value)?,
@@ -209,7 +235,7 @@ impl Settings {
         names.dedup();
         let changed = |name: &&String| {
             let value = self.get(name).unwrap_or_default();
-            (known(name).is_none_or(|k| k.1 != value)).then(|| ((*name).clone(), value))
+            (default(name) != Some(value.as_str())).then(|| ((*name).clone(), value))
         };
         names.iter().filter_map(changed).collect()
     }
@@ -228,9 +254,7 @@ impl Settings {
                 self.local.clear();
             }
             Some(n) => {
-                if known(n).is_none() && !n.contains('.') {
-                    return Err(unknown(n));
-                }
+                self.known(n)?;
                 self.session.remove(n);
                 self.local.remove(n);
             }
@@ -460,7 +484,10 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             ok(number_in(name, value, 0..=1024)?)
         }
         "backfill_rows_per_second" => ok(number_in(name, value, 0..=i64::from(i32::MAX))?),
-        _ => ok(value),
+        _ => match meaningless(name) {
+            Some((.., form)) => without_meaning::check(name, value, *form),
+            None => ok(value),
+        },
     }
 }
 
