@@ -203,7 +203,10 @@ fn a_dump_that_is_killed_again_and_again_is_there_once() {
         let store = directory.path().join("store");
         put_dump(&store.join("import"));
         let node = Node::start(&store);
-        let told = rows(&mut node.client(), "IMPORT PGDUMP 't.sql' WITH detached");
+        // From the first statement, or from a place between two, or within a table.
+        let size = ["512MB", "1", "100KB", "400KB"][random.below(4) as usize];
+        let sql = format!("IMPORT PGDUMP 't.sql' WITH checkpoint_size = '{size}', detached");
+        let told = rows(&mut node.client(), &sql);
         let job = told[0].split("job ").nth(1).and_then(|j| j.split('|').next()).expect("a job");
         let check = |client: &mut Client| {
             // All tables, or none.
@@ -224,7 +227,7 @@ fn a_dump_that_is_killed_again_and_again_is_there_once() {
         assert_eq!(found[0].split('|').next(), Some(ROWS.to_string().as_str()));
         let again = client.simple_query("INSERT INTO child VALUES (-7)");
         assert!(again.is_err(), "the foreign key is there");
-        println!("{} kills, {} times resumed", all.kills, all.resumed);
+        println!("{} kills, checkpoints {size}, {} times resumed", all.kills, all.resumed);
         killed += all.kills;
     }
 }

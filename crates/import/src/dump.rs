@@ -35,10 +35,22 @@ pub enum Piece {
     Command(u64, String),
 }
 
+/// A place between two pieces, or two lines of data, from which reading can go on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// What of the text comes before it.
+    pub text: Position,
+    /// Of an archive: the entry that it lies in, by its place in their order, and what of the text
+    /// comes before that.
+    pub entry: (usize, Position),
+}
+
 /// See the [module documentation](self).
 pub struct Dump {
     lines: Lines,
     file: SourceFile,
+    /// Of an archive in a folder: the files of data.
+    others: Vec<SourceFile>,
     /// What is left of the last line, and its number.
     rest: Option<(u64, String)>,
     statement_max: usize,
@@ -74,7 +86,8 @@ struct Open {
 }
 
 impl Dump {
-    /// Opens a dump: a plain one, an archive, or the table of contents of a directory.
+    /// Opens a dump: a plain one, an archive, or the table of contents of a directory; at a place
+    /// that [`Dump::place`] has given for the same files.
     pub fn open(
         fs: &Arc<dyn FileSystem>,
         folder: &Folder,
@@ -82,29 +95,59 @@ impl Dump {
         compression: Compression,
         row_bytes_max: usize,
         account: &Arc<Account>,
+        from: &Place,
     ) -> SqlResult<Dump> {
         let opened = fs.open(&file.path).map_err(|e| failed(file, &e))?;
         let archive = Archive::open(fs, folder, (&file.name, opened));
+        let mut others = Vec::new();
         let (input, places) = match archive.map_err(|e| failed(file, &e))? {
-            None => (Input::open(&**fs, file, compression, 0)?, None),
+            None => (Input::open(&**fs, file, compression, from.text.offset)?, None),
             Some(archive) => {
-                let (script, places, read) = Script::new(archive);
-                (Input::of(Box::new(script), read), Some(places))
+                others = archive.others();
+                let (script, places, read) = Script::from_entry(archive, from.entry);
+                let inside = from.text.offset.saturating_sub(from.entry.1.offset);
+                let mut input = Input::of(Box::new(script), read);
+                input.skip(inside).map_err(|e| failed(file, &e))?;
+                (input, Some(places))
             }
         };
         let held = account.hold("the longest line of a dump");
-        let from = Position::default();
-        let lines = Lines::new(input, file.clone(), from, row_bytes_max, held);
+        let lines = Lines::new(input, file.clone(), from.text, row_bytes_max, held);
         let (file, rest) = (file.clone(), None);
-        Ok(Dump { lines, file, rest, statement_max: row_bytes_max, places, last: 0 })
+        let last = from.text.number;
+        Ok(Dump { lines, file, others, rest, statement_max: row_bytes_max, places, last })
+    }
+
+    /// Where it is; `None` in the middle of a line.
+    pub fn place(&self) -> Option<Place> {
+        if self.rest.is_some() {
+            return None;
+        }
+        let text = self.lines.taken();
+        let entry = self.places.as_ref().map_or((0, Position::default()), |places| {
+            let places = places.lock();
+            let at = places.partition_point(|begun| begun.at.offset <= text.offset);
+            at.checked_sub(1).map_or((0, Position::default()), |n| (places[n].order, places[n].at))
+        });
+        Some(Place { text, entry })
+    }
+
+    /// All files that it is read from.
+    pub fn files(&self) -> Vec<SourceFile> {
+        std::iter::once(&self.file).chain(&self.others).cloned().collect()
+    }
+
+    /// Bytes of all its files.
+    pub fn size(&self) -> u64 {
+        self.file.size + self.others.iter().map(|file| file.size).sum::<u64>()
     }
 
     /// What an archive has at a line: its entry, and the line there.
     pub fn entry(&self, line: u64) -> Option<String> {
         let places = self.places.as_ref()?.lock();
-        let at = places.partition_point(|(first, _)| *first <= line).checked_sub(1)?;
-        let (first, entry) = &places[at];
-        Some(format!("{entry}, its line {}", line - first + 1))
+        let at = places.partition_point(|begun| begun.at.number < line).checked_sub(1)?;
+        let begun = &places[at];
+        Some(format!("{}, its line {}", begun.label, line - begun.at.number))
     }
 
     /// Bytes read of the file so far.

@@ -59,12 +59,16 @@ impl Input {
             }
         };
         let mut input = Input { stream, read };
-        if !plain && from > 0 {
+        if !plain {
             // Nothing else finds a place in compressed bytes.
-            let skipped = io::copy(&mut (&mut input.stream).take(from), &mut io::sink());
-            skipped.map_err(|e| failed(source, &e))?;
+            input.skip(from).map_err(|e| failed(source, &e))?;
         }
         Ok(input)
+    }
+
+    /// Reads over so many bytes.
+    pub(crate) fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        io::copy(&mut (&mut self.stream).take(bytes), &mut io::sink()).map(|_| ())
     }
 
     /// Bytes that come from elsewhere, and how many of the file were read for them.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use braid_env::fs::{DiskFs, FileSystem};
 use braid_env::memory::Account;
 use braid_env::random::Random;
-use braid_import::dump::{Dump, Piece};
+use braid_import::dump::{Dump, Piece, Place};
 use braid_import::{Compression, Folder};
 use braid_types::SqlResult;
 
@@ -167,7 +167,10 @@ impl Home {
         let (fs, folder): (Arc<dyn FileSystem>, _) = (DiskFs::shared(), Folder::new(&self.0));
         let file = folder.files("dump").unwrap().remove(0);
         let account = Account::unlimited();
-        let mut dump = Dump::open(&fs, &folder, &file, Compression::None, 1 << 20, &account)?;
+        let open = |from: &Place| {
+            Dump::open(&fs, &folder, &file, Compression::None, 1 << 20, &account, from)
+        };
+        let mut dump = open(&Place::default())?;
         let (mut statements, mut data) = (Vec::new(), 0);
         while let Some(piece) = dump.next_piece()? {
             let Piece::Statement(line, text) = piece else { continue };
@@ -176,10 +179,19 @@ impl Home {
             statements.push(format!("{place}: {}", text.replace('\n', " ")));
             while copies && dump.data()?.is_some() {
                 data += 1;
+                if data % 3_001 == 0 {
+                    dump = again(dump, &open)?;
+                }
             }
+            dump = again(dump, &open)?;
         }
         Ok((statements, data))
     }
+}
+
+/// The same dump, opened once more at the place where it is.
+fn again(dump: Dump, open: &dyn Fn(&Place) -> SqlResult<Dump>) -> SqlResult<Dump> {
+    dump.place().map_or(Ok(dump), |place| open(&place))
 }
 
 impl Drop for Home {

@@ -34,6 +34,11 @@ fn key(kind: u8, numbers: &[u32]) -> Vec<u8> {
     out
 }
 
+/// Span of all system records.
+pub fn all() -> (Vec<u8>, Vec<u8>) {
+    (vec![SYSTEM_PREFIX], vec![SYSTEM_PREFIX + 1])
+}
+
 /// What ANALYZE has found out about a table.
 pub fn statistics(table: u32) -> Vec<u8> {
     key(b'a', &[table])
@@ -168,6 +173,13 @@ pub fn change_lock(id: u32) -> Vec<u8> {
 /// nothing else. Removed by that commit.
 pub fn pending_load(id: u32) -> Vec<u8> {
     key(b'p', &[id])
+}
+
+/// The id of a pending load's key.
+pub fn pending_load_id(key: &[u8]) -> Option<u32> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'p'])?;
+    crate::path::read_number(rest)
+        .and_then(|(id, n)| if n == rest.len() { u32::try_from(id).ok() } else { None })
 }
 
 /// Span of all pending loads.

@@ -169,13 +169,25 @@ impl Coordinator {
         Ok(self.begin(TxnOptions::default())?.read_ts())
     }
 
-    /// Whether nothing in these spans has changed after a timestamp.
+    /// Whether nothing in these spans has changed after a timestamp. Where nobody can look back so
+    /// far, something may have: what was deleted since then can be gone without a trace.
     pub fn is_unchanged(self: &Arc<Self>, spans: Vec<KeySpan>, since: CommitTs) -> KvResult<bool> {
+        let Some(_kept) = self.look_back(since)? else { return Ok(spans.is_empty()) };
         let reads = Reads { spans, ..Reads::default() };
         let through = self.now()?;
         match self.spans.validate(&Validate { floor: since, through, reads }) {
             Ok(()) => Ok(true),
             Err(KvError::Retry { .. }) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A transaction that sees what there was at a timestamp, and as long as it lives nothing of
+    /// that goes; `None` if some of it may be gone.
+    pub fn look_back(self: &Arc<Self>, to: CommitTs) -> KvResult<Option<Arc<Txn>>> {
+        match self.begin(TxnOptions { as_of: Some(to), ..TxnOptions::default() }) {
+            Ok(txn) => Ok(Some(txn)),
+            Err(KvError::TimestampOutOfWindow { .. }) => Ok(None),
             Err(e) => Err(e),
         }
     }

@@ -35,8 +35,6 @@
 
 mod ahead;
 mod buffer;
-#[cfg(test)]
-mod buffer_scenarios;
 mod bulk;
 mod commit;
 mod coordinator;
@@ -48,6 +46,7 @@ mod own_writes;
 mod read_set;
 mod reading;
 mod row_form;
+mod saved;
 mod scan;
 mod short_spans;
 mod shown;
@@ -69,6 +68,7 @@ pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, 
 pub use read_set::{PointRead, ReadPart, Reads};
 pub use reading::LookBack;
 pub use row_form::{RowForm, Settle};
+pub use saved::SavedTxn;
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{

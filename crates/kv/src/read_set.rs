@@ -128,6 +128,12 @@ impl ReadSet {
         self.reads = reads;
     }
 
+    /// Takes over what another transaction has read.
+    pub(crate) fn adopt(&mut self, reads: &Reads) {
+        reads.points.iter().for_each(|read| self.add(read.clone()));
+        reads.spans.iter().for_each(|span| self.add_span(span.clone()));
+    }
+
     /// Sorts, removes duplicates, and if that is not enough joins neighbours pairwise.
     fn compact(&mut self) {
         self.compactions += 1;

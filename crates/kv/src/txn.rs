@@ -443,8 +443,13 @@ impl Txn {
         if fixed || (self.records_reads() && !state.open_scans.is_empty()) {
             return Err(KvError::Retry { conflict: Conflict::FixedView });
         }
+        self.move_view(&mut state)
+    }
+
+    /// Moves the read timestamp to now, if nothing that was read has changed since the old one.
+    pub(crate) fn move_view(&self, state: &mut State) -> KvResult<()> {
         let old = state.read_ts;
-        self.refresh(&mut state);
+        self.refresh(state);
         // After the new timestamp was chosen: every commit up to it is visible to this check.
         // Descriptors count too, and go on counting.
         let depends_on: Vec<Bytes> = state.depends_on.iter().cloned().collect();
@@ -460,7 +465,7 @@ impl Txn {
         unchanged
     }
 
-    fn refresh(&self, state: &mut State) {
+    pub(crate) fn refresh(&self, state: &mut State) {
         state.ahead.clear();
         state.read_ts = self.spans().refresh(self.id, state.read_ts);
     }
@@ -788,6 +793,11 @@ impl Drop for Asking<'_> {
 }
 
 impl State {
+    /// Whether a load waits for the commit.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.attached.is_some()
+    }
+
     /// Takes back what was written since a position.
     fn take_back(&mut self, position: usize) {
         match self.own.rollback_to(position) {

@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use braid_env::clock::WallClock;
+use braid_env::clock::{ManualClock, WallClock};
 use braid_env::fs::{FileSystem, MemFs};
 use braid_env::memory::{Account, Pool};
 use braid_env::random::Random;
 use braid_kv::{
-    BulkFiles, BulkLoad, Isolation, KeySpan, KvError, Loaded, ReadMode, SavedLoad, ScanOptions,
-    SpillAs, Store, StoreOptions, Txn, TxnOptions,
+    BulkFiles, BulkLoad, Isolation, KeySpan, KvError, Loaded, LockMode, ReadMode, SavedLoad,
+    SavedTxn, ScanOptions, SpillAs, Store, StoreOptions, Txn, TxnOptions,
 };
 
 fn open(fs: &Arc<MemFs>) -> Arc<Store> {
@@ -480,4 +481,139 @@ fn a_saved_load_whose_files_changed_is_refused() {
     let mut again = plain_load(&txn, Way::Spill(SpillAs::Runs), 1 << 17);
     assert!(again.restore(&saved).is_err());
     assert!(store.coordinator().read_job_note(1).is_none());
+}
+
+/// A transaction that is saved and restored in another process, if nothing that it depends on has
+/// changed in between; what it alone can know may have.
+#[test]
+fn a_transaction_goes_on_in_another_process_if_nothing_has_changed() {
+    for (changed, wanted) in [
+        ("other", true),
+        ("read", false),
+        ("here/written", false),
+        ("span/x", false),
+        ("fixed/x", false),
+        ("own/x", true),
+    ] {
+        let fs = Arc::new(MemFs::new());
+        let store = open(&fs);
+        let first = begin(&store, Isolation::Serializable);
+        for key in ["read", "here/written", "span/gone", "fixed/y"] {
+            first.put(key, "old").unwrap();
+        }
+        first.commit().unwrap();
+        drop(first);
+        let txn = begin(&store, Isolation::Serializable);
+        txn.get(b"read").unwrap();
+        txn.get(b"own/read").unwrap();
+        txn.put("here/written", "new").unwrap();
+        txn.put("own/written", "new").unwrap();
+        txn.delete_span(&KeySpan::new("span/", "span0")).unwrap();
+        txn.put("span/new", "new").unwrap();
+        txn.delete_at_commit(b"record".to_vec()).unwrap();
+        let own = ["even", "odd", "own"].map(|name| KeySpan::prefix(format!("{name}/").as_bytes()));
+        txn.ingest_private(&load(&txn, 0..500, 1 << 26)).unwrap();
+        // Its view moves, and what others have written until now is no change.
+        let other = begin(&store, Isolation::Serializable);
+        other.put("fixed/z", "early").unwrap();
+        other.commit().unwrap();
+        let fixed = vec![KeySpan::new("fixed/", "fixed0")];
+        let saved = txn.save(&own, fixed.clone()).unwrap().unwrap();
+        assert_eq!(txn.get(b"fixed/z").unwrap().as_deref(), Some(&b"early"[..]));
+        assert_eq!(saved.deletes_in(&KeySpan::new("r", "s")).collect::<Vec<_>>(), [b"record"]);
+        let bytes = saved.encode();
+        drop((txn, other));
+        drop(store);
+
+        let store = open(&fs);
+        let other = begin(&store, Isolation::Serializable);
+        other.put(changed, "changed").unwrap();
+        other.commit().unwrap();
+        let saved = SavedTxn::decode(&bytes).unwrap();
+        let txn = begin(&store, Isolation::Serializable);
+        let restored = txn.restore(&saved);
+        if !wanted {
+            assert!(matches!(restored, Err(KvError::Retry { .. })), "{changed}: {restored:?}");
+            continue;
+        }
+        restored.unwrap();
+        assert!(txn.holds(b"here/written", LockMode::Exclusive), "{changed}");
+        for span in &own[..2] {
+            let mut scan = txn.scan(span.clone(), ScanOptions::default()).unwrap();
+            let loaded = std::iter::from_fn(|| scan.next().unwrap()).count();
+            assert_eq!(loaded, 250, "{changed}");
+        }
+        let seen = |txn: &Txn, key: &str| txn.get(key.as_bytes()).unwrap();
+        assert_eq!(seen(&txn, "span/gone"), None);
+        // It can be carried on and on.
+        let saved = txn.save(&own, fixed).unwrap().unwrap();
+        txn.rollback();
+        let txn = begin(&store, Isolation::Serializable);
+        txn.restore(&saved).unwrap();
+        txn.commit().unwrap();
+        let after = begin(&store, Isolation::Serializable);
+        for key in ["here/written", "own/written", "span/new"] {
+            assert_eq!(seen(&after, key).as_deref(), Some(&b"new"[..]), "{changed}: {key}");
+        }
+        assert_eq!(seen(&after, "span/gone"), None);
+        // What a saved transaction has read is read by the one that goes on, too.
+        let txn = begin(&store, Isolation::Serializable);
+        txn.get(b"read").unwrap();
+        txn.put("z", "z").unwrap();
+        let saved = txn.save(&[], Vec::new()).unwrap().unwrap();
+        txn.rollback();
+        let txn = begin(&store, Isolation::Serializable);
+        txn.restore(&saved).unwrap();
+        let other = begin(&store, Isolation::Serializable);
+        other.put("read", "late").unwrap();
+        other.commit().unwrap();
+        assert!(matches!(txn.commit(), Err(KvError::Retry { .. })), "{changed}");
+    }
+}
+
+/// What one view for the whole transaction promises cannot be carried over, nor what lies on disk.
+#[test]
+fn some_transactions_cannot_be_saved() {
+    let fs = Arc::new(MemFs::new());
+    let store = open(&fs);
+    let txn = begin(&store, Isolation::RepeatableRead);
+    txn.put("a", "b").unwrap();
+    assert_eq!(txn.save(&[], Vec::new()).unwrap(), None);
+    txn.rollback();
+    let options = TxnOptions { spill: Some(1 << 10), ..TxnOptions::default() };
+    let txn = store.begin(options).unwrap();
+    (0..100).for_each(|n| txn.put(key(n), vec![7; 100]).unwrap());
+    assert!(txn.spilled() > 0);
+    assert_eq!(txn.save(&[], Vec::new()).unwrap(), None);
+    // One that could not commit says so.
+    let txn = begin(&store, Isolation::Serializable);
+    txn.get(b"a").unwrap();
+    let other = begin(&store, Isolation::Serializable);
+    other.put("a", "c").unwrap();
+    other.commit().unwrap();
+    assert!(matches!(txn.save(&[], Vec::new()), Err(KvError::Retry { .. })));
+}
+
+/// A row that somebody has deleted may be gone with all that tells of it.
+#[test]
+fn nobody_says_that_nothing_has_changed_since_what_cannot_be_read() {
+    let clock = Arc::new(ManualClock::at_micros(1_000_000_000));
+    let options = StoreOptions::new(Arc::new(MemFs::new()), "db", clock.clone());
+    let store = Store::open(options).unwrap();
+    let span = || vec![KeySpan::new("a", "b")];
+    let coordinator = store.coordinator();
+    let txn = begin(&store, Isolation::Serializable);
+    txn.put("a", "there").unwrap();
+    let since = txn.commit().unwrap();
+    assert!(coordinator.is_unchanged(span(), since).unwrap());
+    let txn = begin(&store, Isolation::Serializable);
+    txn.delete("a").unwrap();
+    txn.commit().unwrap();
+    assert!(!coordinator.is_unchanged(span(), since).unwrap());
+    clock.advance(Duration::from_secs(5 * 3600));
+    store.advance_gc().unwrap();
+    store.engine().flush().unwrap();
+    store.engine().compact_span(&KeySpan::all()).unwrap();
+    assert!(!coordinator.is_unchanged(span(), since).unwrap());
+    assert!(coordinator.is_unchanged(Vec::new(), since).unwrap());
 }

@@ -11,6 +11,7 @@ mod catalog;
 mod columns;
 mod commit_timestamps;
 mod dialects;
+mod dump_moves;
 mod error_positions;
 mod estimates;
 mod explain;

@@ -12,6 +12,7 @@ mod copy;
 mod cursors;
 mod declarations;
 mod deferrable_keys;
+mod dump_checkpoints;
 mod export;
 mod expressions;
 mod families;

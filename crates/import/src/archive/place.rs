@@ -9,7 +9,7 @@ use braid_env::fs::{File, FileSystem};
 
 use super::lz4::Lz4Frames;
 use super::toc::{DataPlace, Entry, Layout, Numbers, Packing, Toc};
-use crate::folder::Folder;
+use crate::folder::{Folder, SourceFile};
 
 /// Bytes asked of the disk at once.
 const CHUNK: usize = 256 << 10;
@@ -24,8 +24,10 @@ pub(crate) struct Piece {
     file: Arc<dyn File>,
     at: u64,
     end: u64,
-    /// The furthest place that was read.
+    /// The furthest place that was read, all files one behind the other; this one begins behind so
+    /// many bytes.
     read: Arc<AtomicU64>,
+    before: u64,
 }
 
 impl Read for Piece {
@@ -34,7 +36,7 @@ impl Read for Piece {
         let wanted = buffer.len().min(left);
         let n = self.file.read_at(&mut buffer[..wanted], self.at)?;
         self.at += n as u64;
-        self.read.fetch_max(self.at, Ordering::Relaxed);
+        self.read.fetch_max(self.before + self.at, Ordering::Relaxed);
         Ok(n)
     }
 }
@@ -43,10 +45,18 @@ impl Read for Piece {
 enum Files {
     /// All in one.
     One,
-    /// In a folder: its name below the folder for imports.
-    Folder(Folder, String),
+    /// In a folder, by the names that entries give them; its own name below that for imports.
+    Folder(BTreeMap<String, FolderFile>, String),
     /// In a tar archive: where they lie and end.
     Tar(BTreeMap<String, (u64, u64)>),
+}
+
+/// A file of data in a folder.
+struct FolderFile {
+    source: SourceFile,
+    packing: Packing,
+    /// Bytes of the files in front of it.
+    before: u64,
 }
 
 /// An archive whose table of contents was read.
@@ -73,15 +83,17 @@ impl Archive {
         let mut head = [0; TAR_BLOCK as usize];
         let n = file.read_at(&mut head, 0)?;
         let read = Arc::new(AtomicU64::new(0));
-        let piece =
-            |at, end| BufReader::new(Piece { file: file.clone(), at, end, read: read.clone() });
+        let piece = |at, end| {
+            let (file, read, before) = (file.clone(), read.clone(), 0);
+            BufReader::new(Piece { file, at, end, read, before })
+        };
         let (toc, files) = if head[..n].starts_with(super::toc::MAGIC) {
             let toc = Toc::read(piece(0, len))?;
             let files = match toc.layout {
                 Layout::Custom => Files::One,
                 Layout::Files => {
                     let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
-                    Files::Folder(folder.clone(), parent.into())
+                    Files::Folder(folder_files(&toc, folder, parent, len), parent.into())
                 }
             };
             (toc, files)
@@ -101,7 +113,16 @@ impl Archive {
     }
 
     fn piece(&self, at: u64, end: u64) -> Piece {
-        Piece { file: self.file.clone(), at, end, read: self.read.clone() }
+        let (file, read) = (self.file.clone(), self.read.clone());
+        Piece { file, at, end, read, before: 0 }
+    }
+
+    /// Files besides the one that was opened.
+    pub(crate) fn others(&self) -> Vec<SourceFile> {
+        match &self.files {
+            Files::Folder(files, _) => files.values().map(|file| file.source.clone()).collect(),
+            Files::One | Files::Tar(_) => Vec::new(),
+        }
     }
 
     /// Looks where the blocks begin: an archive that was written into a pipe does not tell.
@@ -170,8 +191,7 @@ impl Archive {
     }
 
     fn file_data(&self, name: &str) -> io::Result<Box<dyn Read + Send>> {
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if !name.chars().all(good) || name.starts_with('.') {
+        if !is_good(name) {
             return Err(damaged("an impossible name of a file", 0));
         }
         match &self.files {
@@ -182,24 +202,48 @@ impl Archive {
                 let piece = BufReader::with_capacity(CHUNK, self.piece(at, end));
                 Ok(Box::new(piece))
             }
-            Files::Folder(folder, parent) => {
-                let below = if parent.is_empty() { "" } else { "/" };
-                for (suffix, packing) in SUFFIXES {
-                    let path = format!("{parent}{below}{name}{suffix}");
-                    let Ok(mut files) = folder.files(&path) else { continue };
-                    let Some(source) = files.pop() else { continue };
-                    let file = self.fs.open(&source.path)?;
-                    let read = Arc::new(AtomicU64::new(0));
-                    let piece = Piece { file, at: 0, end: source.size, read };
-                    return unpack(*packing, BufReader::with_capacity(CHUNK, piece), true);
-                }
-                Err(io::Error::new(
-                    io::ErrorKind::NotFound,
-                    format!("the archive's file \"{parent}{below}{name}\" is not there"),
-                ))
+            Files::Folder(files, parent) => {
+                let Some(FolderFile { source, packing, before }) = files.get(name) else {
+                    let below = if parent.is_empty() { "" } else { "/" };
+                    let what = format!("the archive's file \"{parent}{below}{name}\" is not there");
+                    return Err(io::Error::new(io::ErrorKind::NotFound, what));
+                };
+                let (file, read) = (self.fs.open(&source.path)?, self.read.clone());
+                let piece = Piece { file, at: 0, end: source.size, read, before: *before };
+                unpack(*packing, BufReader::with_capacity(CHUNK, piece), true)
             }
         }
     }
+}
+
+/// Whether a file of data may have this name.
+fn is_good(name: &str) -> bool {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    name.chars().all(good) && !name.starts_with('.')
+}
+
+/// The files of data beside a table of contents of so many bytes, as far as they are there.
+fn folder_files(
+    toc: &Toc,
+    folder: &Folder,
+    parent: &str,
+    length: u64,
+) -> BTreeMap<String, FolderFile> {
+    let below = if parent.is_empty() { "" } else { "/" };
+    let (mut out, mut before) = (BTreeMap::new(), length);
+    for entry in &toc.entries {
+        let DataPlace::File(name) = &entry.data else { continue };
+        let found = SUFFIXES.iter().filter(|_| is_good(name)).find_map(|(suffix, packing)| {
+            let files = folder.files(&format!("{parent}{below}{name}{suffix}"));
+            Some((files.ok()?.pop()?, *packing))
+        });
+        if let Some((source, packing)) = found {
+            let size = source.size;
+            out.insert(name.clone(), FolderFile { source, packing, before });
+            before += size;
+        }
+    }
+    out
 }
 
 /// How files of a directory are compressed, by what their names end with.

@@ -15,9 +15,20 @@ use parking_lot::Mutex;
 
 use super::place::Archive;
 use super::toc::Entry;
+use crate::batch::Position;
 
-/// Line at which each entry begins, and what it is.
-pub(crate) type Places = Arc<Mutex<Vec<(u64, String)>>>;
+/// An entry that was begun.
+pub(crate) struct Begun {
+    /// Its place in their order.
+    pub(crate) order: usize,
+    /// What of the text comes before it.
+    pub(crate) at: Position,
+    /// What it is.
+    pub(crate) label: String,
+}
+
+/// The entries that were begun, in order.
+pub(crate) type Places = Arc<Mutex<Vec<Begun>>>;
 
 /// See the [module documentation](self).
 pub(crate) struct Script {
@@ -26,8 +37,10 @@ pub(crate) struct Script {
     current: Box<dyn Read + Send>,
     /// The last byte that was given ends a line.
     at_line_start: bool,
-    /// Of what comes next, from 1.
-    line: u64,
+    /// What was given.
+    given: Position,
+    /// The place of the next entry in their order.
+    next: usize,
     places: Places,
 }
 
@@ -54,16 +67,22 @@ fn quoted(name: &str) -> String {
 }
 
 impl Script {
-    pub(crate) fn new(archive: Archive) -> (Script, Places, Arc<AtomicU64>) {
+    /// The text from an entry on: its place in their order, and what of the text comes before it.
+    pub(crate) fn from_entry(
+        archive: Archive,
+        (next, given): (usize, Position),
+    ) -> (Script, Places, Arc<AtomicU64>) {
         let mut entries: Vec<Entry> = archive.toc.entries.clone();
         entries.sort_by_key(pass);
+        entries.drain(..next.min(entries.len()));
         let (places, read) = (Places::default(), archive.read.clone());
         let script = Script {
             archive,
             left: entries.into(),
             current: Box::new(io::empty()),
             at_line_start: true,
-            line: 1,
+            given,
+            next,
             places: places.clone(),
         };
         (script, places, read)
@@ -108,18 +127,22 @@ impl Read for Script {
             let n = self.current.read(buffer)?;
             if n > 0 {
                 let breaks = memchr::memchr_iter(b'\n', &buffer[..n]).count();
-                self.line += breaks as u64;
+                self.given.number += breaks as u64;
+                self.given.offset += n as u64;
                 self.at_line_start = buffer[n - 1] == b'\n';
                 return Ok(n);
             }
             if !self.at_line_start {
-                (self.at_line_start, self.line, buffer[0]) = (true, self.line + 1, b'\n');
+                (self.at_line_start, buffer[0]) = (true, b'\n');
+                self.given.number += 1;
+                self.given.offset += 1;
                 return Ok(1);
             }
             let Some(entry) = self.left.pop_front() else { return Ok(0) };
             let schema = if entry.schema.is_empty() { "" } else { &format!("{}.", entry.schema) };
             let label = format!("entry {}: {} {schema}{}", entry.id, entry.kind, entry.tag);
-            self.places.lock().push((self.line, label));
+            self.places.lock().push(Begun { order: self.next, at: self.given, label });
+            self.next += 1;
             self.current = self.open(&entry)?;
         }
     }

@@ -20,6 +20,8 @@
 //! Files lie with those of bulk loads and go with their transaction; what a crash leaves there is
 //! removed at the next open.
 
+#[cfg(test)]
+mod buffer_scenarios;
 mod directory;
 mod files;
 mod filter;

@@ -74,6 +74,17 @@ impl OwnWrites {
         !self.layers.is_empty()
     }
 
+    /// Whether all of it is in memory, and reads see all of it.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.layers.is_empty() && !self.looks_back()
+    }
+
+    /// What is in memory: spans that are deleted, and written keys.
+    pub(crate) fn in_memory(&self) -> (Vec<KeySpan>, Vec<(Bytes, Slot)>) {
+        let spans = self.buffer.spans().iter().cloned().collect();
+        (spans, self.buffer.copy_of(&KeySpan::all()))
+    }
+
     /// How many layers lie on disk.
     pub(crate) fn layers(&self) -> usize {
         self.layers.len()

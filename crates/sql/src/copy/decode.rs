@@ -178,6 +178,16 @@ impl Decoder {
         done
     }
 
+    /// The line that comes next; `None` within one.
+    pub(super) fn next_line(&self) -> Option<u64> {
+        self.rest.is_empty().then_some(self.line)
+    }
+
+    /// The input goes on at this line.
+    pub(super) fn go_on_at(&mut self, line: u64) {
+        self.line = line;
+    }
+
     /// The end of the input: the last line may lack its line break.
     pub(crate) fn finish(&mut self, rows: &mut Vec<RawRow>) -> SqlResult<()> {
         if self.ended {

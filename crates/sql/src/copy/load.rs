@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use braid_catalog::{Table, kv_error};
+use braid_kv::SavedLoad;
 use braid_scalar::{Bound, bind_bool};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
 use crate::dml::scope_of;
-use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
+use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad, Written};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
 use crate::runtime::copies::{Copied, CopyProgress};
@@ -49,6 +50,8 @@ pub(super) struct Loader {
     input: String,
     count: u64,
     filter: Filter,
+    /// Of a job, which may go on in another process.
+    job: Option<u32>,
     pub(super) progress: Arc<CopyProgress>,
 }
 
@@ -92,6 +95,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// With so many bytes of rows a COPY of a job is a load.
+const FEW_BYTES_OF_JOB: usize = 64 << 10;
+
 /// So much of a value is shown.
 const SHOWN_CHARS: usize = 100;
 
@@ -109,8 +115,8 @@ impl Loader {
         let sink = Sink::Waiting { rows: Vec::new(), bytes: 0 };
         let who = (ctx.session.pid(), &*ctx.session.database);
         let progress = ctx.db.sessions().copies().begin(who, Some(table.id), true, file);
-        let (ctx, count) = (ctx.clone(), 0);
-        Ok(Loader { ctx, info, sink, targets, binary, input, count, filter, progress })
+        let (ctx, count, job) = (ctx.clone(), 0, None);
+        Ok(Loader { ctx, info, sink, targets, binary, input, count, filter, job, progress })
     }
 
     /// The decoder of its input.
@@ -236,7 +242,9 @@ impl Loader {
             Sink::Waiting { rows, bytes } => {
                 rows.push((line, row));
                 *bytes += size;
-                if rows.len() < FEW_ROWS && *bytes < FEW_BYTES {
+                // What a job has in its transaction's buffer is written with each checkpoint.
+                let few = if self.job.is_some() { FEW_BYTES_OF_JOB } else { FEW_BYTES };
+                if rows.len() < FEW_ROWS && *bytes < few {
                     return Ok(());
                 }
                 let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
@@ -272,7 +280,8 @@ impl Loader {
     /// Begins to write, with the rows that waited.
     fn decide(&mut self, bulk: bool) -> SqlResult<()> {
         let sink = if bulk {
-            let load = Box::new(TableLoad::start(&self.ctx, &self.info, LOAD_MEMORY)?);
+            let mut load = Box::new(TableLoad::start(&self.ctx, &self.info, LOAD_MEMORY)?);
+            self.job.iter().for_each(|job| load.for_job(*job));
             Sink::Bulk { load, rows: Vec::new(), bytes: 0 }
         } else {
             let mut writer = Box::new(Writer::new(&self.ctx));
@@ -302,6 +311,30 @@ impl Loader {
             return Datum::parse(text, ty, eval.style);
         };
         crate::dml::assign(&parsed, ty, ty, eval)
+    }
+
+    /// Whether rows go into a load.
+    fn is_load(&self) -> bool {
+        matches!(self.sink, Sink::Bulk { .. })
+    }
+
+    /// What the load has on disk, with all rows that came; `None` if it is none.
+    fn save(&mut self) -> SqlResult<Option<(SavedLoad, Written)>> {
+        self.write_rows()?;
+        let Sink::Bulk { load, .. } = &mut self.sink else { return Ok(None) };
+        Ok(Some((load.save()?, load.written())))
+    }
+
+    /// Goes on with a load that another process has saved.
+    fn restore(&mut self, saved: &SavedCopy) -> SqlResult<()> {
+        self.decide(true)?;
+        let Sink::Bulk { load, .. } = &mut self.sink else {
+            return Err(SqlError::internal("a load that is none"));
+        };
+        load.restore(&saved.load, saved.written)?;
+        self.count = saved.count;
+        self.progress.add(Copied::Rows, saved.count);
+        Ok(())
     }
 
     pub(super) fn finish(mut self) -> SqlResult<u64> {
@@ -360,6 +393,18 @@ pub(crate) fn targets(table: &Table, names: &[String]) -> SqlResult<Vec<usize>> 
     Ok(targets)
 }
 
+/// A COPY in the middle, for another process to go on with.
+pub(crate) struct SavedCopy {
+    /// What its load has on disk.
+    pub(crate) load: SavedLoad,
+    /// What the load has taken.
+    pub(crate) written: Written,
+    /// Rows so far.
+    pub(crate) count: u64,
+    /// Of its data, the line that comes next.
+    pub(crate) line: u64,
+}
+
 /// COPY FROM STDIN: feed it the client's data.
 pub struct CopyIn {
     loader: Loader,
@@ -387,6 +432,37 @@ impl CopyIn {
             .collect();
         let decoder = loader.decoder(&c.options)?;
         Ok(CopyIn { loader, decoder, columns, format: c.options.format, measure: None })
+    }
+
+    /// It is part of a job, which may go on in another process. Said first.
+    pub(crate) fn for_job(&mut self, job: u32) {
+        self.loader.job = Some(job);
+    }
+
+    /// The table that it fills.
+    pub(crate) fn table(&self) -> u32 {
+        self.loader.info.table().id
+    }
+
+    /// Whether its rows go into a load.
+    pub(crate) fn is_load(&self) -> bool {
+        self.loader.is_load()
+    }
+
+    /// Brings what came to the disk; `None` if that is not possible here.
+    pub(crate) fn save(&mut self) -> SqlResult<Option<SavedCopy>> {
+        let Some(line) = self.decoder.next_line() else { return Ok(None) };
+        let (saved, count) = (self.loader.save()?, self.loader.count);
+        Ok(saved.map(|(load, written)| SavedCopy { load, written, count, line }))
+    }
+
+    /// Goes on where another process has saved the same COPY, which has had no data yet.
+    ///
+    /// # Errors
+    /// Files are gone, or not as they were.
+    pub(crate) fn restore(&mut self, saved: &SavedCopy) -> SqlResult<()> {
+        self.decoder.go_on_at(saved.line);
+        self.loader.restore(saved)
     }
 
     /// Columns expected.

@@ -140,7 +140,7 @@ fn commit(
             Ok(()) => {
                 next.refused.clear();
                 *mark = next;
-                run.job.set_mark(text);
+                run.job.set_mark(Some(text));
                 return Ok(());
             }
             Err((Some(place), e)) if is_of_row(&e) => {

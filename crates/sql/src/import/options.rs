@@ -73,7 +73,7 @@ const KNOWN: &[(&str, For)] = &[
 /// Less memory than this makes more files than anybody wants.
 const MEMORY_MIN: usize = 1 << 20;
 /// Rows between two checkpoints, in bytes: a fraction of a minute.
-const CHECKPOINT_BYTES: u64 = 512 << 20;
+pub(super) const CHECKPOINT_BYTES: u64 = 512 << 20;
 
 impl For {
     fn holds(self, format: Format) -> bool {

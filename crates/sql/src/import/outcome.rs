@@ -7,14 +7,22 @@ use crate::jobs::{Record, State};
 
 /// Writes down how an import has ended, and says it. Nothing has to be taken back.
 ///
-/// Of one that ends because the node does nothing is written: it goes on when the node starts. One
-/// that finds no room on the disk pauses: it goes on when somebody says so.
+/// Of one that ends because the node does only that is written how far it is: it goes on when the
+/// node starts. One that finds no room on the disk pauses: it goes on when somebody says so.
 pub(super) fn note_end(db: &Database, mut record: Record, e: SqlError) -> SqlError {
     let canceled = e.state() == SqlState::QUERY_CANCELED;
+    let id = record.id;
     if canceled && db.jobs().is_stopping() {
+        note_progress(db, &record);
         return e;
     }
-    let id = record.id;
+    // The commit may have happened, and only its way to the disk has failed.
+    let stored = Record::change(db.coordinator(), id, |_| None);
+    if stored.is_ok_and(|stored| stored.is_some_and(|r| r.state == State::Succeeded)) {
+        let told =
+            "All of it is there, but may be gone if the node stops before it is on the disk.";
+        return e.with_hint(told);
+    }
     if e.state() != SqlState::DISK_FULL {
         forget_files(db, id);
         note_failure(db, record, &e);
@@ -22,7 +30,7 @@ pub(super) fn note_end(db: &Database, mut record: Record, e: SqlError) -> SqlErr
     }
     let at = match db.coordinator().read_job_note(id) {
         Some(_) => "from its last checkpoint",
-        None => "from its first row",
+        None => "from its beginning",
     };
     record.state = State::Paused;
     record.error = Some(format!("it waits for room on the disk: {}", e.message()));
@@ -31,6 +39,17 @@ pub(super) fn note_end(db: &Database, mut record: Record, e: SqlError) -> SqlErr
         tracing::warn!(%error, job = id, "cannot write down that a job pauses");
     }
     e.with_hint(format!("Make room and say RESUME JOB {id}: it goes on {at}."))
+}
+
+/// Writes down how far an import has come, which is shown until it goes on.
+fn note_progress(db: &Database, now: &Record) {
+    let change = |stored: Option<&Record>| {
+        let stored = stored.filter(|stored| !stored.state.is_final())?;
+        Some(Record { fraction: stored.fraction.max(now.fraction), ..stored.clone() })
+    };
+    if let Err(error) = Record::change(db.coordinator(), now.id, change) {
+        tracing::warn!(%error, job = now.id, "cannot write down how far a job is");
+    }
 }
 
 /// Writes down that an import has failed.

@@ -68,7 +68,9 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
     let mut record = Record { run_as: Some(ctx.run_as()), ..Record::new(id, "import", statement) };
     if i.job.is_some() {
         let stored = Record::change(ctx.db.coordinator(), id, |_| None)?;
-        record.mark = stored.and_then(|record| record.mark);
+        if let Some(stored) = stored {
+            (record.fraction, record.mark) = (stored.fraction, stored.mark);
+        }
     }
     let reject = reject_file(folder, &options, &table, id)?;
     let dry_run = options.dry_run;

@@ -9,6 +9,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// What a mark begins with that names loads.
+const KEEPS: &str = "keeps loads";
 /// Finished jobs that are remembered.
 const REMEMBERED: usize = 100;
 
@@ -138,6 +140,19 @@ impl Record {
         value.to_string().into_bytes()
     }
 
+    /// Says which loads it goes on with after its process, of those that wait for their commit.
+    pub(crate) fn keep_loads(&mut self, loads: &[u32]) {
+        let ids: Vec<String> = loads.iter().map(u32::to_string).collect();
+        self.mark = Some(format!("{KEEPS} {}", ids.join(" ")));
+    }
+
+    /// The loads that it goes on with.
+    pub(crate) fn kept_loads(&self) -> impl Iterator<Item = u32> {
+        let told = self.mark.as_deref().filter(|_| !self.state.is_final());
+        let ids = told.and_then(|mark| mark.strip_prefix(KEEPS)).unwrap_or_default();
+        ids.split_whitespace().filter_map(|id| id.parse().ok())
+    }
+
     fn decode(id: u32, bytes: &[u8]) -> Option<Record> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let text = |name: &str| value[name].as_str().map(str::to_string);
@@ -219,6 +234,16 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_that_goes_on_keeps_its_loads() {
+        let mut record = Record::new(7, "import", "");
+        assert_eq!(record.kept_loads().count(), 0);
+        record.keep_loads(&[3, 12]);
+        let back = Record::decode(7, &record.encode()).unwrap();
+        assert_eq!(back.kept_loads().collect::<Vec<_>>(), [3, 12]);
+        assert_eq!(Record { state: State::Failed, ..back }.kept_loads().count(), 0);
+    }
 
     #[test]
     fn states_have_names_and_are_read_back() {

@@ -72,8 +72,8 @@ impl Job {
     }
 
     /// Says how far it has come whose work stays.
-    pub(crate) fn set_mark(&self, mark: String) {
-        self.record.lock().mark = Some(mark);
+    pub(crate) fn set_mark(&self, mark: Option<String>) {
+        self.record.lock().mark = mark;
     }
 
     /// Begins a step.
@@ -98,8 +98,7 @@ impl Job {
 
     /// At least so much is done: what is done again does not take it back.
     pub(crate) fn at_least(&self, fraction: f64) {
-        let parts = (fraction.clamp(0.0, 1.0) * 1e6) as u64;
-        self.fraction.fetch_max(parts, Ordering::Relaxed);
+        self.fraction.fetch_max(parts(fraction), Ordering::Relaxed);
     }
 
     fn is_paused(&self) -> bool {
@@ -123,8 +122,13 @@ impl Job {
 
     /// Part of the present step that is done.
     pub(crate) fn progress(&self, fraction: f64) {
-        self.fraction.store((fraction.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
+        self.fraction.store(parts(fraction), Ordering::Relaxed);
     }
+}
+
+/// In parts of a million.
+fn parts(fraction: f64) -> u64 {
+    (fraction.clamp(0.0, 1.0) * 1e6) as u64
 }
 
 /// All jobs of this process. One for a database.
@@ -175,7 +179,9 @@ impl Jobs {
         pause: Option<Pause>,
     ) -> Arc<Job> {
         let listener = self.listener.read().clone();
-        let (id, fraction, record) = (record.id, AtomicU64::new(0), Mutex::new(record));
+        // One that goes on has come so far already.
+        let (id, fraction) = (record.id, AtomicU64::new(parts(record.fraction)));
+        let record = Mutex::new(record);
         let job = Arc::new(Job { record, fraction, cancel, tables, listener, pause });
         self.running.lock().insert(id, job.clone());
         job

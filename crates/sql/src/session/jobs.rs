@@ -3,18 +3,35 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_catalog::kv_error;
-use braid_kv::{Isolation, TxnOptions};
+use braid_catalog::{Catalog, Lost, SeenBy, kv_error, load_catalog, table_lock_key};
+use braid_keys::system;
+use braid_kv::{Isolation, KeySpan, LockMode, SavedTxn, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use serde::{Deserialize, Serialize};
 
 use super::Context;
 use super::client::{Session, SessionOptions};
 use super::context::canceled;
 use super::outcome::Outcome;
+use super::transaction::OpenTxn;
 use crate::general_query::Row;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, RunAs, State};
+use crate::statistics::Delta;
+use crate::storage::TableLayout;
+use crate::storage::bulk::erase_abandoned;
 use braid_parser::{ImportDump, Statement, TxnModes};
+
+/// What a block of a job is besides its transaction, to go on with in another process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SavedBlock {
+    /// Whether it has changed the catalog, and if so whether all see that.
+    changed: Option<bool>,
+    /// When it began, as `now()` says it.
+    started_micros: i64,
+    /// Settings that were given.
+    settings: Vec<(String, String)>,
+}
 
 impl Session {
     /// Runs a schema change in steps, if it is one to run so.
@@ -80,6 +97,79 @@ impl Session {
         open.txn.put_over(record.key(), record.encode()).map_err(kv_error)
     }
 
+    /// What the open block is so far, for [`Session::restore_block`] of a session in another
+    /// process. `None` if it has anything that cannot be carried over. It sees from now on what
+    /// others have written until now.
+    ///
+    /// # Errors
+    /// 40001 if something that it has read has changed: it could not commit.
+    pub(crate) fn save_block(&mut self) -> SqlResult<Option<(SavedBlock, SavedTxn)>> {
+        let waits = self.state.made_temporary() || self.state.asked_count() > 0;
+        let alone = self.cursors.is_empty() && !waits;
+        let plain = |open: &&mut OpenTxn| {
+            let ended = open.is_failed() || !open.explicit;
+            alone && !ended && open.savepoints.is_empty() && open.deferred.is_empty()
+        };
+        let committed = self.db.current_catalog()?;
+        let Some(open) = self.open.as_mut().filter(plain) else { return Ok(None) };
+        let (private, fixed) = surroundings(open, &committed)?;
+        let Some(txn) = open.txn.save(&private, fixed).map_err(kv_error)? else { return Ok(None) };
+        open.begin_statement(&self.db, true, self.db.schema_epoch())?;
+        let changed = open.changed.map(|seen_by| seen_by == SeenBy::All);
+        let (catalog, started_micros) = (open.catalog.clone(), open.started_micros);
+        self.state.set_catalog(&catalog);
+        let settings = self.state.settings().given();
+        Ok(Some((SavedBlock { changed, started_micros, settings }, txn)))
+    }
+
+    /// Makes a block that has just begun the one that was saved. `loaded`: the tables that were
+    /// filled, and how many rows came.
+    ///
+    /// # Errors
+    /// 40001 if it cannot be: something else has changed meanwhile.
+    pub(crate) fn restore_block(
+        &mut self,
+        block: &SavedBlock,
+        txn: &SavedTxn,
+        loaded: &[(u32, u64)],
+    ) -> SqlResult<()> {
+        let none = || SqlError::internal("no block is open");
+        // What says that others have changed the catalog stays for ever; that others have deleted a
+        // row may be gone without a trace.
+        let (start, end) = system::all();
+        let outside = txn.depends_outside(&KeySpan::new(start, end));
+        let look_back = || self.db.coordinator().look_back(txn.read_ts());
+        let behind = outside.then(look_back).transpose().map_err(kv_error)?;
+        if matches!(behind, Some(None)) {
+            let message = "nobody can look back so far as to see what others have changed";
+            return Err(Lost::Changed.error(message));
+        }
+        let epoch = self.db.schema_epoch();
+        let open = self.open.as_mut().ok_or_else(none)?;
+        open.txn.restore(txn).map_err(kv_error)?;
+        open.catalog = match block.changed {
+            Some(_) => Arc::new(load_catalog(&open.txn)?),
+            None => self.db.catalog_at(&open.txn)?,
+        };
+        open.changed = block.changed.map(|all| if all { SeenBy::All } else { SeenBy::Owner });
+        // Its view stays where it is.
+        (open.statements, open.epoch) = (1, epoch);
+        open.started_micros = block.started_micros;
+        let catalog = open.catalog.clone();
+        self.state.set_catalog(&catalog);
+        let settings = self.state.settings();
+        let other = |(name, value): &&(String, String)| settings.get(name).as_ref() != Some(value);
+        for (name, value) in block.settings.iter().filter(other) {
+            self.state.set(name, value, false)?;
+        }
+        for (id, rows) in loaded {
+            if let Some(table) = catalog.table(*id) {
+                self.db.statistics_state().changes.add(table, Delta::inserted(*rows));
+            }
+        }
+        Ok(())
+    }
+
     /// The flag that stops what runs.
     pub(crate) fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.cancel.clone()
@@ -103,6 +193,9 @@ impl Session {
             return Err(self.not_running(id)?);
         }
         crate::import::forget_files(&self.db, id);
+        if let Err(error) = erase_abandoned(self.db.coordinator()) {
+            tracing::warn!(%error, job = id, "cannot erase yet what a job has left");
+        }
         Ok(())
     }
 
@@ -155,6 +248,28 @@ impl Session {
             None => SqlError::new(SqlState::UNDEFINED_OBJECT, format!("job {id} does not exist")),
         })
     }
+}
+
+/// Spans that nobody but the block can know, and those that it relies on without having read them
+/// as of its view: tables into which it lets nobody write, and that the catalog is the same.
+fn surroundings(open: &OpenTxn, committed: &Catalog) -> SqlResult<(Vec<KeySpan>, Vec<KeySpan>)> {
+    let mut private = Vec::new();
+    let mut fixed = vec![KeySpan::point(&system::shared_changes())];
+    for table in open.catalog.tables() {
+        let lock = table_lock_key(table.id, table.step);
+        let is_new = committed.table(table.id).is_none_or(|t| t.generation < table.generation);
+        if is_new {
+            let layout = TableLayout::new(&open.catalog, table)?;
+            if table.interleave.is_none() {
+                private.push(layout.rows.whole_span());
+            }
+            let apart = layout.indexes.iter().filter(|i| i.index.interleave_in.is_none());
+            private.extend(apart.map(|i| i.layout.whole_span()));
+        } else if open.txn.holds(&lock, LockMode::Exclusive) {
+            fixed.push(TableLayout::new(&open.catalog, table)?.rows.whole_span());
+        }
+    }
+    Ok((private, fixed))
 }
 
 /// SHOW JOBS.

@@ -54,6 +54,7 @@ pub use client::{Session, SessionOptions};
 pub(crate) use context::{Block, no_relation};
 pub use context::{Context, Notice, no_schema};
 pub use interrupt::{Backends, Cause, Interrupt};
+pub(crate) use jobs::SavedBlock;
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
 pub use settings::{duration_ms, setting_names};

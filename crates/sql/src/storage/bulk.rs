@@ -8,8 +8,10 @@
 //! truncated) goes in at once, so that its later statements see the rows; a record that is removed
 //! by the commit names the spans, so that what a crash leaves there is erased at the next start,
 //! and what a rollback leaves, soon: whoever gets the lock that goes with the record knows that the
-//! transaction is gone. A load into a table that others use goes in with the commit.
+//! transaction is gone. A job whose transaction goes on in another process says so in its record:
+//! its loads stay. A load into a table that others use goes in with the commit.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use braid_catalog::{After, kv_error};
@@ -20,6 +22,8 @@ use braid_kv::{
 };
 use braid_types::{SqlError, SqlResult, SqlState};
 use bytes::Bytes;
+
+use crate::jobs::Record;
 
 /// Memory of one load, in bytes.
 pub(crate) const LOAD_MEMORY: usize = 96 << 20;
@@ -112,36 +116,90 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<KeySpan>> {
     }
 }
 
-/// Erases what loads of an earlier process left behind, whose transactions never committed. Called
-/// before the first session.
+/// Erases what loads of an earlier process left behind, whose transactions never committed and do
+/// not go on. Called before the first session.
 pub(crate) fn erase_unfinished(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
+    let seen = coordinator.begin(snapshot()).map_err(kv_error)?;
+    let all = pending(&seen)?;
+    for (key, value) in &all {
+        give_up_what_meets(coordinator, key, value, &all)?;
+    }
+    let kept = kept(coordinator)?;
     let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
-    for (key, value) in pending(&txn)? {
+    for (key, value) in all.into_iter().filter(|(key, _)| !kept.contains_key(key)) {
         erase(&txn, key, &value)?;
     }
     txn.commit().map(|_| ()).map_err(kv_error)
 }
 
-/// Erases what loads left behind whose transactions have been rolled back. Called from time to
-/// time, and by whoever knows that it left some.
+/// Erases what loads left behind whose transactions have been rolled back, and do not go on. Called
+/// from time to time, and by whoever knows that it left some.
 pub(crate) fn erase_abandoned(coordinator: &Arc<Coordinator>) -> SqlResult<()> {
     let seen = coordinator.begin(snapshot()).map_err(kv_error)?;
-    for (key, _) in pending(&seen)? {
+    let all = pending(&seen)?;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let known = kept(coordinator)?;
+    for (key, _) in all.iter().filter(|(key, _)| !known.contains_key(key)) {
         let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
-        match txn.lock(&lock_of(&key), LockMode::Exclusive, Wait::NoWait) {
+        match txn.lock(&lock_of(key), LockMode::Exclusive, Wait::NoWait) {
             Ok(_) => {}
             // It still may commit.
             Err(KvError::LockNotAvailable) => continue,
             Err(e) => return Err(kv_error(e)),
         }
         // It may have committed before the lock was free.
-        let Some(value) = txn.get_as(&key, ReadMode::Latest).map_err(kv_error)? else { continue };
+        let Some(value) = txn.get_as(key, ReadMode::Latest).map_err(kv_error)? else { continue };
+        // Or its job has noted, as the last thing that it did, that it goes on with it.
+        if kept(coordinator)?.contains_key(key) {
+            continue;
+        }
+        give_up_what_meets(coordinator, key, &value, &all)?;
         match erase(&txn, key.to_vec(), &value).and_then(|()| txn.commit().map_err(kv_error)) {
             Ok(_) => {}
             // Something newer than this transaction is there: the next one finds it.
             Err(e) if After::error(&e) != After::Never => {}
             Err(e) => return Err(e),
         }
+    }
+    Ok(())
+}
+
+/// The loads that unfinished jobs go on with, by key, each with its job.
+fn kept(coordinator: &Arc<Coordinator>) -> SqlResult<BTreeMap<Vec<u8>, u32>> {
+    let txn = coordinator.begin(snapshot()).map_err(kv_error)?;
+    let mut out = BTreeMap::new();
+    for record in Record::all(&txn)? {
+        out.extend(record.kept_loads().map(|load| (system::pending_load(load), record.id)));
+    }
+    Ok(out)
+}
+
+/// A load that is to be erased takes others in the same spans along, and nobody can tell their rows
+/// apart: a job that goes on with one of those has to begin again.
+fn give_up_what_meets(
+    coordinator: &Arc<Coordinator>,
+    key: &[u8],
+    value: &[u8],
+    all: &[(Vec<u8>, Bytes)],
+) -> SqlResult<()> {
+    let kept = kept(coordinator)?;
+    if kept.is_empty() || kept.contains_key(key) {
+        return Ok(());
+    }
+    let spans = decode(value).unwrap_or_default();
+    let meets = |value: &[u8]| {
+        let others = decode(value).unwrap_or_default();
+        others.iter().any(|other| spans.iter().any(|own| own.overlaps(other)))
+    };
+    let met = all.iter().filter(|(_, value)| meets(value)).filter_map(|(key, _)| kept.get(key));
+    for job in met.collect::<BTreeSet<_>>() {
+        tracing::warn!(job, "a checkpoint is of no use: a table of it was filled twice");
+        Record::change(coordinator, *job, |stored| {
+            stored.map(|record| Record { mark: None, ..record.clone() })
+        })?;
+        coordinator.sweep_job_files(|other, _| other != *job).map_err(kv_error)?;
     }
     Ok(())
 }

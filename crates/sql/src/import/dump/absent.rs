@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use braid_parser::{CreateDomain, Kind, Statement};
 use braid_types::{SqlError, SqlState, quote_ident};
+use serde::{Deserialize, Serialize};
 use sqlparser::ast::{ColumnOption, TableConstraint};
 
 use super::kinds::starts;
@@ -46,7 +47,7 @@ const BEFORE_NAMES: &[&str] = &[
 ];
 
 /// See the [module documentation](self).
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Absent {
     /// Lines of what was left out, by its name as the dump writes it.
     lines: BTreeMap<String, u64>,

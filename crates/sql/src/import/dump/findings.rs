@@ -7,6 +7,7 @@ use braid_catalog::memory_error;
 use braid_env::fs::FileSystem;
 use braid_env::memory::{Account, Held};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::general_query::{ColumnInfo, Row};
@@ -23,6 +24,14 @@ pub(crate) fn columns() -> Vec<ColumnInfo> {
         .chain([("detail", SqlType::Text)])
         .map(|(name, ty)| ColumnInfo::computed(name, ty))
         .collect()
+}
+
+/// What was told so far: for another process that goes on with the dump.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct SavedFindings {
+    /// Result, line, subject, detail.
+    rows: Vec<(String, Option<u64>, String, String)>,
+    left_out: Option<String>,
 }
 
 /// See the [module documentation](self).
@@ -84,6 +93,25 @@ impl Findings {
             e.detail().map(|d| format!(" ({})", d.replace('\n', "; "))).unwrap_or_default();
         let what = format!("{}: {}{detail}", e.state().0, e.message());
         self.tell("wrong", Some(line), text, &what)
+    }
+
+    /// What was told so far.
+    pub(super) fn save(&self) -> SavedFindings {
+        let text = |d: &Datum| d.to_text(TimeZone::utc()).unwrap_or_default();
+        let row =
+            |row: &Row| (text(&row[0]), text(&row[1]).parse().ok(), text(&row[2]), text(&row[3]));
+        SavedFindings { rows: self.rows.iter().map(row).collect(), left_out: self.left_out.clone() }
+    }
+
+    /// Takes up what another process has told.
+    pub(super) fn restore(&mut self, saved: SavedFindings) -> SqlResult<()> {
+        let bytes = saved.left_out.as_ref().map_or(0, String::len);
+        self.held.grow(bytes).map_err(|e| memory_error(&e))?;
+        self.left_out = saved.left_out;
+        let mut rows = saved.rows.into_iter();
+        rows.try_for_each(|(result, line, subject, detail)| {
+            self.tell(&result, line, &subject, &detail)
+        })
     }
 
     /// Statements that would have been errors.

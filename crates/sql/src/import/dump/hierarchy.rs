@@ -13,6 +13,7 @@ use std::sync::Arc;
 use braid_catalog::Table;
 use braid_kv::TxnOptions;
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
+use serde::{Deserialize, Serialize};
 
 use super::super::values::IMPORT;
 use super::findings::Findings;
@@ -88,7 +89,8 @@ pub(super) fn tables_of(db: &Arc<Database>, database: &str) -> SqlResult<Tables>
 }
 
 /// A line of SHOW INTERLEAVE PROPOSALS.
-struct Proposed {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Proposed {
     child: String,
     parent: String,
     verdict: String,
@@ -177,48 +179,58 @@ pub(super) fn propose(session: &mut Session, findings: &mut Findings) -> SqlResu
     Ok(())
 }
 
-/// Moves tables into their parents.
+/// A table that may move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Planned {
+    /// It is ready, and does if that is good.
+    Ready(Proposed),
+    /// Somebody wants this child in this parent.
+    Wanted(String, String),
+}
+
+/// The tables that may move, parents first, so that what lies in a table has its place when the
+/// table moves.
+pub(super) fn plan(session: &mut Session, wish: &Wish, there: &Tables) -> SqlResult<Vec<Planned>> {
+    let wanted =
+        |(child, parent): &(String, String)| Planned::Wanted(child.clone(), parent.clone());
+    Ok(match wish {
+        Wish::Flat => Vec::new(),
+        Wish::Auto => {
+            let mut ready = proposals(session)?;
+            ready.retain(|p| p.verdict == "ready" && !there.contains(&p.child));
+            ready.into_iter().map(Planned::Ready).collect()
+        }
+        Wish::Listed(pairs) => pairs.iter().map(wanted).collect(),
+    })
+}
+
+/// Moves a table into its parent.
 ///
 /// # Errors
 /// 42P16 for a table that cannot lie where it is to lie; those of moving.
-pub(super) fn apply(
+pub(super) fn follow(
     session: &mut Session,
-    wish: &Wish,
-    there: &Tables,
+    planned: &Planned,
     findings: &mut Findings,
 ) -> SqlResult<()> {
-    match wish {
-        Wish::Flat => Ok(()),
-        Wish::Auto => auto(session, there, findings),
-        Wish::Listed(pairs) => {
-            for (child, parent) in pairs {
-                let all = proposals(session)?;
-                move_into(session, pick(&all, child, parent)?, findings)?;
-            }
-            Ok(())
+    let p = match planned {
+        Planned::Wanted(child, parent) => {
+            let all = proposals(session)?;
+            return move_into(session, pick(&all, child, parent)?, findings);
         }
+        Planned::Ready(p) => p,
+    };
+    let subject = format!("{} in {}", p.child, p.parent);
+    if p.remarks.contains("there is no foreign key") {
+        return findings.tell("left flat", None, &subject, "there is no foreign key");
     }
-}
-
-fn auto(session: &mut Session, there: &Tables, findings: &mut Findings) -> SqlResult<()> {
-    // Parents come first, so that what lies in a table has its place when the table moves.
-    let mut ready = proposals(session)?;
-    ready.retain(|p| p.verdict == "ready" && !there.contains(&p.child));
-    for p in ready {
-        let subject = format!("{} in {}", p.child, p.parent);
-        if p.remarks.contains("there is no foreign key") {
-            findings.tell("left flat", None, &subject, "there is no foreign key")?;
-            continue;
+    match p.families(session)? {
+        Some(families) if families.average() >= LARGE_FAMILY => {
+            let why = format!("{}: too large to be read whole", families.told());
+            findings.tell("left flat", None, &subject, &why)
         }
-        match p.families(session)? {
-            Some(families) if families.average() >= LARGE_FAMILY => {
-                let why = format!("{}: too large to be read whole", families.told());
-                findings.tell("left flat", None, &subject, &why)?;
-            }
-            _ => move_into(session, &p, findings)?,
-        }
+        _ => move_into(session, p, findings),
     }
-    Ok(())
 }
 
 fn move_into(session: &mut Session, p: &Proposed, findings: &mut Findings) -> SqlResult<()> {

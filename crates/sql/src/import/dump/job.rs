@@ -3,8 +3,8 @@
 //! ```text
 //!   IMPORT PGDUMP               the statement waits, and answers with the report
 //!   .. WITH detached            answers with the job; the report is a file
-//!   its node stops              nothing is there: from the first statement when it starts again
-//!   no room on the disk         nothing is there: from the first statement with RESUME JOB
+//!   its node stops              nobody sees anything: it goes on when it starts again
+//!   no room on the disk         nobody sees anything: it goes on with RESUME JOB
 //! ```
 //! That the job has succeeded is written by the transaction that brings the rows, so that a dump is
 //! there once, wherever the node was killed.
@@ -18,7 +18,7 @@ use braid_parser::ImportDump;
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::super::detached::go_on;
-use super::super::outcome::{note_end, note_failure};
+use super::super::outcome::{forget_files, note_end, note_failure};
 use super::hierarchy;
 use super::load::{Load, run_statement};
 use super::options::Options;
@@ -61,7 +61,11 @@ pub(crate) fn import_dump(
     let id = d.job.map_or_else(|| db.new_ids(1), Ok)?;
     let database = run_as.database.clone();
     let run_as = (!options.dry_run).then_some(run_as);
-    let record = Record { run_as, ..Record::new(id, "import", statement) };
+    let mut record = Record { run_as, ..Record::new(id, "import", statement) };
+    let stored = Record::change(db.coordinator(), id, |_| None)?;
+    if let Some(stored) = stored {
+        (record.fraction, record.mark) = (stored.fraction, stored.mark);
+    }
     record.store(db.coordinator())?;
     if options.detached && d.job.is_none() {
         go_on(db, record)?;
@@ -70,49 +74,51 @@ pub(crate) fn import_dump(
     if d.job.is_some() {
         files.report = Some(folder.written_file(&report_name(&d.file, id))?);
     }
-    load((session, options), (db, &database), (folder, file, files), record)
+    load((session, options), (db, &database), (folder, file, files), (record, d.job.is_some()))
 }
 
-/// Loads it, and says how that has ended.
+/// Loads it, and says how that has ended. `again`: an earlier process may have begun.
 fn load(
     (session, options): (Session, Options),
     (db, database): (&Arc<Database>, &str),
     (folder, file, files): (Folder, SourceFile, Written),
-    record: Record,
+    (record, again): (Record, bool),
 ) -> SqlResult<Outcome> {
     let (id, dry_run) = (record.id, options.dry_run);
     let job = db.jobs().start_pausable(record, Vec::new(), session.cancel_flag());
-    let account = db.coordinator().memory().account(usize::MAX);
     let begun = WallClock.monotonic_nanos();
-    let mut load = Load::new((session, options), (folder, file, files), &job, &account);
-    let done = hierarchy::tables_of(db, database).and_then(|there| {
-        run_statement(&mut load.session, "BEGIN")?;
-        load.run(&account).and_then(|()| load.end(&there, begun))
-    });
+    let mut load = Load::new(db, (session, options), (folder, file, files), &job);
+    let done = hierarchy::tables_of(db, database)
+        .and_then(|there| load.run(again).and_then(|()| load.end(&there, begun)));
     if done.is_err() {
         // What there is to say has been said; the transaction may be gone already.
         let _warned = run_statement(&mut load.session, "ROLLBACK");
     }
     let (rows, findings) = load.into_report();
     db.jobs().end(id);
+    let done = match done {
+        Ok(()) if dry_run => {
+            let record =
+                Record { state: crate::jobs::State::Succeeded, fraction: 1.0, ..job.record() };
+            record.store(db.coordinator())
+        }
+        Ok(()) => {
+            forget_files(db, id);
+            Ok(())
+        }
+        Err(e) if dry_run => {
+            note_failure(db, job.record(), &e);
+            Err(e)
+        }
+        Err(e) => Err(note_end(db, job.record(), e)),
+    };
+    // But for what the job goes on with.
     if (done.is_err() || dry_run)
         && let Err(error) = erase_abandoned(db.coordinator())
     {
         tracing::warn!(%error, job = id, "cannot erase yet what an import has left");
     }
-    match done {
-        Ok(()) if dry_run => {
-            let record =
-                Record { state: crate::jobs::State::Succeeded, fraction: 1.0, ..job.record() };
-            record.store(db.coordinator())?;
-        }
-        Ok(()) => {}
-        Err(e) if dry_run => {
-            note_failure(db, job.record(), &e);
-            return Err(e);
-        }
-        Err(e) => return Err(note_end(db, job.record(), e)),
-    }
+    done?;
     let tag = RowsTag::Fixed(format!("IMPORT {rows}"));
     Ok(Outcome::Rows(Rows::new(Box::new(VecRows::new(findings)), tag)))
 }

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use braid_catalog::kv_error;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_env::memory::Account;
-use braid_import::dump::{Dump, Piece};
+use braid_import::dump::{Dump, Piece, Place};
 use braid_import::{Folder, SourceFile};
 use braid_parser::Kind;
 use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
 
-use super::absent::{Absent, is_undefined, name_at, without_function};
-use super::findings::{Findings, head};
+use super::super::outcome::forget_files;
+use super::absent::{is_undefined, name_at, without_function};
+use super::checkpoint::{Copying, Note, Pace, SoFar, note_in_record, surroundings};
+use super::findings::{Findings, SavedFindings, head};
 use super::hierarchy::{self, Wish};
 use super::job::Written;
 use super::kinds::{
@@ -20,53 +23,192 @@ use super::kinds::{
 };
 use super::options::Options;
 use crate::copy::CopyIn;
+use crate::database::Database;
 use crate::general_query::Row;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, State};
 use crate::session::{Outcome, Session};
+use crate::storage::bulk::erase_abandoned;
 
 /// Data that is handed to a COPY at once.
 const CHUNK: usize = 256 << 10;
+/// At least so much, where checkpoints are closer.
+const CHUNK_LEAST: usize = 8 << 10;
 
 /// See the [module documentation](self).
 pub(super) struct Load<'a> {
+    db: Arc<Database>,
     pub(super) session: Session,
     options: Options,
     file: SourceFile,
     folder: Folder,
     written: Written,
     job: &'a Job,
+    account: Arc<Account>,
     findings: Findings,
-    absent: Absent,
-    rows: u64,
-    /// Bytes of rows, as they stand in the dump.
-    bytes: u64,
-    tables: u64,
+    /// But for what the findings tell.
+    so_far: SoFar,
+    /// Bytes of all files.
+    size: u64,
+    surroundings: u64,
+    pace: Pace,
+    /// Where the dump ends, when it was read.
+    end: Option<Place>,
+}
+
+/// A COPY whose rows come.
+struct Copy {
+    to: Box<CopyIn>,
+    table: String,
+    what: Copying,
 }
 
 impl Load<'_> {
     pub(super) fn new<'a>(
+        db: &Arc<Database>,
         (session, options): (Session, Options),
         (folder, file, written): (Folder, SourceFile, Written),
         job: &'a Job,
-        account: &Arc<Account>,
     ) -> Load<'a> {
-        let findings = Findings::new(account, options.log_ignored.is_some());
-        let (absent, rows, bytes, tables) = (Absent::default(), 0, 0, 0);
-        Load { session, options, file, folder, written, job, findings, absent, rows, bytes, tables }
+        let account = db.coordinator().memory().account(usize::MAX);
+        let findings = Findings::new(&account, options.log_ignored.is_some());
+        let pace = Pace::new((!options.dry_run).then_some(options.checkpoint_bytes));
+        Load {
+            db: db.clone(),
+            session,
+            options,
+            size: file.size,
+            file,
+            folder,
+            written,
+            job,
+            account,
+            findings,
+            so_far: SoFar::default(),
+            surroundings: 0,
+            pace,
+            end: None,
+        }
     }
 
     /// How many rows came, and what became of the statements.
     pub(super) fn into_report(self) -> (u64, Vec<Row>) {
-        (self.rows, self.findings.into_rows())
+        (self.so_far.rows, self.findings.into_rows())
+    }
+
+    fn open(&self, from: &Place) -> SqlResult<Dump> {
+        let Options { compression, row_bytes_max, .. } = self.options;
+        let fs = DiskFs::shared();
+        Dump::open(&fs, &self.folder, &self.file, compression, row_bytes_max, &self.account, from)
+    }
+
+    /// Begins the transaction; or goes on with that of an earlier process, where it noted that it
+    /// was.
+    fn begin(&mut self, again: bool) -> SqlResult<(Dump, Option<Copy>)> {
+        let dump = self.open(&Place::default())?;
+        self.size = dump.size();
+        self.surroundings = surroundings(&dump.files(), &self.job.record().statement);
+        let note = if again { self.last_note()? } else { None };
+        run_statement(&mut self.session, "BEGIN")?;
+        let Some(note) = note else { return Ok((dump, None)) };
+        match self.take_up(&note) {
+            Ok(copy) => {
+                let place = note.place();
+                self.pace.wrote(place.text.offset, 0);
+                tracing::info!(job = self.job.id(), line = place.text.number, "a dump goes on");
+                return Ok((self.open(&place)?, copy));
+            }
+            Err(e) if is_of_process(&e) => return Err(e),
+            Err(error) => {
+                tracing::warn!(job = self.job.id(), %error, "a checkpoint is of no use");
+            }
+        }
+        run_statement(&mut self.session, "ROLLBACK")?;
+        self.so_far = SoFar::default();
+        self.findings = Findings::new(&self.account, self.options.log_ignored.is_some());
+        forget_files(&self.db, self.job.id());
+        self.keep(None)?;
+        erase_abandoned(self.db.coordinator())?;
+        run_statement(&mut self.session, "BEGIN")?;
+        Ok((dump, None))
+    }
+
+    /// The note of an earlier process, when all is gone that this does not know of.
+    fn last_note(&self) -> SqlResult<Option<Note>> {
+        let coordinator = self.db.coordinator();
+        let read = || Note::read(coordinator, self.job.id(), self.surroundings);
+        self.keep(read().map(|note| note.loads()).as_deref())?;
+        erase_abandoned(coordinator)?;
+        // What was erased may have taken along what it knows of.
+        let note = read();
+        if note.is_none() {
+            forget_files(&self.db, self.job.id());
+            self.keep(None)?;
+        }
+        Ok(note)
+    }
+
+    /// Says which loads stay when the process ends.
+    fn keep(&self, loads: Option<&[u32]>) -> SqlResult<()> {
+        let mut record = Record { mark: None, ..self.job.record() };
+        loads.iter().for_each(|loads| record.keep_loads(loads));
+        self.job.set_mark(record.mark.clone());
+        note_in_record(self.db.coordinator(), &record)
+    }
+
+    /// Becomes what a note says; the COPY that it was in.
+    fn take_up(&mut self, note: &Note) -> SqlResult<Option<Copy>> {
+        let so_far = note.head.so_far.clone();
+        self.session.restore_block(&note.head.block, &note.txn, &so_far.loaded)?;
+        self.findings.restore(so_far.told.clone())?;
+        self.so_far = SoFar { told: SavedFindings::default(), ..so_far };
+        let Some(what) = &note.head.copying else { return Ok(None) };
+        let mut copy = self.begin_copy(what.line, &what.text)?;
+        copy.to.restore(&note.saved_copy(what))?;
+        copy.what = what.clone();
+        Ok(Some(copy))
+    }
+
+    /// Notes where it is, if that is worth it by now; `worth`: it has done something that takes
+    /// long.
+    fn checkpoint_if_due(
+        &mut self,
+        place: Option<Place>,
+        worth: bool,
+        copy: Option<&mut Copy>,
+    ) -> SqlResult<()> {
+        let due = |place: &Place| self.pace.is_due(place.text.offset, worth);
+        let Some(place) = place.filter(due) else { return Ok(()) };
+        let copying = match copy {
+            None => None,
+            Some(copy) => match copy.to.save().map_err(|e| in_data(e, copy.what.line))? {
+                Some(saved) => Some((copy.what.clone(), saved)),
+                None => return Ok(()),
+            },
+        };
+        let Some(block) = self.session.save_block()? else { return Ok(()) };
+        let so_far = SoFar { told: self.findings.save(), ..self.so_far.clone() };
+        let note = Note::new((self.surroundings, &place), block, so_far, copying);
+        let (coordinator, job) = (self.db.coordinator(), self.job.id());
+        // First, so that there is no load that the note knows of and nobody keeps.
+        self.keep(Some(&note.loads()))?;
+        let size = note.store(coordinator, job)?;
+        self.pace.wrote(place.text.offset, size);
+        coordinator
+            .sweep_job_files(|of, name| of != job || note.needs(job, name))
+            .map_err(kv_error)?;
+        self.job.tell("checkpoint");
+        Ok(())
     }
 
     /// What there is to do when all statements have run; then it counts, or is taken back.
     pub(super) fn end(&mut self, there: &hierarchy::Tables, begun: u64) -> SqlResult<()> {
-        for (name, line, count) in self.absent.inserts() {
-            let why =
-                format!("{count} INSERT statements of a table that is left out (line {line})");
-            self.findings.tell("ignored", None, name, &why)?;
+        if self.so_far.moves.is_none() {
+            for (name, line, count) in self.so_far.absent.inserts() {
+                let why =
+                    format!("{count} INSERT statements of a table that is left out (line {line})");
+                self.findings.tell("ignored", None, name, &why)?;
+            }
         }
         let wish = self.options.interleave.clone();
         if self.options.propose || wish != Wish::Flat {
@@ -74,8 +216,7 @@ impl Load<'_> {
             // Dumps take it away.
             run_statement(&mut self.session, "SET search_path = public")?;
         }
-        let moved = hierarchy::apply(&mut self.session, &wish, there, &mut self.findings);
-        moved.map_err(|e| self.of_file(e))?;
+        self.find_places(&wish, there)?;
         if self.options.propose {
             hierarchy::propose(&mut self.session, &mut self.findings)?;
         }
@@ -97,14 +238,31 @@ impl Load<'_> {
         run_statement(&mut self.session, "ROLLBACK").map(|_| ())
     }
 
+    /// Moves tables to where they are to lie.
+    fn find_places(&mut self, wish: &Wish, there: &hierarchy::Tables) -> SqlResult<()> {
+        let mut left = match self.so_far.moves.take() {
+            Some(left) => left,
+            None => hierarchy::plan(&mut self.session, wish, there).map_err(|e| self.of_file(e))?,
+        };
+        left.reverse();
+        while let Some(next) = left.pop() {
+            let moved = hierarchy::follow(&mut self.session, &next, &mut self.findings);
+            moved.map_err(|e| self.of_file(e))?;
+            self.session.pass(self.job)?;
+            self.so_far.moves = Some(left.iter().rev().cloned().collect());
+            self.checkpoint_if_due(self.end, true, None)?;
+        }
+        Ok(())
+    }
+
     /// The end of a dry run's report.
     fn sum_up(&mut self, nanos: u64) -> SqlResult<()> {
-        let rate = self.rows as f64 / (nanos.max(1) as f64 / 1e9);
+        let rate = self.so_far.rows as f64 / (nanos.max(1) as f64 / 1e9);
         let wrong = self.findings.wrongs();
         for (what, value) in [
-            ("tables", self.tables.to_string()),
-            ("rows", self.rows.to_string()),
-            ("bytes of rows", self.bytes.to_string()),
+            ("tables", self.so_far.tables.to_string()),
+            ("rows", self.so_far.rows.to_string()),
+            ("bytes of rows", self.so_far.bytes.to_string()),
             ("rows per second", format!("{rate:.0}")),
             ("statements that fail", wrong.to_string()),
         ] {
@@ -120,15 +278,18 @@ impl Load<'_> {
         e.with_detail(detail)
     }
 
-    pub(super) fn run(&mut self, account: &Arc<Account>) -> SqlResult<()> {
-        let (compression, longest) = (self.options.compression, self.options.row_bytes_max);
-        let fs = DiskFs::shared();
-        let folder = self.folder.clone();
-        let mut dump = Dump::open(&fs, &folder, &self.file, compression, longest, account)?;
+    /// Runs all statements; `again`: an earlier process may have run some.
+    pub(super) fn run(&mut self, again: bool) -> SqlResult<()> {
+        let (mut dump, copy) = self.begin(again)?;
         self.job.phase("read");
+        if let Some(copy) = copy {
+            let what = copy.what.clone();
+            let copied = self.copy_rows(&mut dump, copy, &mut false);
+            copied.map_err(|e| self.placed(e, what.line, &what.text, &dump))?;
+        }
         while let Some(piece) = dump.next_piece()? {
             self.session.pass(self.job)?;
-            self.job.at_least(dump.position() as f64 / self.file.size.max(1) as f64);
+            self.progress(&dump);
             match piece {
                 Piece::Command(line, text) => {
                     self.findings.tell("ignored", Some(line), &text, "a command of psql")?;
@@ -143,8 +304,17 @@ impl Load<'_> {
                     }
                 }
             }
+            self.checkpoint_if_due(dump.place(), false, None)?;
+        }
+        self.end = dump.place();
+        if self.options.interleave != Wish::Flat && self.so_far.moves.is_none() {
+            self.checkpoint_if_due(self.end, true, None)?;
         }
         Ok(())
+    }
+
+    fn progress(&self, dump: &Dump) {
+        self.job.at_least(dump.position() as f64 / self.size.max(1) as f64);
     }
 
     fn take(&mut self, dump: &mut Dump, line: u64, text: &str, words: &[String]) -> SqlResult<()> {
@@ -172,7 +342,7 @@ impl Load<'_> {
         if is_of_rights(words) || is_of_function(words) {
             return self.rights(line, text);
         }
-        if self.absent.takes_insert(text, words) {
+        if self.so_far.absent.takes_insert(text, words) {
             return Ok(());
         }
         let named = own_identity(text, words);
@@ -200,7 +370,7 @@ impl Load<'_> {
 
     /// A statement is left out, and with it what it would have made.
     fn leave_out(&mut self, line: u64, text: &str, why: &str) -> SqlResult<()> {
-        self.absent.add(line, text, &words(text));
+        self.so_far.absent.add(line, text, &words(text));
         self.findings.leave_out(line, text, why)
     }
 
@@ -256,7 +426,7 @@ impl Load<'_> {
         if asked && attaches_index(words) && e.state() == SqlState::INVALID_OBJECT_DEFINITION {
             return Some(why());
         }
-        match self.absent.cause(e) {
+        match self.so_far.absent.cause(e) {
             // A table is not left out without being asked: its rows would be lost.
             Some(cause) if asked || !makes_table(words) => Some(cause),
             // A dump is whole in itself: what is not there is something that we do not have.
@@ -279,7 +449,7 @@ impl Load<'_> {
     /// read on from the end of its data.
     fn copy(&mut self, dump: &mut Dump, line: u64, text: &str) -> SqlResult<()> {
         let table = copied_table(text);
-        if let Some(absent) = self.absent.line_of(&table) {
+        if let Some(absent) = self.so_far.absent.line_of(&table) {
             let mut rows = 0u64;
             while dump.data()?.is_some() {
                 self.session.pass(self.job)?;
@@ -290,10 +460,12 @@ impl Load<'_> {
         }
         let mut at_end = false;
         if !self.options.dry_run {
-            return self.copy_rows(dump, line, (text, &table), &mut at_end);
+            let copy = self.begin_copy(line, text)?;
+            return self.copy_rows(dump, copy, &mut at_end);
         }
         run_statement(&mut self.session, "SAVEPOINT dump")?;
-        let copied = self.copy_rows(dump, line, (text, &table), &mut at_end);
+        let begun = self.begin_copy(line, text);
+        let copied = begun.and_then(|copy| self.copy_rows(dump, copy, &mut at_end));
         if let Err(e) = &copied {
             if is_of_node(e) || is_of_dump(e) {
                 return copied;
@@ -305,41 +477,51 @@ impl Load<'_> {
         copied
     }
 
-    fn copy_rows(
-        &mut self,
-        dump: &mut Dump,
-        line: u64,
-        (text, table): (&str, &str),
-        at_end: &mut bool,
-    ) -> SqlResult<()> {
-        let mut copy = match run_statement(&mut self.session, text)? {
-            Outcome::CopyIn(copy) => copy,
-            _ => return Err(SqlError::internal("a COPY that wants no data")),
+    fn begin_copy(&mut self, line: u64, text: &str) -> SqlResult<Copy> {
+        let Outcome::CopyIn(mut to) = run_statement(&mut self.session, text)? else {
+            return Err(SqlError::internal("a COPY that wants no data"));
         };
+        if self.pace.every().is_some() {
+            to.for_job(self.job.id());
+        }
+        let what = Copying::new(line, text);
+        Ok(Copy { to, table: copied_table(text), what })
+    }
+
+    fn copy_rows(&mut self, dump: &mut Dump, mut copy: Copy, at_end: &mut bool) -> SqlResult<()> {
+        let line = copy.what.line;
         let mut chunk = Vec::new();
-        let (mut taken, mut bytes) = (0u64, 0);
+        let every = self.pace.every().and_then(|every| usize::try_from(every).ok());
+        let most = every.map_or(CHUNK, |every| every.clamp(CHUNK_LEAST, CHUNK));
         while let Some((_, data)) = dump.data()? {
+            let (taken, bytes) = copy.what.taken;
             if taken >= self.options.row_limit {
                 continue;
             }
-            taken += 1;
-            bytes += data.len() as u64;
+            copy.what.taken = (taken + 1, bytes + data.len() as u64);
             chunk.extend_from_slice(data);
             chunk.push(b'\n');
-            if chunk.len() >= CHUNK {
+            if chunk.len() >= most {
                 self.session.pass(self.job)?;
-                self.job.at_least(dump.position() as f64 / self.file.size.max(1) as f64);
-                feed(&mut copy, &mut chunk, line)?;
+                self.progress(dump);
+                feed(&mut copy.to, &mut chunk, line)?;
+                if copy.to.is_load() {
+                    self.checkpoint_if_due(dump.place(), false, Some(&mut copy))?;
+                }
             }
         }
         *at_end = true;
-        feed(&mut copy, &mut chunk, line)?;
-        let rows = copy.finish().map_err(|e| in_data(e, line))?;
-        self.rows += rows;
-        self.bytes += bytes;
-        self.tables += 1;
+        feed(&mut copy.to, &mut chunk, line)?;
+        let (table, is_load) = (copy.to.table(), copy.to.is_load());
+        let rows = copy.to.finish().map_err(|e| in_data(e, line))?;
+        let so_far = &mut self.so_far;
+        so_far.rows += rows;
+        so_far.bytes += copy.what.taken.1;
+        so_far.tables += 1;
+        so_far.loaded.push((table, rows));
         self.job.tell("loaded");
-        self.findings.tell("loaded", Some(line), table, &format!("{rows} rows"))
+        self.findings.tell("loaded", Some(line), &copy.table, &format!("{rows} rows"))?;
+        self.checkpoint_if_due(dump.place(), is_load, None)
     }
 
     /// An error with its place in the dump and what failed.
@@ -376,6 +558,11 @@ fn in_data(e: SqlError, line: u64) -> SqlError {
 fn copied_table(text: &str) -> String {
     let rest = text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
     name_at(rest).to_string()
+}
+
+/// An error of the process, or of the room that it has: whatever is done again fails, too.
+fn is_of_process(e: &SqlError) -> bool {
+    ["53", "57"].iter().any(|class| e.state().0.starts_with(class))
 }
 
 /// An error of the dump itself: what comes behind it cannot be told apart.

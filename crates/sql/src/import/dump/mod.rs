@@ -10,9 +10,11 @@
 //! ```
 //! The tables belong to the transaction until it commits, so that the rows of a COPY are loads, and
 //! nothing of a dump that fails is ever seen. The answer tells line by line what became of it
-//! ([`findings`]). It is a job ([`job`]), which may be asked for without waiting.
+//! ([`findings`]). It is a job ([`job`]), which may be asked for without waiting, and goes on from
+//! its last [`checkpoint`] when its node has stopped.
 
 mod absent;
+mod checkpoint;
 mod findings;
 mod hierarchy;
 mod job;

@@ -6,6 +6,7 @@ use braid_import::Compression;
 use braid_parser::ImportDump;
 use braid_types::SqlResult;
 
+use super::super::options::CHECKPOINT_BYTES;
 use super::super::values::IMPORT;
 use super::hierarchy::Wish;
 
@@ -26,11 +27,13 @@ pub(super) struct Options {
     pub(super) row_limit: u64,
     pub(super) row_bytes_max: usize,
     pub(super) compression: Compression,
+    /// Bytes of the dump between two checkpoints.
+    pub(super) checkpoint_bytes: u64,
 }
 
 const KNOWN: &str = "ignore_unsupported_statements, log_ignored_statements, allow_destructive, \
     skip_foreign_keys, interleave, propose_interleave, row_limit, max_row_size, decompress, \
-    dry_run, detached";
+    checkpoint_size, dry_run, detached";
 
 impl Options {
     /// Reads all options.
@@ -50,6 +53,7 @@ impl Options {
             row_limit: u64::MAX,
             row_bytes_max: 256 << 20,
             compression: Compression::Auto,
+            checkpoint_bytes: CHECKPOINT_BYTES,
         };
         let mut seen = BTreeSet::new();
         for (name, value) in &d.options {
@@ -69,6 +73,9 @@ impl Options {
                 "interleave" => out.interleave = Wish::read(&IMPORT.text(name, value)?)?,
                 "row_limit" => out.row_limit = IMPORT.number(name, value)?.max(1),
                 "max_row_size" => out.row_bytes_max = IMPORT.size(name, value)?,
+                "checkpoint_size" => {
+                    out.checkpoint_bytes = IMPORT.size(name, value)? as u64;
+                }
                 "decompress" => {
                     let named = Compression::named(&IMPORT.text(name, value)?.to_lowercase());
                     out.compression = named

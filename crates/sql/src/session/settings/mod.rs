@@ -3,9 +3,13 @@
 //! Values are text. Known settings are checked; a name with a dot is a custom setting and takes
 //! anything. Settings that we accept but that change nothing here are in the table with a `-`.
 
+<<<<<<< HEAD:crates/sql/src/session/settings/mod.rs
 mod without_meaning;
 
 use std::collections::BTreeMap;
+=======
+use std::collections::{BTreeMap, BTreeSet};
+>>>>>>> e70764cc (import, sql, kv: a dump goes on from its last checkpoint):crates/sql/src/session/settings.rs
 use std::ops::RangeInclusive;
 
 use self::without_meaning::{Form, WITHOUT_MEANING};
@@ -238,6 +242,13 @@ impl Settings {
             (default(name) != Some(value.as_str())).then(|| ((*name).clone(), value))
         };
         names.iter().filter_map(changed).collect()
+    }
+
+    /// Settings that somebody has given, whatever they are, with their present values.
+    pub(crate) fn given(&self) -> Vec<(String, String)> {
+        let maps = [&self.startup, &self.session, &self.local];
+        let names: BTreeSet<&String> = maps.into_iter().flat_map(BTreeMap::keys).collect();
+        names.into_iter().map(|name| (name.clone(), self.get(name).unwrap_or_default())).collect()
     }
 
     /// Whether sessions can begin with these.
