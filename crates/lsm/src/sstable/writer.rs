@@ -52,6 +52,9 @@ pub(crate) struct SstWriter {
 /// A block of rows holds at most this many, so that counts fit their fields.
 const MAX_BLOCK_ROWS: usize = 4_096;
 const WRITE_SIZE: usize = 1 << 20;
+/// So much of a file is made durable at once. Whoever commits meanwhile syncs the log, and the
+/// device makes him wait for all that is on its way to it.
+const SYNC_SIZE: u64 = 4 << 20;
 
 impl SstWriter {
     pub(crate) fn create(
@@ -182,9 +185,16 @@ impl SstWriter {
         self.file
             .write_at(&self.buffer, self.flushed)
             .map_err(|error| Error::io(format!("writing {}", self.path.display()), &error))?;
+        let synced = self.flushed / SYNC_SIZE;
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();
-        Ok(())
+        if self.flushed / SYNC_SIZE > synced { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file
+            .sync_data()
+            .map_err(|error| Error::io(format!("syncing {}", self.path.display()), &error))
     }
 
     /// Ends the sst: adds its range tombstones (ascending timestamps, clipped to its bounds),
@@ -218,9 +228,7 @@ impl SstWriter {
         let footer = Footer { file_no: self.file_no, top_index, properties, identity };
         self.buffer.extend_from_slice(&footer.encode());
         self.write_out()?;
-        self.file
-            .sync_data()
-            .map_err(|error| Error::io(format!("syncing {}", self.path.display()), &error))?;
+        self.sync()?;
         Ok((self.properties, self.flushed))
     }
 
