@@ -17,6 +17,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::batch::{Batch, BatchOp};
 use crate::error::{Error, Result};
@@ -161,6 +162,7 @@ impl Store {
     pub(crate) fn make_room(self: &Arc<Store>, bytes: u64) -> Result<()> {
         self.background.forgive_disk_full();
         let options = &self.options;
+        let clock = &options.clock;
         let state = self.state.load();
         let most = options.max_immutable_memtables.max(1);
         let waiting = state.immutable.len();
@@ -168,36 +170,36 @@ impl Store {
         drop(state);
         let pressed = waiting * 2 > most + 1 && most > 2;
         let pressure = if pressed { (waiting * 1_000 / most) as u64 / 2 } else { 0 };
-        if !full && !self.throttle.is_full() {
-            let throttled = (options.automatic_compaction && self.throttle.is_pressed()) || pressed;
-            let delay = if throttled {
-                self.throttle.delay(bytes, options.clock.monotonic_nanos(), pressure)
-            } else {
-                None
-            };
-            if let Some(delay) = delay {
-                options.clock.sleep(delay);
-                self.throttle.waited(delay.as_nanos() as u64);
-            }
+        let l0_presses = options.automatic_compaction && self.throttle.is_pressed();
+        if !(full || pressed || l0_presses) {
             return Ok(());
         }
-        let now = options.clock.monotonic_nanos();
-        self.wait_for_l0(now)?;
-        loop {
-            let state = self.state.load_full();
-            if state.mutable.bytes() < options.memtable_size || state.immutable.len() < most {
-                break;
-            }
+        let now = clock.monotonic_nanos();
+        if self.throttle.is_full() {
+            self.relieve_l0(now, self.throttle.stop(bytes))?;
+        }
+        if let Some(delay) = self.throttle.delay(bytes, now, pressure) {
+            let waited = clock.monotonic_nanos().saturating_sub(now);
+            clock.sleep(delay.saturating_sub(Duration::from_nanos(waited)));
+        }
+        let is_full = || {
+            let state = self.state.load();
+            state.mutable.bytes() >= options.memtable_size && state.immutable.len() >= most
+        };
+        while is_full() {
             self.await_progress()?;
         }
-        self.throttle.waited(options.clock.monotonic_nanos().saturating_sub(now));
+        self.throttle.waited(clock.monotonic_nanos().saturating_sub(now));
         Ok(())
     }
 
-    /// While L0 is at its limit: waits for background work, but not for long.
-    fn wait_for_l0(self: &Arc<Store>, since: u64) -> Result<()> {
+    /// While L0 is at its limit: does background work where that is up to the writers, and waits
+    /// for it for up to `longest`.
+    fn relieve_l0(self: &Arc<Store>, since: u64, longest: Option<Duration>) -> Result<()> {
         let clock = &self.options.clock;
-        let longest = self.throttle.longest_stop().as_nanos() as u64;
+        self.schedule();
+        while self.throttle.is_full() && self.tasks.help_one() {}
+        let longest = longest.unwrap_or_default().as_nanos() as u64;
         // Under a clock that stands still, jobs are done on this thread until none is left.
         let mut idle = 0;
         while self.throttle.is_full()

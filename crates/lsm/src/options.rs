@@ -57,7 +57,8 @@ pub struct Options {
     pub l0_compaction_sublevels: usize,
     /// Sublevels at which writers are slowed down.
     pub l0_slow_sublevels: usize,
-    /// Sublevels at which each write waits for background work, for less than a second.
+    /// Sublevels from which on bulk waits for background work, never longer than a second, and
+    /// small writes wait for some milliseconds each.
     pub l0_stop_sublevels: usize,
     /// Ssts over one key that are merged inside of L0 while the way down is busy.
     pub l0_intra_depth: usize,
@@ -78,6 +79,8 @@ pub struct Options {
     pub read_sample_every: u32,
     /// Compactions that run at once; a flush may run beside them.
     pub compaction_slots: usize,
+    /// A compaction of much more than this many bytes is done in parts, each installed by itself.
+    pub compaction_unit_bytes: u64,
     /// Bits per key of the filters; 0 turns them off.
     pub filter_bits_per_key: u32,
     /// Compression of L0 to L5.
@@ -138,6 +141,7 @@ impl Default for Options {
             read_compaction_share: 50,
             read_sample_every: 256,
             compaction_slots: ThreadTasks::default_parallelism().max(2),
+            compaction_unit_bytes: 64 << 20,
             filter_bits_per_key: 10,
             codec: Codec::Lz4,
             bottom_codec: Codec::Lz4,

@@ -1,4 +1,5 @@
-//! Opening after many crashes stays quick: what was replayed is flushed, so old segments go.
+//! Opening after many crashes stays quick: what was replayed is flushed, so old segments go; and
+//! background work gets on although a crash always comes before long.
 
 #[allow(dead_code)]
 mod support;
@@ -179,4 +180,91 @@ fn the_next_segment_is_made_before_it_is_needed() {
         let all = view.scan(KeySpan::all(), ScanOptions::default());
         assert_eq!(collect(&mut all.unwrap()).unwrap().len(), 250);
     }
+}
+
+/// A store whose L0 is as deep as writers may make it, with much under it: twenty passes over all
+/// keys, each a sublevel of wide ssts.
+fn a_deep_l0(options: &dyn Fn(Arc<SeededTasks>) -> braid_lsm::Options) -> MemFs {
+    let (fs, tasks) = (MemFs::new(), Arc::new(SeededTasks::new(1)));
+    let by_hand = braid_lsm::Options {
+        automatic_compaction: false,
+        target_sst_size: 1 << 20,
+        ..options(tasks)
+    };
+    let db = open_on(Arc::new(fs.clone()), by_hand).unwrap();
+    let mut ts = 0;
+    let mut pass = |step: usize, tag: u8| {
+        for n in (0..2_000).step_by(step) {
+            ts += 1;
+            let mut batch = Batch::at(CommitTs(ts));
+            batch.put(format!("{n:06}").as_bytes(), &[tag; 100]);
+            db.write(batch, Durability::Buffered).unwrap();
+        }
+        db.flush().unwrap();
+    };
+    pass(1, 0);
+    db.compact_span(&KeySpan::all()).unwrap();
+    (1..=20).for_each(|tag| pass(7, tag));
+    assert_eq!(db.metrics().l0_runs, 20);
+    db.close().unwrap();
+    drop(db);
+    fs
+}
+
+/// Opens it again and again, each time for so few changes of the disk that a compaction of all of
+/// it would never end. L0 must become shallow nevertheless.
+#[test]
+fn a_deep_l0_drains_though_a_crash_always_comes_soon() {
+    let options = |tasks: Arc<SeededTasks>| braid_lsm::Options {
+        memtable_size: 1 << 20,
+        wal_segment_size: 1 << 10,
+        codec: braid_lsm::Codec::None,
+        bottom_codec: braid_lsm::Codec::None,
+        block_size: 500,
+        target_sst_size: 8 << 10,
+        flush_split_bytes: 1 << 20,
+        base_level_size: 64 << 10,
+        compaction_unit_bytes: 32 << 10,
+        compaction_slots: 1,
+        // No writer does background work.
+        l0_slow_sublevels: 90,
+        l0_stop_sublevels: 100,
+        ..options::set(0, tasks)
+    };
+    let mut fs = a_deep_l0(&options);
+    let (mut depths, mut ts) = (vec![20], 1_000_000);
+    for round in 0..40 {
+        let tasks = Arc::new(SeededTasks::new(round));
+        let db = open_on(Arc::new(fs.clone()), options(tasks.clone())).unwrap();
+        // A few writes, whose log the next open flushes.
+        for n in [round, 1_000 + round] {
+            ts += 1;
+            let mut batch = Batch::at(CommitTs(ts));
+            batch.put(format!("{n:06}").as_bytes(), &[99; 100]);
+            db.write(batch, Durability::Sync).unwrap();
+        }
+        fs.arm_crash(40, Random::seeded(round), CrashPolicy::LoseAll);
+        tasks.run_all();
+        fs = match fs.take_crash() {
+            Some(left) => left,
+            None => fs.crash_clone(&mut Random::seeded(round), CrashPolicy::LoseAll),
+        };
+        let tasks = Arc::new(SeededTasks::new(round));
+        let idle = braid_lsm::Options { automatic_compaction: false, ..options(tasks) };
+        let copy = fs.crash_clone(&mut Random::seeded(1), CrashPolicy::LoseAll);
+        let db = open_on(Arc::new(copy), idle).unwrap();
+        depths.push(db.metrics().l0_runs);
+        let view = db.view(CommitTs(u64::MAX - 1)).unwrap();
+        let all = view.scan(KeySpan::all(), ScanOptions::default());
+        let rows = collect(&mut all.unwrap()).unwrap();
+        assert_eq!(rows.len(), 2_000, "round {round}");
+        for (n, (_, value, _)) in rows.iter().enumerate() {
+            let n = n as u64;
+            let is_written = n <= round || (1_000..=1_000 + round).contains(&n);
+            let tag = if is_written { 99 } else { 20 * u8::from(n.is_multiple_of(7)) };
+            assert_eq!(*value, [tag; 100], "round {round}, row {n}");
+        }
+    }
+    assert!(depths.iter().all(|depth| *depth <= 22), "{depths:?}");
+    assert!(depths[30..].iter().all(|depth| *depth <= 2), "it does not get on: {depths:?}");
 }

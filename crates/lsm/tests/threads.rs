@@ -34,6 +34,7 @@ fn options() -> Options {
         l0_slow_sublevels: 8,
         l0_stop_sublevels: 12,
         compaction_slots: 3,
+        compaction_unit_bytes: 12 << 10,
         base_level_size: 16 << 10,
         level_multiplier: 3,
         target_sst_size: 4 << 10,

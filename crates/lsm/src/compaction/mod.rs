@@ -19,6 +19,7 @@ mod reserve;
 mod scheduler;
 mod spec;
 mod throttle;
+mod unit;
 
 pub(crate) use counters::CompactionCounters;
 pub(crate) use entry_merge::EntryMerge;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::job::JobOutput;
 use super::picker::spec_for_span;
+use super::unit::Unit;
 use crate::error::Result;
 use crate::inspect::JobOutcome;
 use crate::key::KeySpan;
@@ -49,10 +50,11 @@ impl Store {
             let hull = spec.hull();
             if span.covers(&hull) {
                 self.background.enter();
-                let done = self.run_compaction(&spec).and_then(|(edit, output)| {
+                let unit = Unit::whole(spec);
+                let done = self.run_compaction(&unit).and_then(|(edit, output)| {
                     let fits = self.install(&edit, |_| {})?;
                     if fits {
-                        self.note_compaction(&spec, &output);
+                        self.note_compaction(&unit.spec, &output);
                     } else {
                         self.discard(&output);
                     }

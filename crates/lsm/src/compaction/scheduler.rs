@@ -22,6 +22,7 @@ use super::picker::{Scene, levels_targets, pick, target_sst_size};
 use super::read_meter::Written;
 use super::read_triggered::pick_for_reads;
 use super::spec::{CompactionReason, Spec, hull_of};
+use super::unit::Unit;
 use crate::error::{Error, Result};
 use crate::inspect::{EventKind, EventSst, JobKind, JobOutcome, JobTicket};
 use crate::key::KeySpan;
@@ -30,6 +31,9 @@ use crate::sstable::{key_hash, sst_path};
 use crate::state::State;
 use crate::store::Store;
 use crate::versions::{Edit, LEVELS, SstFacts, SstMeta, Version};
+
+/// One flush takes so many full memtables.
+const FLUSHED_AT_ONCE: usize = 2;
 
 #[derive(Default)]
 struct Slots {
@@ -389,7 +393,8 @@ impl Store {
             return Ok(None);
         }
         self.install_due_operations()?;
-        let memtables = self.state.load().flushable();
+        let most = self.options.memtable_size.saturating_mul(FLUSHED_AT_ONCE);
+        let memtables = self.state.load().flushable(most);
         if memtables.is_empty() {
             return Ok(None);
         }
@@ -460,9 +465,13 @@ impl Store {
             self.background.end_compaction(claim, spec.reason);
             return;
         }
-        let start = self.options.clock.monotonic_nanos();
-        match self.run_compaction(&spec) {
-            Ok((edit, output)) => {
+        let (start, reason) = (self.options.clock.monotonic_nanos(), spec.reason);
+        let done = self.unit_of(spec).and_then(|unit| {
+            let (edit, output) = self.run_compaction(&unit)?;
+            Ok((unit.spec, edit, output))
+        });
+        match done {
+            Ok((spec, edit, output)) => {
                 let nanos = self.options.clock.monotonic_nanos().saturating_sub(start);
                 self.read_meter.compacted(output.bytes_in + output.bytes_out, nanos);
                 if spec.output_level > 0 {
@@ -478,15 +487,28 @@ impl Store {
                         Ok(false) => store.discard(&output),
                         Err(error) => store.work_failed(&error),
                     }
-                    store.background.end_compaction(claim, spec.reason);
+                    store.background.end_compaction(claim, reason);
                     store.schedule();
                 });
             }
             Err(error) => {
                 self.work_failed(&error);
-                self.background.end_compaction(claim, spec.reason);
+                self.background.end_compaction(claim, reason);
             }
         }
+    }
+
+    /// As much of a spec as one job does.
+    fn unit_of(&self, spec: Spec) -> Result<Unit> {
+        let gc = self.gc_durable.load(Ordering::Acquire);
+        // A move writes nothing; what reads pay for is limited, and accounted for, as a whole; so
+        // does L0 go down without sublevels.
+        let whole = spec.reason == CompactionReason::ReadTriggered || !self.options.l0_sublevels;
+        if whole || spec.moves(gc).is_some() {
+            return Ok(Unit::whole(spec));
+        }
+        let number = || self.next_file.fetch_add(1, Ordering::AcqRel);
+        Unit::of(spec, self.options.compaction_unit_bytes, &self.env, number)
     }
 
     /// What is compacted because it is read all the time was in the cache, and would be missed.
@@ -516,25 +538,26 @@ impl Store {
         }
     }
 
-    /// Merges the inputs of a spec, which nobody else may take meanwhile, or moves them.
-    pub(crate) fn run_compaction(&self, spec: &Spec) -> Result<(Edit, JobOutput)> {
+    /// Merges the inputs of a unit, which nobody else may take meanwhile, or moves them.
+    pub(crate) fn run_compaction(&self, unit: &Unit) -> Result<(Edit, JobOutput)> {
         let gc = self.durable_gc()?;
-        let inputs: Vec<EventSst> = spec.inputs().map(|sst| EventSst::of(sst)).collect();
-        let bytes = inputs.iter().map(|sst| sst.bytes).sum();
+        let Unit { spec, used, rest } = unit;
+        let inputs: Vec<EventSst> = used.iter().map(|sst| EventSst::of(sst)).collect();
+        let bytes = spec.inputs().map(|sst| sst.size).sum();
         let what = JobKind::Compaction(spec.reason);
         let ticket = self.events.began(what, spec.output_level, inputs, bytes);
-        let dropped = spec.inputs().map(|sst| sst.file_no).collect();
+        let dropped = used.iter().map(|sst| sst.file_no).collect();
         if let Some(moves) = spec.moves(gc) {
             let level = spec.output_level;
             let moved = moves.iter().map(|sst| SstFacts { level, ..sst.facts().clone() });
-            let added = moved.collect();
+            let added = moved.chain(rest.iter().cloned()).collect();
             let moved_count = moves.len() as u64;
             let output = JobOutput { moved: moved_count, ticket, ..JobOutput::default() };
             let reason = Some(format!("move: {}", spec.reason.as_str()).into());
             return Ok((Edit { added, dropped, reason, ..Edit::default() }, output));
         }
         let version = self.state.load().version.clone();
-        let job = self.job_of(spec, &version, gc);
+        let job = self.job_of(unit, &version, gc);
         let output = self.run_job(&job, ticket)?;
         tracing::debug!(
             reason = spec.reason.as_str(),
@@ -544,12 +567,13 @@ impl Store {
             dropped = output.dropped.entries(),
             "compacted"
         );
-        let added = output.ssts.to_vec();
+        let added = output.ssts.iter().chain(rest).cloned().collect();
         let reason = Some(spec.reason.as_str().into());
         Ok((Edit { added, dropped, reason, ..Edit::default() }, output))
     }
 
-    fn job_of(&self, spec: &Spec, version: &Version, gc: u64) -> Job {
+    fn job_of(&self, unit: &Unit, version: &Version, gc: u64) -> Job {
+        let spec = &unit.spec;
         let base = levels_targets(version, &self.options).0;
         let level = spec.output_level;
         let hull = spec.hull();
@@ -565,7 +589,7 @@ impl Store {
                 .flat_map(|level| version.overlapping(level, &hull).iter().map(bounds));
             (OutputCuts::above(target, grandparents.iter()), Some(below.collect()))
         };
-        let is_input = |sst: &SstMeta| spec.inputs().any(|input| input.file_no == sst.file_no);
+        let is_input = |sst: &SstMeta| unit.used.iter().any(|input| input.file_no == sst.file_no);
         let lenders = version
             .ssts()
             .filter(|sst| sst.tombstones > 0 && sst.min_ts <= gc)

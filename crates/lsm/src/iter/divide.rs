@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::error::Result;
 use crate::iter::ReadWork;
 use crate::key::KeySpan;
-use crate::sstable::IndexBlock;
+use crate::sstable::{IndexBlock, SstReader};
 use crate::versions::RunFile;
 use crate::view::View;
 
@@ -90,8 +90,7 @@ impl View {
         Ok(even_cuts(marks, parts, least))
     }
 
-    /// Separators of a file inside of a span; from the lower indexes if the upper one has fewer
-    /// than `enough`.
+    /// Separators of a file inside of a span.
     fn mark(
         &self,
         file: &RunFile,
@@ -99,33 +98,43 @@ impl View {
         enough: usize,
         marks: &mut Vec<(Bytes, u64)>,
     ) -> Result<()> {
-        let reader = file.reader(self.env())?;
-        let size = file.sst.facts().backing.size;
-        let (top, mut work) = (reader.top(), ReadWork::default());
-        let own = file.sst.bounds();
-        let (start, end) = ((&span.start).max(&own.start), (&span.end).min(&own.end));
-        let mut push = |index: &IndexBlock, bytes: u64| {
-            for n in 0..index.len() {
-                let key = index.separator(n);
-                // Parts of a span are cut in front of a key: one behind the separator is as good.
-                if key > &start[..] && key < &end[..] {
-                    marks.push((Bytes::copy_from_slice(key), bytes / index.len() as u64));
-                }
-            }
-        };
-        if top.len() >= enough {
-            push(top, size);
-        } else {
-            for n in 0..top.len() {
-                let before = n > 0 && top.separator(n - 1) >= end;
-                if before || top.separator(n) < start {
-                    continue;
-                }
-                push(&reader.partition(n, true, &mut work)?.index, size / top.len() as u64);
+        let inside = span.intersect(file.sst.bounds());
+        marks_of(file.reader(self.env())?, &inside, file.sst.facts().backing.size, enough, marks)
+    }
+}
+
+/// Adds separators of a file of `size` bytes inside of a span, each with the bytes in front of it;
+/// from the lower indexes if the upper one has fewer than `enough`.
+pub(crate) fn marks_of(
+    reader: &SstReader,
+    span: &KeySpan,
+    size: u64,
+    enough: usize,
+    marks: &mut Vec<(Bytes, u64)>,
+) -> Result<()> {
+    let (top, mut work) = (reader.top(), ReadWork::default());
+    let (start, end) = (&span.start[..], &span.end[..]);
+    let mut push = |index: &IndexBlock, bytes: u64| {
+        for n in 0..index.len() {
+            let key = index.separator(n);
+            // Parts of a span are cut in front of a key: one behind the separator is as good.
+            if key > start && key < end {
+                marks.push((Bytes::copy_from_slice(key), bytes / index.len() as u64));
             }
         }
-        Ok(())
+    };
+    if top.len() >= enough {
+        push(top, size);
+        return Ok(());
     }
+    for n in 0..top.len() {
+        let before = n > 0 && top.separator(n - 1) >= end;
+        if before || top.separator(n) < start {
+            continue;
+        }
+        push(&reader.partition(n, true, &mut work)?.index, size / top.len() as u64);
+    }
+    Ok(())
 }
 
 /// Keys that cut rows into at most `parts` parts of about the same number of bytes, each at least

@@ -15,6 +15,7 @@ mod stretch;
 
 pub use block_part::BlockPart;
 pub use divide::even_cuts;
+pub(crate) use divide::marks_of;
 pub use export::{Export, Exported};
 pub(crate) use layer::LayerCursor;
 pub(crate) use merging::{Layer, MergeCursor};

@@ -199,10 +199,20 @@ impl State {
     }
 
     /// The sealed memtables that may be flushed now, newest first: those older than every waiting
-    /// operation.
-    pub(crate) fn flushable(&self) -> Vec<Arc<Memtable>> {
+    /// operation. The oldest ones up to `most` bytes: what a recovered log holds is flushed in
+    /// parts that outlive the next crash.
+    pub(crate) fn flushable(&self, most: usize) -> Vec<Arc<Memtable>> {
         let oldest = self.structural.last().map_or(u64::MAX, |op| op.arrival);
-        self.immutable.iter().filter(|memtable| memtable.arrival < oldest).cloned().collect()
+        let due = self.immutable.partition_point(|memtable| memtable.arrival >= oldest);
+        let (mut from, mut bytes) = (self.immutable.len(), 0);
+        for memtable in self.immutable[due..].iter().rev() {
+            bytes += memtable.bytes();
+            if bytes > most && from < self.immutable.len() {
+                break;
+            }
+            from -= 1;
+        }
+        self.immutable[from..].to_vec()
     }
 
     /// The waiting operations that no older memtable precedes, the oldest first.

@@ -19,6 +19,7 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
         block_cache_size: 1 << 20,
         small_ingest_bytes: 0,
         large_batch_rows: 4,
+        compaction_unit_bytes: 6 << 10,
         ballast_size: 0,
         clock: Arc::new(ManualClock::at_micros(1)),
         tasks: Some(tasks),
@@ -29,7 +30,7 @@ fn base(tasks: Arc<SeededTasks>) -> Options {
 
 /// The names of all option sets.
 pub const SETS: [&str; 15] = [
-    "plain",
+    "plain, compactions as a whole",
     "one row per block",
     "tiny memtables",
     "one sublevel, tiny levels",
@@ -50,7 +51,7 @@ pub const SETS: [&str; 15] = [
 pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
     let options = base(tasks);
     match number {
-        0 => Options { small_ingest_bytes: 2 << 10, ..options },
+        0 => Options { small_ingest_bytes: 2 << 10, compaction_unit_bytes: u64::MAX, ..options },
         1 => Options { block_size: 1, index_partition_size: 1, memtable_size: 8 << 10, ..options },
         2 => Options {
             memtable_size: 2 << 10,
@@ -67,6 +68,7 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
             base_level_size: 2 << 10,
             level_multiplier: 2,
             target_sst_size: 512,
+            compaction_unit_bytes: 1 << 10,
             block_size: 300,
             index_partition_size: 100,
             ..options
@@ -116,6 +118,7 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
             level_multiplier: 3,
             block_size: 300,
             compaction_slots: 4,
+            compaction_unit_bytes: 1,
             ..options
         },
         12 => Options {
@@ -129,6 +132,7 @@ pub fn set(number: usize, tasks: Arc<SeededTasks>) -> Options {
             base_level_size: 6 << 10,
             level_multiplier: 2,
             compaction_slots: 3,
+            compaction_unit_bytes: 2 << 10,
             ..options
         },
         13 => Options {

@@ -17,7 +17,8 @@ use super::Sublevels;
 use crate::key::KeySpan;
 use crate::versions::SstMeta;
 
-/// How large a compaction out of L0 may grow.
+/// How large a compaction out of L0 may grow. It is done in units of narrow columns, so what counts
+/// against a large one is only how much it keeps others from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Beyond this many bytes, a step may not multiply the size by more than 1.5.
@@ -28,7 +29,7 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { soft_bytes: 100 << 20, hard_bytes: 500 << 20 }
+        Limits { soft_bytes: 500 << 20, hard_bytes: 2 << 30 }
     }
 }
 
