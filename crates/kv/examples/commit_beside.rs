@@ -1,4 +1,5 @@
-//! Small commits beside a commit of a million rows: how long does the longest of them wait?
+//! Small commits beside a commit of a million rows, and beside a bulk load of as many: how long
+//! does the longest of them wait, and what was being done then?
 //!
 //! ```text
 //!   cargo run --release -p braid-kv --example commit_beside [rows, default 1000000]
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{DiskFs, FileSystem, MemFs};
+use braid_env::memory::Account;
 use braid_kv::{Store, StoreOptions, Txn, TxnOptions};
 
 /// As the node has it: millions of small pieces come back at the end of a large transaction.
@@ -75,6 +77,61 @@ fn measure(fs: Arc<dyn FileSystem>, dir: PathBuf, rows: u64) {
     store.engine().close().expect("closes");
 }
 
+/// Small commits until `done`: when each began, and how long it took.
+fn commits_until(store: &Arc<Store>, done: &AtomicBool) -> Vec<(u64, u64)> {
+    let mut times = Vec::new();
+    while !done.load(Ordering::Acquire) {
+        let begun = WallClock.monotonic_nanos();
+        times.push((begun, small_commit(store, 1_000_000 + times.len() as u64)));
+    }
+    times
+}
+
+/// A load that is taken in with a commit of its own, or where nobody else looks.
+fn measure_load(fs: Arc<dyn FileSystem>, dir: PathBuf, rows: u64, is_private: bool) {
+    let store = Store::open(StoreOptions::new(fs, dir, Arc::new(WallClock))).expect("opens");
+    let done = AtomicBool::new(false);
+    let mut phases = Vec::new();
+    let times = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| commits_until(&store, &done));
+        let mut phase = |name| phases.push((name, WallClock.monotonic_nanos()));
+        phase("rows come");
+        let txn = begin(&store);
+        let mut load = txn.bulk_load(2, 32 << 20, &Account::unlimited()).expect("begins");
+        for n in 0..rows {
+            let key = [b"load/".as_slice(), &n.to_be_bytes()].concat();
+            load.put(0, &key, &[7; 60]).expect("puts");
+            let entry = [b"index/".as_slice(), &(n.wrapping_mul(7_919) % rows).to_be_bytes()];
+            load.put(1, &entry.concat(), b"").expect("puts");
+        }
+        phase("ssts are written");
+        let each = || |_: braid_kv::Loaded<'_>| Ok::<_, braid_kv::KvError>(());
+        let files = load.finish_beside(2, each).expect("finishes");
+        phase("they are taken in");
+        if is_private {
+            txn.ingest_private(&files).expect("ingests");
+        } else {
+            txn.attach(files).expect("attaches");
+            txn.commit().expect("commits");
+        }
+        phase("afterwards");
+        WallClock.sleep(std::time::Duration::from_millis(500));
+        phase("the end");
+        done.store(true, Ordering::Release);
+        beside.join().expect("does not panic")
+    });
+    for pair in phases.windows(2) {
+        let ((name, from), (_, to)) = (pair[0], pair[1]);
+        // Whoever began before and was kept waiting into it belongs to both.
+        let inside = times.iter().filter(|(begun, took)| begun + took >= from && *begun < to);
+        let inside: Vec<u64> = inside.map(|(_, took)| *took).collect();
+        if !inside.is_empty() {
+            describe(&format!("{name}, {:.0} ms", millis(to - from)), inside);
+        }
+    }
+    store.engine().close().expect("closes");
+}
+
 fn main() {
     let rows = std::env::args().nth(1).map_or(1_000_000, |text| text.parse().expect("a number"));
     println!("in memory");
@@ -82,4 +139,8 @@ fn main() {
     let dir = std::env::var("BRAID_DIR").unwrap_or_else(|_| "commit-beside.tmp".into());
     println!("on disk, in {dir}");
     measure(DiskFs::shared(), PathBuf::from(&dir), rows);
+    for (is_private, name) in [(false, "a load with its own commit"), (true, "a private load")] {
+        println!("{name}, on disk");
+        measure_load(DiskFs::shared(), PathBuf::from(&dir).join(name), rows, is_private);
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   validate what was read                     may read from the device
-//!   prepare the batch                          waits for room; very many rows become ssts
+//!   prepare the batch                          waits for room; very many rows become ssts, and
+//!                                              the ssts of a load get their names
 //!   validate what came since                   little: from memory
 //!   -- commit mutex -----------------------------------------------------------------
 //!   validate what came since                   next to nothing
@@ -18,7 +19,7 @@
 
 use std::path::PathBuf;
 
-use braid_lsm::{Batch, CommitTs, IngestOptions};
+use braid_lsm::{Batch, CommitTs};
 
 use crate::error::KvResult;
 use crate::read_set::Reads;
@@ -74,22 +75,32 @@ impl Store {
         files: &[PathBuf],
     ) -> KvResult<CommitTs> {
         let mut floor = read_ts;
-        if let Some(reads) = reads {
-            // Most of it before others have to wait.
+        // Most of it before others have to wait.
+        let catch_up = |floor: &mut CommitTs| -> KvResult<()> {
             let seen = self.published();
-            self.check_reads(floor, reads)?;
-            floor = seen.max(floor);
-        }
+            if let Some(reads) = reads {
+                self.check_reads(*floor, reads)?;
+            }
+            *floor = seen.max(*floor);
+            Ok(())
+        };
+        catch_up(&mut floor)?;
         let spans = self.engine().spans_of(files)?;
-        let _order = self.commit_order.lock();
-        if let Some(reads) = reads {
-            self.check_reads(floor, reads)?;
-        }
-        let ts = self.next_commit_ts();
-        self.watches().files(&spans, ts);
-        let options = IngestOptions { ts_override: Some(ts), ..IngestOptions::default() };
-        self.engine().ingest(files, options)?;
-        self.publish(ts);
+        let mut prepared = self.engine().prepare_files(files)?;
+        catch_up(&mut floor)?;
+        let (ts, pending) = {
+            let _order = self.commit_order.lock();
+            catch_up(&mut floor)?;
+            let ts = self.next_commit_ts();
+            self.watches().files(&spans, ts);
+            let pending = prepared.apply(ts)?;
+            self.durable().applied(ts, &pending);
+            self.publish(ts);
+            (ts, pending)
+        };
+        drop(prepared);
+        pending.relieve()?;
+        self.durable().wait(ts)?;
         Ok(ts)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use braid_env::clock::WallClock;
 use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
+use braid_env::memory::Account;
 use braid_env::random::Random;
 use braid_kv::{Isolation, KeySpan, KvError, ScanOptions, Store, StoreOptions, Txn, TxnOptions};
 use support::{Gate, GatedFs};
@@ -30,10 +31,13 @@ fn open(fs: Arc<dyn FileSystem>) -> Arc<Store> {
 }
 
 fn world() -> World {
+    world_with_gates_at(".sst")
+}
+
+fn world_with_gates_at(of_files: &'static str) -> World {
     let mem = MemFs::new();
     let (syncs, reads): (Arc<Gate>, Arc<Gate>) = Default::default();
-    let fs =
-        GatedFs { fs: mem.clone(), of_files: ".sst", syncs: syncs.clone(), reads: reads.clone() };
+    let fs = GatedFs { fs: mem.clone(), of_files, syncs: syncs.clone(), reads: reads.clone() };
     World { store: open(Arc::new(fs)), mem, syncs, reads }
 }
 
@@ -74,6 +78,37 @@ fn others_commit_while_a_large_commit_writes_its_rows() {
     let seen = world.begin();
     assert!(seen.get(b"small").unwrap().is_some());
     assert_eq!(seen.get(&key(MANY - 1)).unwrap().unwrap(), "1");
+}
+
+/// The ssts of a bulk load get names in the store's directory, and an edit, which both wait for the
+/// device.
+#[test]
+fn others_commit_while_a_load_is_taken_in() {
+    for of_files in ["/", "MANIFEST-000001"] {
+        let world = world_with_gates_at(of_files);
+        // The log has its file.
+        world.commit_small("first");
+        let txn = world.begin();
+        let mut load = txn.bulk_load(1, 1 << 20, &Account::unlimited()).unwrap();
+        (0..20_000).for_each(|n| load.put(0, &key(n), &[7; 20]).unwrap());
+        txn.attach(load.finish(|_| -> Result<(), KvError> { Ok(()) }).unwrap()).unwrap();
+        let old = world.begin();
+        world.syncs.shut();
+        std::thread::scope(|scope| {
+            let large = scope.spawn(|| txn.commit());
+            world.syncs.wait_for_one();
+            world.commit_small("small");
+            world.syncs.open();
+            large.join().unwrap().unwrap();
+        });
+        assert!(old.get(&key(17)).unwrap().is_none(), "{of_files}: older than the load");
+        let seen = world.begin();
+        assert!(seen.get(b"small").unwrap().is_some());
+        assert_eq!(seen.get(&key(19_999)).unwrap().unwrap(), [7; 20].as_slice());
+        let left = world.mem.crash_clone(&mut Random::seeded(1), CrashPolicy::LoseAll);
+        let again = open(Arc::new(left)).begin(TxnOptions::default()).unwrap();
+        assert!(again.get(&key(17)).unwrap().is_some(), "{of_files}: it is durable");
+    }
 }
 
 #[test]

@@ -266,6 +266,12 @@ impl Db {
         self.store.ingest(files, options)
     }
 
+    /// As [`Db::prepare`], of finished ssts that hold one entry per key: all that [`Db::ingest`]
+    /// does before they have their place and their timestamp. Blocks on the device.
+    pub fn prepare_files(&self, files: &[PathBuf]) -> Result<PreparedBatch> {
+        self.store.prepare_files(files)
+    }
+
     /// The spans of finished ssts that may be ingested. Reads their ends from the device.
     pub fn spans_of(&self, files: &[PathBuf]) -> Result<Vec<KeySpan>> {
         self.store.spans_of(files)

@@ -29,4 +29,4 @@ pub(crate) use read_meter::{ReadDebt, ReadMeter};
 pub(crate) use scheduler::Background;
 pub use spec::CompactionReason;
 pub(crate) use spec::widen;
-pub(crate) use throttle::Throttle;
+pub(crate) use throttle::{BULK, Throttle};

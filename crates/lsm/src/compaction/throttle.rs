@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A write of so many bytes is bulk.
-const BULK: u64 = 1 << 20;
+pub(crate) const BULK: u64 = 1 << 20;
 /// Longest wait of the smallest write; what is nearly bulk waits up to [`LONGEST_STOP`].
 const LEAST_STOP: Duration = Duration::from_millis(20);
 /// What each sublevel from the upper limit on adds to the wait of a write, and to its longest.

@@ -15,8 +15,9 @@
 //! ```
 //!
 //! The ssts are ingested (see `ingest`) with all entries at the commit's timestamp, which is not
-//! known when they are written. A batch that is dropped takes its files with it; those that a
-//! crash leaves behind are removed by the next open, as nothing refers to them.
+//! known when they are written. Ssts that the caller has finished himself go the same way, from
+//! the names on that they get in the directory. A batch that is dropped takes its files with it;
+//! those that a crash leaves behind are removed by the next open, as nothing refers to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::ingest::IngestOptions;
 use super::queued::Incoming;
 use super::record::StructuralRecord;
 use crate::batch::{Batch, BatchOp};
@@ -40,7 +42,7 @@ use crate::versions::{Backing, SstFacts};
 /// Files of a store have no such numbers: their timestamps are not their own.
 const WRITTEN_EARLY: u64 = 1 << 62;
 /// Stands in the files; every reader sees the commit's instead.
-const ANY_TS: u64 = 1;
+pub(super) const ANY_TS: u64 = 1;
 /// Keys of memtables that are looked up in a file, under the commit mutex.
 const MOST_LOOKUPS: usize = 64;
 
@@ -50,16 +52,18 @@ pub struct PreparedBatch {
     store: Arc<Store>,
     batch: Batch,
     files: Vec<EarlyFile>,
+    /// Finished ssts that `files` are names of: then the batch is empty.
+    sources: Vec<PathBuf>,
     is_applied: bool,
     /// A wal record may name the files.
     are_kept: bool,
 }
 
 /// An sst that has no place yet.
-struct EarlyFile {
-    path: PathBuf,
-    backing: Backing,
-    reader: Arc<SstReader>,
+pub(super) struct EarlyFile {
+    pub(super) path: PathBuf,
+    pub(super) backing: Backing,
+    pub(super) reader: Arc<SstReader>,
 }
 
 impl EarlyFile {
@@ -102,9 +106,32 @@ impl PreparedBatch {
         let store = self.store.clone();
         // An old timestamp may be among rows that are newer: the memtable knows how to tell.
         if self.files.is_empty() || ts.0 <= store.newest.load(Ordering::Acquire) {
-            return store.apply_prepared(&mut self.batch);
+            return self.apply_among_newer(ts);
         }
         store.place_early(self, ts)
+    }
+
+    /// Where something newer has come meanwhile, each entry has to be compared with what is there.
+    /// That of finished ssts waits for the device: it does not happen where one clock gives all
+    /// timestamps.
+    fn apply_among_newer(&mut self, ts: CommitTs) -> Result<Pending> {
+        let store = &self.store;
+        if self.sources.is_empty() {
+            return store.apply_prepared(&mut self.batch);
+        }
+        let options = IngestOptions { ts_override: Some(ts), ..IngestOptions::default() };
+        store.ingest(&self.sources, options)?;
+        Ok(Pending::of_files(store.clone(), store.wal.appended()))
+    }
+
+    /// Of finished ssts, the names of which are durable.
+    pub(super) fn of_files(
+        store: Arc<Store>,
+        files: Vec<EarlyFile>,
+        sources: Vec<PathBuf>,
+    ) -> PreparedBatch {
+        let batch = Batch::at(CommitTs(ANY_TS));
+        PreparedBatch { store, batch, files, sources, is_applied: false, are_kept: false }
     }
 
     /// What it touches: deleted spans first, as start and end, then keys in order.
@@ -131,9 +158,9 @@ impl Store {
         let size = batch.encoded().len() as u64;
         self.make_room(size)?;
         let store = self.clone();
-        let files = Vec::new();
+        let (files, sources) = (Vec::new(), Vec::new());
         let mut prepared =
-            PreparedBatch { store, batch, files, is_applied: false, are_kept: false };
+            PreparedBatch { store, batch, files, sources, is_applied: false, are_kept: false };
         let options = &self.options;
         if prepared.batch.len() >= options.large_batch_rows || size >= options.large_batch_bytes {
             self.write_early(&mut prepared)?;
@@ -227,7 +254,7 @@ impl Store {
         if ts.0 <= newest.max(oldest) || ts.0 == u64::MAX {
             // Somebody came before us with a newer timestamp.
             drop(commit);
-            return self.apply_prepared(&mut prepared.batch);
+            return prepared.apply_among_newer(ts);
         }
         let number = self.next_file.fetch_add(1, Ordering::AcqRel);
         let ssts = prepared.files.iter().map(|file| file.facts(ts)).collect();

@@ -28,10 +28,12 @@ use std::sync::atomic::Ordering;
 
 use braid_env::fs::FileSystem;
 
+use super::bulk::{ANY_TS, EarlyFile, PreparedBatch};
 use super::queued::{Incoming, Place, Structural, without};
 use super::record::StructuralRecord;
 use crate::batch::Batch;
 use crate::commit::CommitState;
+use crate::compaction::BULK;
 use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::sstable::{SstEntries, SstIdentity, SstReader, sst_path};
@@ -134,17 +136,7 @@ impl Store {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
-        let mut files = paths
-            .iter()
-            .map(|path| Candidate::open(self, path, &options))
-            .collect::<Result<Vec<_>>>()?;
-        files.sort_by_key(|file| file.span().start);
-        for pair in files.windows(2) {
-            if pair[0].span().end > pair[1].span().start {
-                let other = format!("overlaps {}", pair[1].path.display());
-                return refuse(&pair[0].path, &other);
-            }
-        }
+        let files = self.open_files(paths, &options)?;
         let excised = options.excise.filter(|span| !span.is_empty());
         if files.is_empty() && excised.is_none() {
             return Ok(());
@@ -157,7 +149,7 @@ impl Store {
         {
             return self.apply(batch)?.wait_durable();
         }
-        self.make_room(files.iter().map(|file| file.size).sum())?;
+        self.make_room_for(&files)?;
         let (seen, state) = self.look();
         for file in &files {
             self.check_times(file, excised.as_ref())?;
@@ -188,6 +180,50 @@ impl Store {
         }
         self.schedule();
         Ok(())
+    }
+
+    /// Opens files that are to be taken in together, in key order.
+    fn open_files(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<Vec<Candidate>> {
+        let open = |path: &PathBuf| Candidate::open(self, path, options);
+        let mut files = paths.iter().map(open).collect::<Result<Vec<_>>>()?;
+        files.sort_by_key(|file| file.span().start);
+        for pair in files.windows(2) {
+            if pair[0].span().end > pair[1].span().start {
+                let other = format!("overlaps {}", pair[1].path.display());
+                return refuse(&pair[0].path, &other);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Waits as bulk does, however few bytes the files have: they may become a sublevel.
+    fn make_room_for(self: &Arc<Store>, files: &[Candidate]) -> Result<()> {
+        let bytes: u64 = files.iter().map(|file| file.size).sum();
+        self.make_room(if files.is_empty() { 0 } else { bytes.max(BULK) })
+    }
+
+    /// See [`Db::prepare_files`](crate::Db::prepare_files).
+    pub(crate) fn prepare_files(self: &Arc<Store>, paths: &[PathBuf]) -> Result<PreparedBatch> {
+        let ts_override = Some(CommitTs(ANY_TS));
+        let files = self.open_files(paths, &IngestOptions { ts_override, excise: None })?;
+        if let Some(batch) = self.as_batch(&files)? {
+            return self.prepare_batch(batch);
+        }
+        if !files.is_empty() && self.ballast.is_full() {
+            return Err(Error::DiskFull);
+        }
+        self.make_room_for(&files)?;
+        let mut linked = Vec::new();
+        if let Err((error, _)) = self.link_all(&files, &mut linked) {
+            self.unlink(&linked);
+            return Err(error);
+        }
+        let named = files.into_iter().zip(linked).map(|(file, file_no)| {
+            let path = sst_path(&self.env.dir, file_no);
+            let backing = Backing { ts_override: 0, ..file.facts(file_no).backing };
+            EarlyFile { path, backing, reader: file.reader }
+        });
+        Ok(PreparedBatch::of_files(self.clone(), named.collect(), paths.to_vec()))
     }
 
     /// The contents of files that are not worth an sst: all of one timestamp and few.
