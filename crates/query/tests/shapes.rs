@@ -383,3 +383,26 @@ fn short_statements_are_planned_once() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Such a word is no value that a plan could be made with: it is read at each execution.
+#[test]
+fn words_for_moments_mean_those_of_now() {
+    let mut db = shop();
+    let mut planned = 0;
+    for _ in 0..3 {
+        for (word, expected) in
+            [("now", "60"), ("yesterday", "60"), ("epoch", "0"), ("today", "60")]
+        {
+            let sql = format!("SELECT count(*) FROM t WHERE at < '{word}'");
+            if let Some(answer) = by_shape(&mut db, &sql) {
+                assert_eq!(answer.expect("runs")[1], expected, "{word}");
+                planned += 1;
+            }
+        }
+    }
+    assert!(planned > 8, "{planned} of 12 had a plan");
+    let style = db.session.input_style();
+    db.run("BEGIN");
+    let (first, again) = (db.session.input_style().now, db.session.input_style().now);
+    assert!(first == again && first > style.now);
+}

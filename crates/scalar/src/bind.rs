@@ -36,6 +36,18 @@ pub fn needs_general_query(error: &SqlError) -> bool {
     error.message().starts_with(GENERAL_MARK)
 }
 
+/// The error as clients are told it: where nobody could send the statement to the general planner,
+/// what it holds cannot stand there.
+pub fn told_to_clients(error: SqlError) -> SqlError {
+    match error.message().strip_prefix(GENERAL_MARK) {
+        None => error,
+        Some(what) => {
+            let told = SqlError::unsupported(format!("{what} here"));
+            told.with_hint("Name it in a WITH in front, or compute it in a statement of its own.")
+        }
+    }
+}
+
 /// Binds an expression over the columns of `scope`. Literals and parameters that nothing gave a
 /// type become text.
 ///
@@ -438,8 +450,22 @@ fn bind_subscript(
     if *value.ty() == SqlType::Jsonb
         && let Subscript::Index { index } = subscript
     {
-        let index = bind_unsettled(index, scope, ctx)?;
-        return bind_named("->", vec![value, index], true, ctx);
+        // A path of one step: a number is a key of an object, too, and a scalar has no places.
+        let at = bind_unsettled(index, scope, ctx)?;
+        let context = match at.ty().is_integer() {
+            true => CastContext::Explicit,
+            false => CastContext::Implicit,
+        };
+        if !matches!(at.ty(), SqlType::Unknown) && !at.ty().is_integer() && !at.ty().is_text_like()
+        {
+            let text = format!("subscript type {} is not supported", at.ty().base_name());
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, text)
+                .with_hint("jsonb subscript must be coercible to either integer or text.");
+            return Err(at_beginning(error, index));
+        }
+        let step = coerce(at, &SqlType::Text, context, ctx)?;
+        let path = Bound::new(Node::Array(vec![step]), SqlType::Text.array_of());
+        return bind_named("#>", vec![value, path], true, ctx);
     }
     if *value.ty() == SqlType::Name
         && let Subscript::Index { index } = subscript

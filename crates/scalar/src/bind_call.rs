@@ -363,7 +363,7 @@ fn named(expr: &Expr) -> Option<String> {
         Expr::Ceil { .. } => fixed("ceil"),
         Expr::Floor { .. } => fixed("floor"),
         Expr::Position { .. } => fixed("position"),
-        Expr::Substring { .. } => fixed("substring"),
+        Expr::Substring { shorthand, .. } => fixed(if *shorthand { "substr" } else { "substring" }),
         Expr::Overlay { .. } => fixed("overlay"),
         Expr::AtTimeZone { .. } => fixed("timezone"),
         Expr::Trim { trim_where, .. } => fixed(match trim_where {

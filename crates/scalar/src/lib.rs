@@ -46,7 +46,7 @@ mod windows;
 pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
 pub use bind::{
     NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, general_query_needed,
-    needs_general_query,
+    needs_general_query, told_to_clients,
 };
 pub use bind_call::output_name;
 pub use bind_compare::compare_bound;

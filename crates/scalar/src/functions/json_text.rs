@@ -244,6 +244,16 @@ fn build_object(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
 
 /// Pairs of `json_object(text[])` and `jsonb_object(text[])`.
 pub(super) fn text_pairs(a: &[Datum]) -> SqlResult<Vec<(String, Datum)>> {
+    let wrong = |text: &str| SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, text);
+    for array in a {
+        let Datum::Array(array) = array else { continue };
+        match (array.dimensions().as_slice(), a.len()) {
+            ([] | [_], _) => {}
+            ([_, pair], 1) if pair.length == 2 => {}
+            ([_, _], 1) => return Err(wrong("array must have two columns")),
+            _ => return Err(wrong("wrong number of array subscripts")),
+        }
+    }
     let items = |v: &Datum| match v {
         Datum::Array(array) => array.items.clone(),
         _ => Vec::new(),
@@ -252,17 +262,14 @@ pub(super) fn text_pairs(a: &[Datum]) -> SqlResult<Vec<(String, Datum)>> {
     let pairs: Vec<(Datum, Datum)> = match a.get(1) {
         None => {
             if !keys.len().is_multiple_of(2) {
-                return Err(SqlError::new(
-                    SqlState("2202E"),
-                    "array must have even number of elements",
-                ));
+                return Err(wrong("array must have even number of elements"));
             }
             keys.chunks(2).map(|p| (p[0].clone(), p[1].clone())).collect()
         }
         Some(values) => {
             let values = items(values);
             if keys.len() != values.len() {
-                return Err(SqlError::new(SqlState("2202E"), "mismatched array dimensions"));
+                return Err(wrong("mismatched array dimensions"));
             }
             keys.into_iter().zip(values).collect()
         }

@@ -480,7 +480,7 @@ impl Layout<'_> {
                     }
                     behind += 1;
                 }
-                Item::Point if self.fraction.is_none() => {
+                Item::Point if self.fraction.is_none() || self.f.after == 0 => {
                     self.put_sign();
                     return self.out;
                 }
@@ -598,6 +598,7 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
             *rest = tail;
         }
     };
+    let behind = matches!(f.sign, Sign::Lead | Sign::Trail);
     let placed = f.items.iter().any(|i| matches!(i, Item::Minus | Item::Plus | Item::PlusMinus));
     for item in &f.items {
         match item {
@@ -617,7 +618,7 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
                     }
                 } else if c == '.' && !point && f.after > 0 {
                     point = true;
-                } else if placed && c == '-' && digits.len() + fraction.len() > 0 {
+                } else if (placed || behind) && c == '-' && digits.len() + fraction.len() > 0 {
                     negative = true;
                 }
             }
@@ -647,7 +648,7 @@ pub(super) fn read(text: &str, format: &str) -> SqlResult<Option<Datum>> {
     }
     // Of the signs only S is also looked for behind the number.
     if rest.starts_with('-') && digits.len() + fraction.len() > 0 {
-        negative = negative || matches!(f.sign, Sign::Lead | Sign::Trail);
+        negative |= behind;
     }
     if digits.is_empty() && fraction.is_empty() {
         return Ok(None);

@@ -192,7 +192,7 @@ impl Connection {
             )
             .into());
         }
-        let style = self.session.state().style();
+        let style = self.session.input_style();
         let mut parameters = Vec::with_capacity(types.len());
         for (i, (value, ty)) in bind.parameters.iter().zip(types).enumerate() {
             let format = rows::format_of(&formats, i);

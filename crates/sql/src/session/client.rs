@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_kv::Shown;
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use foldhash::HashMap;
 use parking_lot::Mutex;
 
@@ -108,6 +108,13 @@ impl Session {
     /// The part that running statements share.
     pub fn state(&self) -> &Arc<SessionState> {
         &self.state
+    }
+
+    /// How values of the client are read. What names a moment (`now`, `tomorrow`) means that of the
+    /// transaction.
+    pub fn input_style(&self) -> Style {
+        let now = self.open.as_ref().map_or_else(|| self.db.clock_micros(), |o| o.started_micros);
+        Style { now, ..self.state.style() }
     }
 
     /// What must be settled before bytes leave for the client: see [`Shown::settle`].

@@ -41,7 +41,7 @@ impl Session {
         let result = self.execute_inner(p, params);
         result.map_err(|e| {
             self.fail();
-            p.statement.locate(e)
+            p.statement.locate(braid_scalar::told_to_clients(e))
         })
     }
 

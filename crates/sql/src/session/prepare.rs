@@ -38,7 +38,7 @@ impl Session {
         let result = self.prepare_inner(statement.clone(), declared);
         result.map_err(|e| {
             self.fail();
-            statement.locate(e)
+            statement.locate(braid_scalar::told_to_clients(e))
         })
     }
 

@@ -183,7 +183,7 @@ impl Session {
     }
 
     fn values(&self, plan: &Prepared, literals: &[Literal]) -> Option<Vec<Datum>> {
-        let style = self.state.style();
+        let style = self.input_style();
         let value =
             |(literal, ty): (&Literal, &SqlType)| Datum::parse(&literal.text, ty, style).ok();
         literals.iter().zip(&plan.params).map(value).collect()

@@ -459,7 +459,6 @@ impl SessionState {
         parts
     }
 
-    /// An evaluation context for what no statement has begun.
     /// A statement begins, which sees the state of this moment.
     pub(super) fn note_view(&self, view: u64) {
         self.view.store(view, Ordering::Relaxed);
@@ -476,6 +475,7 @@ impl SessionState {
         }
     }
 
+    /// An evaluation context for what no statement has begun.
     pub(super) fn eval_now(self: &Arc<Self>) -> EvalContext {
         let now = self.db.clock_micros();
         self.eval_context(Arc::default(), self.style(), now, now)

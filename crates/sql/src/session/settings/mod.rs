@@ -1,15 +1,11 @@
 //! Session settings: SET, SHOW, RESET, and which of them clients are told about.
 //!
 //! Values are text. Known settings are checked; a name with a dot is a custom setting and takes
-//! anything. Settings that we accept but that change nothing here are in the table with a `-`.
+//! anything. Settings that change nothing here stand in `without_meaning`.
 
-<<<<<<< HEAD:crates/sql/src/session/settings/mod.rs
 mod without_meaning;
 
-use std::collections::BTreeMap;
-=======
 use std::collections::{BTreeMap, BTreeSet};
->>>>>>> e70764cc (import, sql, kv: a dump goes on from its last checkpoint):crates/sql/src/session/settings.rs
 use std::ops::RangeInclusive;
 
 use self::without_meaning::{Form, WITHOUT_MEANING};
