@@ -114,17 +114,28 @@ pub fn convert(
             }
         }
         (Datum::Array(array), to) if let Some(own) = names_elements(from, to) => {
-            let element = to.element().unwrap_or(&SqlType::Text);
-            let items = array.items.iter().map(|item| convert(item, own, element, context, ctx));
-            let items = items.collect::<SqlResult<Vec<_>>>()?;
-            let made = ArrayValue::of(element.clone(), items, &array.dimensions());
-            let made = Datum::Array(Arc::new(made));
-            match to.element() {
-                Some(_) => Ok(made),
-                None => cast(&made, &SqlType::Text.array_of(), to, context, ctx.style),
-            }
+            convert_names(array, own, to, context, ctx)
         }
         _ => cast(value, from, to, context, ctx.style),
+    }
+}
+
+/// An array of names of objects from an array of texts, or the other way, or as text.
+fn convert_names(
+    array: &ArrayValue,
+    own: &SqlType,
+    to: &SqlType,
+    context: CastContext,
+    ctx: &EvalContext,
+) -> SqlResult<Datum> {
+    let element = to.element().unwrap_or(&SqlType::Text);
+    let items = array.items.iter().map(|item| convert(item, own, element, context, ctx));
+    let items = items.collect::<SqlResult<Vec<_>>>()?;
+    let made = ArrayValue::of(element.clone(), items, &array.dimensions());
+    let made = Datum::Array(Arc::new(made));
+    match to.element() {
+        Some(_) => Ok(made),
+        None => cast(&made, &SqlType::Text.array_of(), to, context, ctx.style),
     }
 }
 

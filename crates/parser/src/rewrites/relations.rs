@@ -29,14 +29,15 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             tokens.remove(end);
         } else if is(at, "table") && named(at + 1) && begins_operand(tokens, at) {
             tokens.splice(at..=at, select_all());
-        } else if is(at, "values") && is_value(tokens, at) {
-            if let Some(close) = closing(tokens, at - 1) {
-                let paren = |token: Token| TokenWithSpan { token, ..word("as") };
-                let name = paren(Token::make_word("values", Some('"')));
-                tokens.splice(close..close, [paren(Token::RParen), word("as"), name]);
-                tokens.splice(at..at, select_all().into_iter().chain([paren(Token::LParen)]));
-                at += 4;
-            }
+        } else if is(at, "values")
+            && is_value(tokens, at)
+            && let Some(close) = closing(tokens, at - 1)
+        {
+            let paren = |token: Token| TokenWithSpan { token, ..word("as") };
+            let name = paren(Token::make_word("values", Some('"')));
+            tokens.splice(close..close, [paren(Token::RParen), word("as"), name]);
+            tokens.splice(at..at, select_all().into_iter().chain([paren(Token::LParen)]));
+            at += 4;
         }
         at += 1;
     }

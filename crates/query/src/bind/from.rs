@@ -16,13 +16,12 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use sqlparser::ast::{self, Spanned};
 
 use super::from_order::with_keys;
-use super::function_table::FunctionRows;
+use super::function_table::{FunctionRows, plain_args, whole};
 use super::lateral::{Lateral, Source as LateralSource, is_true};
 use super::lift::has_subquery;
 use super::rows_from::{BESIDE, rows_from};
 use super::{Binder, Bounded, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
-use crate::evaluated::evaluated;
 use crate::exec::table::{Source, SqlTable};
 use crate::system;
 
@@ -837,11 +836,6 @@ impl Binder<'_> {
     }
 }
 
-/// A query in FROM: what is volatile in it is computed even if its value is not wanted.
-fn whole(bound: Bounded) -> SqlResult<Bounded> {
-    Ok(Bounded { plan: evaluated(bound.plan).map_err(from_df)?, ..bound })
-}
-
 fn relation_of(bound: Bounded, table: Option<String>) -> Relation {
     let mut relation =
         Relation { plan: bound.plan, scope: Default::default(), columns: Vec::new() };
@@ -999,13 +993,4 @@ pub(super) fn rename_columns(relation: &mut Relation, alias: &ast::TableAlias) -
         column.name = ident_name(&new.name);
     }
     Ok(())
-}
-
-fn plain_args(args: &[ast::FunctionArg]) -> SqlResult<Vec<&ast::Expr>> {
-    args.iter()
-        .map(|a| match a {
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Ok(e),
-            other => Err(SqlError::unsupported(format!("the argument {other}"))),
-        })
-        .collect()
 }

@@ -11,10 +11,10 @@ use datafusion::common::UnnestOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::Binder;
 use super::call::Inner;
 use super::populate::populating;
 use super::rows_from::check_ordinality;
+use super::{Binder, Bounded};
 use crate::error::from_df;
 use crate::evaluated::evaluated;
 use crate::exec::scalar;
@@ -320,4 +320,19 @@ fn refuse_definitions(alias: Option<&ast::TableAlias>) -> SqlResult<()> {
 /// All columns of a plan, as expressions.
 pub(super) fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
+}
+
+/// The arguments of a call in FROM, which have no names.
+pub(super) fn plain_args(args: &[ast::FunctionArg]) -> SqlResult<Vec<&ast::Expr>> {
+    args.iter()
+        .map(|a| match a {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Ok(e),
+            other => Err(SqlError::unsupported(format!("the argument {other}"))),
+        })
+        .collect()
+}
+
+/// A query in FROM: what is volatile in it is computed even if its value is not wanted.
+pub(super) fn whole(bound: Bounded) -> SqlResult<Bounded> {
+    Ok(Bounded { plan: evaluated(bound.plan).map_err(from_df)?, ..bound })
 }

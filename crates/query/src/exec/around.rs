@@ -32,6 +32,7 @@ macro_rules! around_rows {
             Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
         }
 
+        #[allow(clippy::needless_update, reason = "not all have other fields")]
         fn with_new_children(
             self: Arc<Self>,
             mut children: Vec<Arc<dyn ExecutionPlan>>,

@@ -139,11 +139,9 @@ impl Records {
                 let rows = subquery.rows(args)?;
                 Box::new((0..rows.len()).map(move |n| Ok(Datum::record(rows[n].clone()))))
             }
-            Records::Values(types, rows) => {
-                let (mut left, width) = (args.to_vec().into_iter(), types.len());
-                Box::new(
-                    (0..*rows).map(move |_| Ok(Datum::record(left.by_ref().take(width).collect()))),
-                )
+            Records::Values(types, _) => {
+                let rows = args.chunks(types.len()).map(|row| Ok(Datum::record(row.to_vec())));
+                Box::new(rows.collect::<Vec<_>>().into_iter())
             }
         })
     }

@@ -482,8 +482,8 @@ pub(super) fn timestamp(text: &str, format: &str, zone: &TimeZone) -> SqlResult<
     check_timestamp(i128::from((instant + half) / unit * unit))
 }
 
-/// Takes the sign of a zone; `before` is what was skipped more than the format has: a sign there was
-/// no separator.
+/// Takes the sign of a zone; `before` is what was skipped more than the format has: a sign there
+/// was no separator.
 fn zone_sign(input: &mut Input<'_>, before: Option<char>) -> i64 {
     match input.rest.strip_prefix(['-', '+', ' ']) {
         Some(rest) => {

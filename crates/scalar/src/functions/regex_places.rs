@@ -3,9 +3,11 @@
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
+use super::text::replacement;
 use super::{i64_of, text_of};
-use crate::pattern;
+use crate::limits::check_bytes;
 use crate::registry::{Eval, Table};
+use crate::{EvalContext, pattern};
 
 fn invalid(name: &str, value: i64) -> SqlError {
     let text = format!("invalid value for parameter \"{name}\": {value}");
@@ -53,8 +55,36 @@ fn place(
     Ok(group.map(|m| (m.start(), m.end())))
 }
 
+/// `regexp_replace(text, expression, replacement, start, n, flags)`: the n-th match from a place
+/// on, or with 0 all of them.
+fn replace(a: &[Datum], c: &EvalContext) -> SqlResult<Datum> {
+    let (start, n) = (number(a, 3, "start", 1, 1)?, number(a, 4, "n", 1, 0)?);
+    let regex = pattern::regex(text_of(&a[1]), a.get(5).map_or("", text_of))?;
+    let (to, source) = (replacement(text_of(&a[2])), text_of(&a[0]));
+    let (mut out, mut from) = (String::new(), 0);
+    let found = start_of(source, start).map(|first| pattern::matches_from(&regex, source, first));
+    for (number, found) in (1..).zip(found.into_iter().flatten()) {
+        if n != 0 && number != n {
+            continue;
+        }
+        let whole = found.get(0).map_or(0..0, |m| m.range());
+        out.push_str(&source[from..whole.start]);
+        found.expand(&to, &mut out);
+        check_bytes(out.len(), source.len(), c)?;
+        from = whole.end;
+        if n != 0 {
+            break;
+        }
+    }
+    out.push_str(&source[from..]);
+    Ok(Datum::text(out))
+}
+
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
+    t.add("regexp_replace(text, text, text, int4) text -- the first match from a place", replace);
+    t.add("regexp_replace(text, text, text, int4, int4) text -- the n-th match", replace);
+    t.add("regexp_replace(text, text, text, int4, int4, text) text", replace);
     let count: Eval = |a, _| {
         let start = number(a, 2, "start", 1, 1)?;
         let regex = pattern::regex(text_of(&a[1]), flags(a, 3, "regexp_count")?)?;

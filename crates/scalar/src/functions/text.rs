@@ -457,7 +457,7 @@ fn join_array(a: &[Datum], null: Option<&str>, ctx: &EvalContext) -> SqlResult<D
 }
 
 /// PostgreSQL's `\1` in a replacement as the regex crate's `${1}`.
-fn replacement(s: &str) -> String {
+pub(super) fn replacement(s: &str) -> String {
     let mut out = String::new();
     let mut chars = s.chars();
     while let Some(c) = chars.next() {

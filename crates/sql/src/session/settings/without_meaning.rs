@@ -4,7 +4,7 @@
 
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::{boolean, duration_ms, invalid, memory_bytes, one_of};
+use super::values::{boolean, duration_ms, invalid, memory_bytes, one_of};
 
 /// What a value looks like.
 #[derive(Clone, Copy, Debug)]

@@ -128,7 +128,18 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
         ],
     ),
     ("there only with an extension", &["pg_stat_statements_reset"]),
-    ("random by design", &["gen_random_uuid", "generate_uuid", "random", "uuid_generate_v4"]),
+    (
+        "random by design",
+        &[
+            "gen_random_bytes",
+            "gen_random_uuid",
+            "generate_uuid",
+            "random",
+            "uuid_generate_v1",
+            "uuid_generate_v1mc",
+            "uuid_generate_v4",
+        ],
+    ),
     (
         "changes sequences, settings, locks or sessions: compared by tests of their own",
         &[
