@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn the_order_of_bytes_may_be_named_behind_a_cast() {
         let shown = |sql: &str| crate::parse_query(sql).unwrap().to_string();
-        assert_eq!(shown("select a::text collate \"C\" b"), "SELECT a::TEXT b");
+        assert_eq!(shown("select a::text collate \"C\" b"), "SELECT a::TEXT AS b");
         assert_eq!(
             shown("select 1 order by a::varchar(3)[] collate pg_catalog.\"default\" desc"),
             "SELECT 1 ORDER BY a::VARCHAR(3)[] DESC"

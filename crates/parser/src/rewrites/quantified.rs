@@ -143,7 +143,7 @@ mod tests {
             ("a @> any (b) or c", "a @> ANY(b) OR c"),
             ("a && some (b)", "a && SOME(b)"),
             ("a || b @> all (select c)", "a || b @> ALL(SELECT c)"),
-            ("a @> any (array(select c))", "a @> ANY(ARRAY(SELECT c))"),
+            ("a @> any (array(select c))", "a @> ANY(array(SELECT c))"),
             ("a operator(pg_catalog.<@) any ('{}')", "a OPERATOR(pg_catalog.<@) ANY('{}')"),
             ("a = any (b)", "a = ANY(b)"),
         ] {

@@ -25,6 +25,8 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             && let Some(end) = end_of_name(tokens, at)
             && has(tokens, end, &Token::Mul)
             && !begins_value(tokens, end + 1)
+            // Not in FOR UPDATE RETURNING *.
+            && (!is(at - 1, "update") || is(end + 1, "set"))
         {
             tokens.remove(end);
         } else if is(at, "table") && named(at + 1) && begins_operand(tokens, at) {
@@ -139,7 +141,8 @@ mod tests {
             "SELECT 1 + (SELECT * FROM (VALUES (2)) AS \"values\"), \
              (SELECT * FROM (VALUES (3)) AS \"values\")"
         );
+        assert!(crate::parse_query("insert into t select 1 for update returning *").is_ok());
         assert_eq!(shown("select * from (values (1)) v"), "SELECT * FROM (VALUES (1)) v");
-        assert_eq!(shown("select 1 fetch first 2 rows only"), "SELECT 1 LIMIT 2");
+        assert_eq!(shown("select 1 fetch first 2 rows only"), "SELECT 1 FETCH FIRST 2 ROWS ONLY");
     }
 }

@@ -3,8 +3,11 @@
 //! ```text
 //!   FROM t, LATERAL (SELECT .. WHERE s.k = t.k) x       a join with the condition s.k = t.k
 //!   FROM t, LATERAL (SELECT .. ORDER BY .. LIMIT 3) x   a list of records for each row, unnested
+//!   FROM t, LATERAL (SELECT t.a + 1) x                  a column beside the row
+//!   FROM t, LATERAL (VALUES (t.a), (t.b)) x             a list of the values, unnested
 //! ```
-//! The first where the subquery's plan can be taken apart and cannot fail.
+//! The first where the subquery's plan can be taken apart and cannot fail, the last two where it
+//! reads no table.
 
 use std::collections::HashMap;
 
@@ -110,6 +113,12 @@ impl Binder<'_> {
                 .map_err(from_df)?;
             return Ok(Lateral::Joined(both));
         }
+        if on.is_none_or(is_true)
+            && let Some(item) =
+                self.beside_row(&inner, &outer, (table.clone(), alias), (left, kind))?
+        {
+            return Ok(Lateral::Joined(item));
+        }
         if let (Some(on), Source::Query(query)) = (on, source)
             && !is_true(on)
         {
@@ -157,6 +166,61 @@ impl Binder<'_> {
             // It names nothing of `left`, and came here because it does.
             Lateral::Plain(_) => Err(SqlError::internal("a function that needs no other side")),
         }
+    }
+
+    /// A subquery without tables: what it gives is computed of the row beside it. `None` if it is
+    /// another one.
+    fn beside_row(
+        &mut self,
+        inner: &Inner,
+        outer: &[(String, Expr)],
+        (table, alias): (Option<String>, Option<&ast::TableAlias>),
+        (left, kind): (&Item, JoinType),
+    ) -> SqlResult<Option<Item>> {
+        let (core, values) =
+            pull::open(inner.plan.clone(), inner.values.clone()).map_err(from_df)?;
+        let outer: HashMap<String, Expr> = outer.iter().cloned().collect();
+        let told = |exprs: Vec<Expr>| {
+            let told = exprs.into_iter().map(|e| substitute(e, &outer));
+            told.collect::<Result<Vec<_>, _>>().map_err(from_df)
+        };
+        let before = left.relation.plan.clone();
+        let columns = columns_of(&before);
+        let rows = match &core {
+            LogicalPlan::EmptyRelation(one) if one.produce_one_row => before,
+            // A list may be empty; then an outer join keeps the row.
+            LogicalPlan::Unnest(unnest) if kind == JoinType::Inner => {
+                let LogicalPlan::Projection(lists) = &*unnest.input else { return Ok(None) };
+                let one_row =
+                    matches!(&*lists.input, LogicalPlan::EmptyRelation(e) if e.produce_one_row);
+                if !one_row {
+                    return Ok(None);
+                }
+                let both = columns.iter().cloned().chain(told(lists.expr.clone())?);
+                LogicalPlanBuilder::from(before)
+                    .project(both)
+                    .and_then(|b| {
+                        b.unnest_columns_with_options(
+                            unnest.exec_columns.clone(),
+                            unnest.options.clone(),
+                        )
+                    })
+                    .and_then(LogicalPlanBuilder::build)
+                    .map_err(from_df)?
+            }
+            _ => return Ok(None),
+        };
+        let names: Vec<String> = values.iter().map(|_| self.fresh("lat")).collect();
+        let computed = told(values)?.into_iter().zip(&names).map(|(e, name)| e.alias(name));
+        let plan = LogicalPlanBuilder::from(rows)
+            .project(columns.into_iter().chain(computed))
+            .and_then(LogicalPlanBuilder::build)
+            .and_then(evaluated)
+            .map_err(from_df)?;
+        let fresh = names.iter().map(|name| column(name)).collect();
+        let own = item_of(inner, left.relation.plan.clone(), fresh, table, alias)?;
+        self.check_aliases(left, &own)?;
+        Ok(Some(combine(plan, copy_of(left), own, false, false)))
     }
 
     /// The rows of a subquery as a list for each row of `left`, unnested; with `outer` a row

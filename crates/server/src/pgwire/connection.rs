@@ -58,13 +58,18 @@ fn open_session(
     mut parameters: BTreeMap<String, String>,
 ) -> Result<Session, SqlError> {
     let name = parameters.remove("database").unwrap_or_else(|| user.clone());
-    // `options` and unknown `_pq_` extensions are not settings.
-    parameters
-        .retain(|name, _| name != "options" && name != "replication" && !name.starts_with("_pq_."));
+    // Unknown `_pq_` extensions are not settings.
+    parameters.retain(|name, _| name != "replication" && !name.starts_with("_pq_."));
+    let mut settings = match parameters.remove("options") {
+        Some(options) => startup::settings_of(&options)?,
+        None => Vec::new(),
+    };
+    // What a client says by itself comes after its options.
+    settings.extend(parameters);
     let options = SessionOptions {
         user,
         database: name,
-        settings: parameters.into_iter().collect(),
+        settings,
         cancel: Arc::clone(backend.interrupt.flag()),
         pid: Some(backend.pid),
         client: backend.socket.peer_addr().ok(),

@@ -18,6 +18,8 @@ use std::time::Duration;
 use pgwire::messages::response::SslResponse;
 use pgwire::messages::startup::{NegotiateProtocolVersion, SecretKey};
 
+use braid_types::{SqlError, SqlState};
+
 use super::errors::Fatal;
 use super::message::First;
 use super::wire::{Heard, Wire};
@@ -95,4 +97,65 @@ fn negotiate(
 /// The secret of a connection, as the message wants it.
 pub(crate) fn secret_key(secret: i32) -> SecretKey {
     SecretKey::I32(secret)
+}
+
+/// The settings in the `options` of a startup message: `-c name=value`, `--name=value`, apart by
+/// blanks that have no backslash before them.
+///
+/// # Errors
+/// 42601 for another switch.
+pub(crate) fn settings_of(options: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let mut words: Vec<String> = Vec::new();
+    let mut inside = false;
+    let mut chars = options.chars();
+    while let Some(c) = chars.next() {
+        if c.is_whitespace() {
+            inside = false;
+            continue;
+        }
+        if !std::mem::replace(&mut inside, true) {
+            words.push(String::new());
+        }
+        let c = if c == '\\' { chars.next().unwrap_or(c) } else { c };
+        words.last_mut().expect("one was begun").push(c);
+    }
+    let mut settings = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let given = match word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
+            Some("") if word == "-c" => words.next(),
+            Some(given) => Some(given.to_string()),
+            None => None,
+        };
+        let Some((name, value)) = given.as_deref().and_then(|given| given.split_once('=')) else {
+            let text = format!("invalid command-line argument for server process: {word}");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, text)
+                .with_hint("Settings are written -c name=value or --name=value."));
+        };
+        settings.push((name.trim().replace('-', "_"), value.to_string()));
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settings_of;
+
+    #[test]
+    fn options_are_settings() {
+        let read = |options: &str| {
+            let settings = settings_of(options).map_err(|e| e.to_string())?;
+            let shown = settings.into_iter().map(|(name, value)| format!("{name}={value}"));
+            Ok::<_, String>(shown.collect::<Vec<_>>().join("; "))
+        };
+        assert_eq!(read("-c work_mem=5MB").unwrap(), "work_mem=5MB");
+        assert_eq!(
+            read(" -csearch_path=a,b  --statement-timeout=5s -c a.b=x\\ y\\\\z= ").unwrap(),
+            "search_path=a,b; statement_timeout=5s; a.b=x y\\z="
+        );
+        assert_eq!(read("").unwrap(), "");
+        for wrong in ["-c", "-d 3", "work_mem=5MB", "-c work_mem", "--x"] {
+            assert!(read(wrong).unwrap_err().contains("42601"), "{wrong}");
+        }
+    }
 }
