@@ -34,6 +34,33 @@ fn startup_refuses_encryption_and_unknown_versions() {
     assert_eq!(wrong.answer(), "Error(FATAL 3D000) closed");
 }
 
+/// A startup message with these options.
+fn with_options(options: &str) -> Vec<u8> {
+    let mut body = 196_608i32.to_be_bytes().to_vec();
+    for word in ["user", "root", "database", "defaultdb", "options", options, ""] {
+        body.extend(text(word));
+    }
+    [&(body.len() as i32 + 4).to_be_bytes()[..], &body].concat()
+}
+
+#[test]
+fn options_of_a_connection_are_its_settings() {
+    let server = Running::new();
+    let mut talk = server.connect_raw();
+    talk.send_bytes(&with_options("-c statement_timeout=5s --search-path=a,b"));
+    assert_eq!(talk.until_ready().1, Some('I'));
+    talk.query(
+        "select 1/(case when current_setting('statement_timeout') = '5s' \
+                and current_setting('search_path') = 'a,b' then 1 else 0 end)",
+    );
+    assert!(!talk.until_ready().0.contains("Error"));
+    for wrong in ["-x", "-c nothing_like_it=1"] {
+        let mut talk = server.connect_raw();
+        talk.send_bytes(&with_options(wrong));
+        assert!(talk.answer().starts_with("Error(FATAL 42"), "{wrong}");
+    }
+}
+
 #[test]
 fn hostile_bytes_end_their_connection_only() {
     let server = Running::new();
