@@ -6,7 +6,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-use crate::rewrites::quantified;
+use crate::rewrites::{collations, quantified};
 use crate::script::parser_error;
 use crate::{Name, READER_DEPTH};
 
@@ -198,8 +198,12 @@ impl Cursor {
         let mut out = f(&mut parser).map_err(|e| crate::script::from_parser(&e))?;
         // It may have looked beyond the last token.
         let end = (self.at + parser.index()).min(self.tokens.len());
-        if quantified::is_marked(&self.tokens[self.at..end]) {
+        let read = &self.tokens[self.at..end];
+        if quantified::is_marked(read) {
             quantified::settle(&mut out);
+        }
+        if collations::is_marked(read) {
+            collations::settle(&mut out);
         }
         self.at = end;
         Ok(out)

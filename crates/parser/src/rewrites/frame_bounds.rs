@@ -8,7 +8,7 @@
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::token_is;
-use crate::script::word;
+use crate::script::{word, wrap};
 
 /// Writes such bounds in a form that is read.
 pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
@@ -18,10 +18,9 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         let text = matches!(tokens[at - 3].token, Token::SingleQuotedString(_));
         let cast = tokens[at - 2].token == Token::DoubleColon;
         if ends && text && cast && matches!(tokens[at - 1].token, Token::Word(_)) {
-            let paren = |token: Token| TokenWithSpan { token, ..word("as") };
-            tokens.insert(at, paren(Token::RParen));
+            tokens.insert(at, wrap(Token::RParen));
             tokens[at - 2] = word("as");
-            tokens.splice(at - 3..at - 3, [word("cast"), paren(Token::LParen)]);
+            tokens.splice(at - 3..at - 3, [word("cast"), wrap(Token::LParen)]);
             at += 3;
         }
         at += 1;

@@ -9,7 +9,7 @@
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::{closing, token_is};
-use crate::script::word;
+use crate::script::{word, wrap};
 
 /// Words that a name of a table, or several, follow.
 const BEFORE: [&str; 4] = ["from", "join", "update", "using"];
@@ -35,10 +35,9 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             && is_value(tokens, at)
             && let Some(close) = closing(tokens, at - 1)
         {
-            let paren = |token: Token| TokenWithSpan { token, ..word("as") };
-            let name = paren(Token::make_word("values", Some('"')));
-            tokens.splice(close..close, [paren(Token::RParen), word("as"), name]);
-            tokens.splice(at..at, select_all().into_iter().chain([paren(Token::LParen)]));
+            let name = wrap(Token::make_word("values", Some('"')));
+            tokens.splice(close..close, [wrap(Token::RParen), word("as"), name]);
+            tokens.splice(at..at, select_all().into_iter().chain([wrap(Token::LParen)]));
             at += 4;
         }
         at += 1;
@@ -46,8 +45,7 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 fn select_all() -> [TokenWithSpan; 3] {
-    let star = TokenWithSpan { token: Token::Mul, ..word("select") };
-    [word("select"), star, word("from")]
+    [word("select"), wrap(Token::Mul), word("from")]
 }
 
 fn has(tokens: &[TokenWithSpan], at: usize, token: &Token) -> bool {
