@@ -6,8 +6,7 @@ use braid_scalar::{Bound, Code, Columns, coerce, output_name};
 use braid_types::{
     CastContext, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
 };
-use datafusion::common::Column;
-use datafusion::common::UnnestOptions;
+use datafusion::common::{Column, Result, UnnestOptions};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
@@ -161,10 +160,7 @@ impl Binder<'_> {
             results.push(value.alias(name));
             list_names.push(Column::new_unqualified(list));
         }
-        let options = UnnestOptions::new().with_preserve_nulls(false);
-        LogicalPlanBuilder::from(plan)
-            .project(lists)
-            .and_then(|b| b.unnest_columns_with_options(list_names, options))
+        unnested(plan, lists, list_names, false)
             .and_then(|b| b.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
@@ -209,12 +205,7 @@ impl Binder<'_> {
             results.push(scalar::record_field(super::column(&list), at, &ty).alias(fresh.clone()));
             out.push((name, ty, super::column(&fresh)));
         }
-        let options = UnnestOptions::new().with_preserve_nulls(false);
-        let plan = LogicalPlanBuilder::from(plan)
-            .project(lists)
-            .and_then(|b| {
-                b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
-            })
+        let plan = unnested(plan, lists, vec![Column::new_unqualified(list)], false)
             .and_then(|b| b.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
@@ -315,6 +306,18 @@ fn refuse_definitions(alias: Option<&ast::TableAlias>) -> SqlResult<()> {
     Err(SqlError::syntax(
         "a column definition list is only allowed for functions returning \"record\"",
     ))
+}
+
+/// The rows of `values` over a plan, once for each element of their columns `lists`; with `outer` a
+/// row stays whose lists are empty.
+pub(super) fn unnested(
+    plan: LogicalPlan,
+    values: impl IntoIterator<Item = Expr>,
+    lists: Vec<Column>,
+    outer: bool,
+) -> Result<LogicalPlanBuilder> {
+    let options = UnnestOptions::new().with_preserve_nulls(outer);
+    LogicalPlanBuilder::from(plan).project(values)?.unnest_columns_with_options(lists, options)
 }
 
 /// All columns of a plan, as expressions.

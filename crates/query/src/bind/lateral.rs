@@ -13,13 +13,13 @@ use std::collections::HashMap;
 
 use braid_scalar::{Padding, ScopeColumn, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult};
-use datafusion::common::{Column, JoinType, UnnestOptions};
+use datafusion::common::{Column, JoinType, NullHandling};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Ident};
 
 use super::call::Inner;
 use super::from::{Item, bare, combine, copy_of, rename_columns};
-use super::function_table::columns_of;
+use super::function_table::{columns_of, unnested};
 use super::{Binder, Relation, column};
 use crate::decorrelate::outer::substitute;
 use crate::decorrelate::pull;
@@ -197,14 +197,8 @@ impl Binder<'_> {
                     return Ok(None);
                 }
                 let both = columns.iter().cloned().chain(told(lists.expr.clone())?);
-                LogicalPlanBuilder::from(before)
-                    .project(both)
-                    .and_then(|b| {
-                        b.unnest_columns_with_options(
-                            unnest.exec_columns.clone(),
-                            unnest.options.clone(),
-                        )
-                    })
+                let keeps = unnest.options.null_handling != NullHandling::Drop;
+                unnested(before, both, unnest.exec_columns.clone(), keeps)
                     .and_then(LogicalPlanBuilder::build)
                     .map_err(from_df)?
             }
@@ -247,12 +241,8 @@ impl Binder<'_> {
         let own = item_of(&inner, left.relation.plan.clone(), values, table, alias)?;
         self.check_aliases(left, &own)?;
         lists.push(subquery_expr(inner.prepared(Shape::Rows, self), args).alias(list.clone()));
-        let options = UnnestOptions::new().with_preserve_nulls(outer);
-        let plan = LogicalPlanBuilder::from(left.relation.plan.clone())
-            .project(lists)
-            .and_then(|b| {
-                b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
-            })
+        let (left_plan, names) = (left.relation.plan.clone(), vec![Column::new_unqualified(list)]);
+        let plan = unnested(left_plan, lists, names, outer)
             .and_then(|b| b.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;

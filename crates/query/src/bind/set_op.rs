@@ -7,7 +7,7 @@ use braid_scalar::{Bound, Padding, ScopeColumn, coerce, common_type, is_aggregat
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
-use datafusion::common::{Column, UnnestOptions};
+use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::expr_fn::max;
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 use sqlparser::ast::{self, Visit, Visitor};
 
 use super::from::Item;
+use super::function_table::unnested;
 use super::recursion::HIDDEN;
 use super::{Binder, Bounded, Cte, OutputColumn, Relation, Slot, SlotKind, column};
 use crate::arrow_form;
@@ -283,12 +284,10 @@ impl Binder<'_> {
         let records = values_expr(types.to_vec(), rows).alias(list.clone());
         let fields = types.iter().enumerate();
         let fields = fields.map(|(at, ty)| scalar::record_field(column(&list), at, ty)).collect();
-        let options = UnnestOptions::new().with_preserve_nulls(false);
+        let names = vec![Column::new_unqualified(list)];
         one_row
-            .project([records])
-            .and_then(|b| {
-                b.unnest_columns_with_options(vec![Column::new_unqualified(list)], options)
-            })
+            .build()
+            .and_then(|one_row| unnested(one_row, [records], names, false))
             .and_then(|b| b.project(renamed(fields)))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
