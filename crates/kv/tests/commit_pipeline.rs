@@ -61,20 +61,25 @@ impl World {
         txn.put(name, "small").unwrap();
         txn.commit().unwrap();
     }
+
+    /// Commits a transaction that waits at a gate, which opens when a small one is committed.
+    fn commit_beside_a_small_one(&self, gate: &Gate, txn: &Txn) {
+        gate.shut();
+        std::thread::scope(|scope| {
+            let slow = scope.spawn(|| txn.commit());
+            gate.wait_for_one();
+            self.commit_small("small");
+            gate.open();
+            slow.join().unwrap().expect("nothing that it read has changed");
+        });
+    }
 }
 
 #[test]
 fn others_commit_while_a_large_commit_writes_its_rows() {
     let world = world();
     let txn = world.put_many("1");
-    world.syncs.shut();
-    std::thread::scope(|scope| {
-        let large = scope.spawn(|| txn.commit());
-        world.syncs.wait_for_one();
-        world.commit_small("small");
-        world.syncs.open();
-        large.join().unwrap().unwrap();
-    });
+    world.commit_beside_a_small_one(&world.syncs, &txn);
     let seen = world.begin();
     assert!(seen.get(b"small").unwrap().is_some());
     assert_eq!(seen.get(&key(MANY - 1)).unwrap().unwrap(), "1");
@@ -93,14 +98,7 @@ fn others_commit_while_a_load_is_taken_in() {
         (0..20_000).for_each(|n| load.put(0, &key(n), &[7; 20]).unwrap());
         txn.attach(load.finish(|_| -> Result<(), KvError> { Ok(()) }).unwrap()).unwrap();
         let old = world.begin();
-        world.syncs.shut();
-        std::thread::scope(|scope| {
-            let large = scope.spawn(|| txn.commit());
-            world.syncs.wait_for_one();
-            world.commit_small("small");
-            world.syncs.open();
-            large.join().unwrap().unwrap();
-        });
+        world.commit_beside_a_small_one(&world.syncs, &txn);
         assert!(old.get(&key(17)).unwrap().is_none(), "{of_files}: older than the load");
         let seen = world.begin();
         assert!(seen.get(b"small").unwrap().is_some());
@@ -126,14 +124,7 @@ fn others_commit_while_a_commit_reads_what_it_must_validate() {
     (300..300 + MANY).for_each(|n| other.put(key(n), "2").unwrap());
     other.put(key(50), "2").unwrap();
     other.commit().unwrap();
-    world.reads.shut();
-    std::thread::scope(|scope| {
-        let slow = scope.spawn(|| txn.commit());
-        world.reads.wait_for_one();
-        world.commit_small("small");
-        world.reads.open();
-        slow.join().unwrap().expect("nothing that it read has changed");
-    });
+    world.commit_beside_a_small_one(&world.reads, &txn);
 }
 
 /// What is committed while the first look is taken is found by the second.
