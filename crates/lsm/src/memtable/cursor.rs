@@ -10,6 +10,10 @@ use crate::key::{KeySpan, Kind, compare};
 use crate::options::RowClassFn;
 use crate::range_tombstone::{Cover, Finger};
 
+/// Entries from after the read are passed so many one by one, before it is searched where those
+/// end that it may see.
+const TOO_NEW_MAX: usize = 8;
+
 /// A cursor over the newest visible entry of each key.
 pub(crate) struct MemtableCursor {
     // `at` borrows from `table`, which this struct keeps alive; it is dropped first.
@@ -43,15 +47,27 @@ impl MemtableCursor {
 
     /// Forward: the first visible entry at or after `node`.
     fn settle_forward(&mut self, mut node: Option<NodeRef<'static>>) {
+        let mut too_new = 0;
         while let Some(found) = node {
             // Neighbours in key order are strangers in memory.
             found.prefetch_next();
-            if found.ts() <= self.read.ts && found.idx() <= self.read.visible && self.wanted(&found)
-            {
+            let wanted = self.wanted(&found);
+            let in_time = found.ts() <= self.read.ts;
+            if wanted && in_time && found.idx() <= self.read.visible {
                 break;
             }
             self.work.rows_passed += 1;
-            node = found.next().filter(|_| found.key() < self.span.end.as_ref());
+            let next = if !wanted {
+                found.next_key()
+            } else if in_time || too_new < TOO_NEW_MAX {
+                too_new += 1;
+                found.next()
+            } else {
+                too_new = 0;
+                // SAFETY: see `outlive`.
+                unsafe { outlive(self.table.points().seek(found.key(), self.read.ts)) }
+            };
+            node = next.filter(|_| found.key() < self.span.end.as_ref());
         }
         self.at = node;
     }
@@ -120,14 +136,7 @@ impl Source for MemtableCursor {
             let below = unsafe { outlive(self.table.points().last_below(key)) };
             self.settle_backward(below);
         } else {
-            let mut next = node.next();
-            while let Some(found) = next {
-                if found.key() != key {
-                    break;
-                }
-                next = found.next();
-            }
-            self.settle_forward(next);
+            self.settle_forward(node.next_key());
         }
         Ok(())
     }

@@ -142,6 +142,44 @@ impl<'a> NodeRef<'a> {
         // SAFETY: every node has at least one level.
         NodeRef::new(unsafe { link_of(self.node.as_ptr(), 0) }.next())
     }
+
+    /// The first entry of a later key. Entries of this one are passed by their own towers, so a
+    /// key that is written all the time costs the logarithm of its versions, and one with a single
+    /// version no more than [`NodeRef::next`]. (*Finger search*: Pugh, A Skip List Cookbook, 1990.)
+    pub(crate) fn next_key(&self) -> Option<NodeRef<'a>> {
+        let mut at = *self;
+        let mut level = 0;
+        // Up, as high as what is reached allows.
+        while let Some(next) = at.next_version(level) {
+            at = next;
+            level = usize::from(at.header().height) - 1;
+        }
+        // Down again.
+        while level > 0 {
+            level -= 1;
+            while let Some(next) = at.next_version(level) {
+                at = next;
+            }
+        }
+        // A version that is linked in this moment may stand there before the link's head says so.
+        let mut next = at.next();
+        while let Some(node) = next.filter(|node| node.is_of_key(self)) {
+            next = node.next();
+        }
+        next
+    }
+
+    /// The following entry on a level that this one has, if it is of the same key.
+    fn next_version(&self, level: usize) -> Option<NodeRef<'a>> {
+        // SAFETY: callers ask for a level of this node.
+        let (head, next) = unsafe { link_of(self.node.as_ptr(), level) }.read();
+        // The head tells most other keys without a look at their nodes.
+        NodeRef::new(next).filter(|next| head == self.header().head && next.is_of_key(self))
+    }
+
+    fn is_of_key(&self, other: &NodeRef<'_>) -> bool {
+        self.header().head == other.header().head && self.key() == other.key()
+    }
 }
 
 /// The link of `node` at `level`.
@@ -405,6 +443,38 @@ mod tests {
                 assert_eq!(below, wanted);
             }
         }
+    }
+
+    #[test]
+    fn versions_are_passed_by_their_towers() {
+        let mut random = Random::seeded(7);
+        let list = SkipList::new(b"k", 7);
+        // Heads are equal within each hundred of keys: only the keys themselves tell.
+        let key = |n: u64| format!("k{:08}{:02}", n / 100, n % 100).into_bytes();
+        let mut versions = BTreeMap::new();
+        for idx in 1..20_000u64 {
+            // A key in three is written again and again.
+            let n = if random.below(2) == 0 { random.below(10) * 30 } else { random.below(300) };
+            list.insert(&key(n), idx, idx, Kind::Put, b"");
+            *versions.entry(n).or_insert(0) += 1;
+        }
+        let mut at = list.first();
+        for n in versions.keys() {
+            let first = at.expect("a node for each key");
+            assert_eq!(first.key(), key(*n));
+            // From any version the same.
+            let mut version = Some(first);
+            let mut passed = 0;
+            while let Some(node) = version.filter(|node| node.key() == first.key()) {
+                let later = node.next_key().map(|node| node.key().to_vec());
+                assert_eq!(later, first.next_key().map(|node| node.key().to_vec()));
+                version = node.next();
+                passed += 1;
+            }
+            assert_eq!(passed, versions[n]);
+            at = first.next_key();
+        }
+        assert!(at.is_none());
     }
 
     #[test]

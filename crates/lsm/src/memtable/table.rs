@@ -246,7 +246,8 @@ impl Memtable {
             match at {
                 Some(node) if node.key() < span.end.as_ref() => {
                     newest.floor = newest.raised(node.ts());
-                    at = node.next();
+                    // Older versions say less, but for what came too late.
+                    at = if node.ts() <= times.upto { node.next_key() } else { node.next() };
                 }
                 _ => return newest.floor,
             }
