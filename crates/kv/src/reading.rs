@@ -122,7 +122,7 @@ impl Txn {
             state.count_reads()?;
             at
         };
-        wanted.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
+        let wanted = in_key_order(keys, wanted);
         for part in wanted.chunks(self.batch_max().max(1)) {
             let _asking = self.count_request();
             let notes = self.options.shown.is_some();
@@ -383,4 +383,19 @@ impl State {
             ReadMode::Latest => ReadAt::Latest,
         }
     }
+}
+
+/// Some of these keys, by their numbers, in order. Most keys differ in their first bytes, which are
+/// compared as one number.
+fn in_key_order(keys: &[Bytes], numbers: Vec<usize>) -> Vec<usize> {
+    let head = |number: usize| {
+        let key = &keys[number];
+        let mut head = [0; 16];
+        let len = key.len().min(head.len());
+        head[..len].copy_from_slice(&key[..len]);
+        (u128::from_be_bytes(head), number)
+    };
+    let mut order: Vec<(u128, usize)> = numbers.into_iter().map(head).collect();
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| keys[a.1].cmp(&keys[b.1])));
+    order.into_iter().map(|(_, number)| number).collect()
 }

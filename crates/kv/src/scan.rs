@@ -449,14 +449,17 @@ impl TxnScan {
         {
             rest.start = gone.end.clone();
         }
-        let most = self.options.rows_at_once(self.txn.batch_max());
+        let mut options = self.options;
+        // Few rows cost less one by one, and the first ones may be all.
+        options.blocks &= stored.step > FIRST_ROWS;
+        let most = options.rows_at_once(self.txn.batch_max());
         let rows = stored.step.min(most).min(stored.left.unwrap_or(usize::MAX));
         if rest.start >= rest.end || rows == 0 {
             return Ok(false);
         }
         let more = stored.left.is_none_or(|left| left > rows);
         let scan = SpanScan { span: rest, rows, more, cursor: stored.cursor.take() };
-        let answer = self.txn.ask_scans(vec![scan], stored.read_at, &self.options)?;
+        let answer = self.txn.ask_scans(vec![scan], stored.read_at, &options)?;
         stored.step = stored.step.saturating_mul(GROWTH);
         for part in answer.parts {
             stored.take_in(part, answer.at);

@@ -128,17 +128,19 @@ struct Cursor {
     at: CommitTs,
     /// What it would read on.
     rest: KeySpan,
+    /// Whether it hands out parts of blocks.
+    blocks: bool,
 }
 
 impl Cursors {
     /// The cursor of this number, if it can go on with the span.
-    fn take(&self, number: u64, span: &KeySpan, at: CommitTs, reverse: bool) -> Option<Cursor> {
+    fn take(&self, number: u64, span: &KeySpan, at: CommitTs, of: &ScanMany) -> Option<Cursor> {
         let cursor = self.open.lock().remove(&number)?;
-        let same = match reverse {
+        let same = match of.reverse {
             true => cursor.rest == *span,
             false => cursor.rest.end == span.end && cursor.rest.start <= span.start,
         };
-        (same && cursor.at == at).then_some(cursor)
+        (same && cursor.at == at && cursor.blocks == of.blocks).then_some(cursor)
     }
 
     fn keep(&self, cursor: Cursor) -> u64 {
@@ -271,7 +273,8 @@ impl<'a> Scanning<'a> {
         let kept = rest.as_ref().filter(|_| asked.more).zip(self.stored.cursors);
         let cursor = match kept {
             Some((rest, cursors)) => {
-                Some(cursors.keep(Cursor { scan, at: self.at, rest: rest.clone() }))
+                let (at, blocks) = (self.at, request.blocks);
+                Some(cursors.keep(Cursor { scan, at, rest: rest.clone(), blocks }))
             }
             None => {
                 self.scan = self.all.is_some().then_some(scan);
@@ -367,9 +370,10 @@ impl<'a> Scanning<'a> {
             scan.go_on_with(asked.span.clone(), most);
             return Ok(scan);
         }
-        let known = asked.cursor.zip(self.stored.cursors).and_then(|(number, cursors)| {
-            cursors.take(number, &asked.span, self.at, request.reverse)
-        });
+        let known = asked
+            .cursor
+            .zip(self.stored.cursors)
+            .and_then(|(number, cursors)| cursors.take(number, &asked.span, self.at, request));
         if let Some(mut cursor) = known {
             if cursor.rest.start < asked.span.start {
                 cursor.scan.seek(&asked.span.start)?;

@@ -89,6 +89,88 @@ impl StoredColumns {
     pub(crate) fn new(columns: Vec<Column>, types: Arc<[SqlType]>, rows: usize) -> StoredColumns {
         StoredColumns { columns, types, rows }
     }
+
+    /// What stands in a row of a column.
+    pub(crate) fn value(&self, at: usize, row: usize) -> Datum {
+        StoredCells { column: &self.columns[at], ty: &self.types[at] }.cell(row).into_value()
+    }
+
+    /// The integers of a column, if it is of such, or of dates or times, which lie in their order.
+    pub(crate) fn integers(&self, at: usize) -> Option<Integers<'_>> {
+        Integers::of(&self.columns[at])
+    }
+}
+
+/// A column of integers.
+pub(crate) struct Integers<'a> {
+    values: Fixed<'a>,
+    nulls: &'a [u32],
+}
+
+enum Fixed<'a> {
+    I16(&'a [i16]),
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+}
+
+impl<'a> Integers<'a> {
+    fn of(column: &'a Column) -> Option<Integers<'a>> {
+        let values = match &column.values {
+            Values::I16(values) => Fixed::I16(values),
+            Values::I32(values) => Fixed::I32(values),
+            Values::I64(values) => Fixed::I64(values),
+            _ => return None,
+        };
+        Some(Integers { values, nulls: &column.nulls })
+    }
+
+    /// Their sum without NULLs, and how many those are that it is of.
+    pub(crate) fn sum(&self) -> (i128, usize) {
+        let sum = match self.values {
+            Fixed::I16(values) => self.fold(values, 0, |sum: i128, _, value| sum + value),
+            Fixed::I32(values) => self.fold(values, 0, |sum: i128, _, value| sum + value),
+            Fixed::I64(values) => self.fold(values, 0, |sum: i128, _, value| sum + value),
+        };
+        (sum, self.len() - self.nulls.len())
+    }
+
+    /// The row of the last of them in their order, or of the first; `None` if all are NULL.
+    pub(crate) fn extreme(&self, last: bool) -> Option<usize> {
+        let better = |best: Option<(usize, i128)>, row: usize, value: i128| match best {
+            Some((_, known)) if if last { value <= known } else { value >= known } => best,
+            _ => Some((row, value)),
+        };
+        let best = match self.values {
+            Fixed::I16(values) => self.fold(values, None, better),
+            Fixed::I32(values) => self.fold(values, None, better),
+            Fixed::I64(values) => self.fold(values, None, better),
+        };
+        best.map(|(row, _)| row)
+    }
+
+    fn len(&self) -> usize {
+        match self.values {
+            Fixed::I16(values) => values.len(),
+            Fixed::I32(values) => values.len(),
+            Fixed::I64(values) => values.len(),
+        }
+    }
+
+    fn fold<T: Copy + Into<i128>, A>(
+        &self,
+        values: &[T],
+        start: A,
+        mut step: impl FnMut(A, usize, i128) -> A,
+    ) -> A {
+        let mut nulls = self.nulls.iter().peekable();
+        let mut so_far = start;
+        for (row, value) in values.iter().enumerate() {
+            if nulls.next_if(|null| **null as usize == row).is_none() {
+                so_far = step(so_far, row, (*value).into());
+            }
+        }
+        so_far
+    }
 }
 
 impl ColumnBatch for StoredColumns {

@@ -4,11 +4,6 @@
 /// Name and layout of each.
 pub const EMPTY: &[(&str, &str)] = &[
     (
-        "pg_matviews",
-        "schemaname name, matviewname name, matviewowner name, tablespace name, \
-         hasindexes bool, ispopulated bool, definition text",
-    ),
-    (
         "pg_policy",
         "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, \
          polroles oid[], polqual text, polwithcheck text",

@@ -16,6 +16,20 @@ pub trait Accumulator: fmt::Debug + Send + Sync {
     /// 22003, 22008 when the state overflows.
     fn update(&mut self, args: &[Datum]) -> SqlResult<()>;
 
+    /// Takes so many rows of the same arguments.
+    ///
+    /// # Errors
+    /// As [`Accumulator::update`].
+    fn update_many(&mut self, args: &[Datum], rows: usize) -> SqlResult<()> {
+        (0..rows).try_for_each(|_| self.update(args))
+    }
+
+    /// Takes so many integers, none of them NULL, of which it knows no more than their sum; `false`
+    /// if it has to see each of them, and has taken none.
+    fn update_integers(&mut self, _sum: i128, _number: usize) -> bool {
+        false
+    }
+
     /// The aggregate of what was taken so far.
     ///
     /// # Errors

@@ -20,6 +20,16 @@ impl Accumulator for Count {
         Ok(())
     }
 
+    fn update_many(&mut self, args: &[Datum], rows: usize) -> SqlResult<()> {
+        self.0 += if args.iter().any(Datum::is_null) { 0 } else { rows as i64 };
+        Ok(())
+    }
+
+    fn update_integers(&mut self, _: i128, number: usize) -> bool {
+        self.0 += number as i64;
+        true
+    }
+
     fn finish(&self, _: &EvalContext) -> SqlResult<Datum> {
         Ok(Datum::Int8(self.0))
     }
@@ -57,6 +67,12 @@ impl Accumulator for Integers {
             self.n += 1;
         }
         Ok(())
+    }
+
+    fn update_integers(&mut self, sum: i128, number: usize) -> bool {
+        self.sum += sum;
+        self.n += number as i64;
+        true
     }
 
     fn finish(&self, _: &EvalContext) -> SqlResult<Datum> {

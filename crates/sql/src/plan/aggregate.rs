@@ -12,6 +12,7 @@ use braid_scalar::{
 use braid_types::{CastContext, Datum, SqlResult, SqlType};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
+use crate::answer::{ColumnBatch, StoredColumns};
 use crate::general_query::row_memory;
 
 /// One aggregate; its arguments are over the joined row. No argument is `count(*)`.
@@ -33,9 +34,10 @@ pub(super) struct State {
 
 impl State {
     /// Pays for a row that is kept, and for what is made of it at the end.
-    fn hold(&mut self, bytes: usize) -> SqlResult<()> {
+    fn hold(&mut self, bytes: impl FnOnce(&[Datum]) -> usize) -> SqlResult<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        held.grow(bytes * (1 + self.accumulator.copies_at_end())).map_err(|e| memory_error(&e))
+        let bytes = bytes(&self.row) * (1 + self.accumulator.copies_at_end());
+        held.grow(bytes).map_err(|e| memory_error(&e))
     }
 }
 
@@ -140,13 +142,52 @@ impl Aggregate {
         for arg in &self.args {
             s.row.push(arg.eval(row, eval)?);
         }
-        s.hold(row_memory(&s.row))?;
+        s.hold(row_memory)?;
         s.accumulator.update(&s.row)
+    }
+
+    /// As [`Aggregate::add`] for each row of a batch whose columns stand at these places in it;
+    /// `false` if its arguments are not such columns, and it has taken nothing.
+    pub(super) fn add_batch(
+        &self,
+        s: &mut State,
+        batch: &StoredColumns,
+        places: &[usize],
+    ) -> SqlResult<bool> {
+        if s.held.is_some() {
+            return Ok(false);
+        }
+        let column = match self.args.as_slice() {
+            [] => {
+                s.accumulator.update_many(&[], batch.rows())?;
+                return Ok(true);
+            }
+            [arg] => arg.as_column(),
+            _ => None,
+        };
+        let place = column.and_then(|column| places.iter().position(|at| *at == column));
+        let Some(place) = place else { return Ok(false) };
+        if let Some(integers) = batch.integers(place) {
+            if let Some(last) = self.code.extreme {
+                if let Some(row) = integers.extreme(last) {
+                    s.accumulator.update(&[batch.value(place, row)])?;
+                }
+                return Ok(true);
+            }
+            let (sum, number) = integers.sum();
+            if s.accumulator.update_integers(sum, number) {
+                return Ok(true);
+            }
+        }
+        for row in 0..batch.rows() {
+            s.accumulator.update(&[batch.value(place, row)])?;
+        }
+        Ok(true)
     }
 
     /// As [`Aggregate::add`], of arguments that were computed before.
     pub(super) fn add_values(&self, s: &mut State, values: &[Datum]) -> SqlResult<()> {
-        s.hold(row_memory(values))?;
+        s.hold(|_| row_memory(values))?;
         s.accumulator.update(values)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use braid_kv::ReadMode;
 use braid_types::{Datum, SqlResult, SqlType};
 
+use super::aggregate::{Aggregate, State};
 use super::rows::RowSource;
 use super::select::{Output, Parts};
 use crate::answer::{ColumnBatch, StoredColumns};
@@ -135,20 +136,29 @@ impl ColumnarRows {
         Ok(Some(ColumnarRows { scan, decoder, columns, types, rows: FIRST_ROWS, left: limit }))
     }
 
-    /// Gives each row to `use_row`, with the columns of the read in their places and nothing else.
-    pub(super) fn each(
+    /// Adds all rows to aggregates.
+    pub(super) fn aggregate(
         mut self,
         ctx: &Context,
-        mut use_row: impl FnMut(&[Datum]) -> SqlResult<()>,
+        aggregates: &[Aggregate],
+        states: &mut [State],
     ) -> SqlResult<()> {
         let mut row = vec![Datum::Null; self.columns.iter().max().map_or(0, |last| last + 1)];
-        while let Some(columns) = self.next(ctx)? {
-            let readers = columns.readers();
-            for at in 0..columns.rows() {
-                for (column, reader) in self.columns.iter().zip(&readers) {
-                    row[*column] = reader.cell(at).into_value();
+        while let Some(batch) = self.next(ctx)? {
+            let mut by_row = Vec::new();
+            for (aggregate, state) in aggregates.iter().zip(&mut *states) {
+                if !aggregate.add_batch(state, &batch, &self.columns)? {
+                    by_row.push((aggregate, state));
                 }
-                use_row(&row)?;
+            }
+            let rows = if by_row.is_empty() { 0 } else { batch.rows() };
+            for at in 0..rows {
+                for (place, column) in self.columns.iter().enumerate() {
+                    row[*column] = batch.value(place, at);
+                }
+                for (aggregate, state) in &mut by_row {
+                    aggregate.add(state, &row, &ctx.eval)?;
+                }
             }
         }
         Ok(())

@@ -183,18 +183,18 @@ impl SelectPlan {
 
     fn aggregate(&self, ctx: &Arc<Context>, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
         let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
-        let mut add = |row: &[Datum]| {
-            let mut each = aggregates.iter().zip(&mut states);
-            each.try_for_each(|(a, s)| a.add(s, row, &ctx.eval))
-        };
         let first = self.parts.first_only.then_some(1);
         let columns = match run {
             true => ColumnarRows::open(ctx, &self.parts, first)?,
             false => None,
         };
         if let Some(columns) = columns {
-            columns.each(ctx, add)?;
+            columns.aggregate(ctx, aggregates, &mut states)?;
         } else if run {
+            let mut add = |row: &[Datum]| {
+                let mut each = aggregates.iter().zip(&mut states);
+                each.try_for_each(|(a, s)| a.add(s, row, &ctx.eval))
+            };
             let first = first.map(|rows| rows as usize);
             let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first);
             while let Some((_, row)) = joined.next_row()? {

@@ -42,6 +42,7 @@ impl Gathered {
     }
 
     fn extend(&mut self, rows: &Rows<'_>) {
+        self.ends.reserve(rows.len());
         (0..rows.len()).for_each(|at| self.push(rows.key(at), rows.value(at)));
     }
 
@@ -65,6 +66,10 @@ impl Gathered {
         let wanted = (0..self.count()).filter(|at| wanted(*at));
         wanted.for_each(|at| part.push(self.key(at), self.value(at)));
         part
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
+        (0..self.count()).map(|at| (self.key(at), self.value(at)))
     }
 
     fn start(&self, at: usize) -> usize {
@@ -129,7 +134,9 @@ impl TableScan {
                 continue;
             };
             self.rows += rows.len() as u64;
-            if together.count() == 0 && rows.len() >= MANY.min(most) {
+            // Few rows are decoded where they lie, too, if no others can come to them.
+            let is_all = rows.len() >= MANY.min(most) || self.spans.is_last();
+            if together.count() == 0 && is_all {
                 match rows.has_parts() {
                     true => decoder.push_pieces(&rows, filter)?,
                     false => decoder.push(&rows, filter)?,
@@ -272,8 +279,9 @@ impl IndexScan {
         }
         let mut live = vec![true; entries.count()];
         let (mut keys, mut of) = (Vec::new(), Vec::new());
-        for (at, live) in live.iter_mut().enumerate() {
-            match self.way.row_key(table, entries.key(at), entries.value(at))? {
+        let row_keys = self.way.row_keys(table, entries.iter())?;
+        for (at, (live, key)) in live.iter_mut().zip(row_keys).enumerate() {
+            match key {
                 None => *live = false,
                 Some(key) if erased.is_none_or(|erased| erased.may_hold(&key)) => {
                     keys.push(key);
@@ -299,13 +307,10 @@ impl IndexScan {
         let entries = self.next_entries(most)?;
         let layout = &self.spans.layout;
         let table = (&**layout, &layout.indexes[self.index]);
-        let mut keys = Vec::with_capacity(entries.count());
-        for at in 0..entries.count() {
-            keys.push(self.way.row_key(table, entries.key(at), entries.value(at))?);
-        }
         if entries.count() == 0 {
             return Ok(None);
         }
+        let keys = self.way.row_keys(table, entries.iter())?;
         let entries = entries.part(|at| keys[at].is_some());
         let keys: Vec<Bytes> = keys.into_iter().flatten().collect();
         let (txn, layout, mode) = (&self.spans.txn, &self.spans.layout, self.spans.options.mode);

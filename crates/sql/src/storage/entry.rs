@@ -130,20 +130,38 @@ impl EntryWay {
         table.row_from_entry(index, entry, covered)
     }
 
-    /// The key of the row that an entry stands for; `None` if the entry is of another index.
-    pub(super) fn row_key(
+    /// The keys of the rows that entries stand for, all in one piece of memory; `None` for an entry
+    /// of another index.
+    pub(super) fn row_keys<'e>(
         &self,
         (table, index): (&TableLayout, &IndexLayout),
-        key: &[u8],
-        value: &[u8],
-    ) -> SqlResult<Option<Bytes>> {
-        if let Some(from) = &self.key
-            && let Some(places) = places(index, key)?
-        {
-            let columns = from.iter().map(|at| places[*at]);
-            return Ok(Some(table.rows.key_of_columns(columns).into()));
+        entries: impl ExactSizeIterator<Item = (&'e [u8], &'e [u8])>,
+    ) -> SqlResult<Vec<Option<Bytes>>> {
+        let mut keys = Vec::with_capacity(entries.len() * 32);
+        let mut ends = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            if let Some(from) = &self.key
+                && let Some(places) = places(index, key)?
+            {
+                let columns = from.iter().map(|at| places[*at]);
+                table.rows.append_key_of_columns(columns, &mut keys);
+            } else {
+                let Some(key) = table.row_key_of_entry(index, key, value)? else {
+                    ends.push(None);
+                    continue;
+                };
+                keys.extend_from_slice(&key);
+            }
+            ends.push(Some(keys.len()));
         }
-        Ok(table.row_key_of_entry(index, key, value)?.map(Bytes::from))
+        let (keys, mut start) = (Bytes::from(keys), 0);
+        let key = |end: Option<usize>| {
+            let end = end?;
+            let key = keys.slice(start..end);
+            start = end;
+            Some(key)
+        };
+        Ok(ends.into_iter().map(key).collect())
     }
 
     /// The row, if the entry is one that it has.

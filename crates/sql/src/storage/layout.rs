@@ -183,19 +183,18 @@ impl Layout {
         self.partial_key_of_row(row, self.columns.len())
     }
 
-    /// The key of these columns, encoded as they are in it.
-    pub(super) fn key_of_columns<'a>(
+    /// Appends the key of these columns, encoded as they are in it.
+    pub(super) fn append_key_of_columns<'a>(
         &self,
         mut columns: impl Iterator<Item = &'a [u8]>,
-    ) -> Vec<u8> {
-        let mut key = Vec::with_capacity(64);
+        key: &mut Vec<u8>,
+    ) {
         for element in &self.elements {
             key.extend_from_slice(&element.start);
             for column in columns.by_ref().take(element.columns) {
                 key.extend_from_slice(column);
             }
         }
-        key
     }
 
     /// The key of the first `n` columns of a row.
@@ -699,7 +698,8 @@ impl TableLayout {
         let inputs = inputs.map(|wanted| self.inputs(wanted));
         let decoded = inputs.as_deref().or(wanted);
         row.clear();
-        row.resize(self.table.columns.len(), Datum::Null);
+        // Not by copies of one: a copy of a value is a call.
+        row.resize_with(self.table.columns.len(), || Datum::Null);
         if !self.rows.decode(key, row, decoded)? {
             return Ok(false);
         }

@@ -139,6 +139,11 @@ impl Spans {
         Ok(true)
     }
 
+    /// Whether there is none behind the one that is being scanned.
+    pub(super) fn is_last(&self) -> bool {
+        self.spans.is_empty() && self.opened.is_empty() && self.surplus.is_empty()
+    }
+
     /// The scan of the next span.
     pub(super) fn open(&mut self) -> SqlResult<Option<TxnScan>> {
         match self.opened.pop_front() {
@@ -388,9 +393,10 @@ impl IndexScan {
         let (mut out, mut keys) = (Vec::with_capacity(entries.len()), Vec::new());
         let mut of = Vec::new();
         let erased = self.liveness.known().filter(|_| covers);
-        for at in 0..entries.len() {
-            let entry = (entries.key(at), entries.value(at));
-            let Some(key) = self.way.row_key(table, entry.0, entry.1)? else { continue };
+        let stored = (0..entries.len()).map(|at| (entries.key(at), entries.value(at)));
+        let row_keys = self.way.row_keys(table, stored.clone())?;
+        for (entry, key) in stored.zip(row_keys) {
+            let Some(key) = key else { continue };
             if erased.is_some_and(|erased| !erased.may_hold(&key)) {
                 out.push(self.way.told(table, entry)?.map(|row| (key, row)));
             } else {
