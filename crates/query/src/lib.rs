@@ -14,6 +14,7 @@
 //! - [`run`]: sessions, budgets, driving a plan. `planning`: what keeps planning within bounds.
 //!   `distinct_groups`: `count(DISTINCT x)` in short memory. `short_memory`: when a hash join or
 //!   the first rows of a sort do not fit. `admission`: who runs when memory is short.
+//!   `learned_names`: which scan what a join has learned is about.
 //!
 //! DataFusion is named in this crate only.
 
@@ -29,6 +30,7 @@ mod evaluated;
 pub mod exec;
 mod explain;
 mod join_order;
+mod learned_names;
 pub mod memory;
 mod planning;
 pub mod run;

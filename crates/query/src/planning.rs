@@ -33,6 +33,7 @@ use crate::exec::in_order::UnionsInOrder;
 use crate::exec::project_set::ProjectSets;
 use crate::exec::stoppable::check;
 use crate::exec::windows::CountedWindows;
+use crate::learned_names::{LINKING, LinkByNames};
 use crate::short_memory::{SortedJoins, WholeSorts};
 
 /// Inner joins among which the optimizer looks for a good order.
@@ -96,6 +97,10 @@ pub(crate) fn physical_rules(short_memory: bool, threads: usize) -> Vec<Physical
         if rule.name() == "FilterPushdown" {
             continue;
         }
+        let rule = match rule.name() {
+            LINKING => Arc::new(LinkByNames) as PhysicalRule,
+            _ => rule,
+        };
         let selects = rule.name() == "join_selection";
         rules.push(Arc::new(WatchedPhysical { rule }));
         // Before the rule that adds the sorts.

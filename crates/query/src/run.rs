@@ -24,8 +24,6 @@ use datafusion::execution::{
     SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
 };
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -42,6 +40,7 @@ use crate::exec::facts::{LOOKUP_BYTES, LOOKUPS_LEAST, LOOKUPS_MAX};
 use crate::exec::pieces::Readers;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
+use crate::learned_names;
 use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::shared_parts::{PartPlanner, linked, shared};
@@ -227,8 +226,7 @@ pub(crate) fn fresh_operators(plan: &Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dy
         return Ok(fresh);
     }
     // What an operator tells the scans below it belongs to one execution: they are linked anew.
-    let options = planner().config_options();
-    FilterPushdown::new_post_optimization().optimize(fresh, options).map_err(from_df)
+    learned_names::link(fresh, planner().config_options()).map_err(from_df)
 }
 
 /// Whether operators of a plan tell scans below them what they have learned.
