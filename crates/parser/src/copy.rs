@@ -19,7 +19,8 @@ pub(crate) fn copy(c: &mut Cursor) -> SqlResult<Copy> {
     if c.peek() == Some(&Token::LParen) {
         let tokens = c.rest();
         let end = closing(&tokens, 0).ok_or_else(|| c.unexpected())?;
-        let inner = tokens[1..end].to_vec();
+        let mut inner = tokens[1..end].to_vec();
+        crate::insert::mark(&mut inner)?;
         out.query = Some(crate::script::parse_all(inner, |p| p.parse_query())?);
         for _ in 0..=end {
             c.next();

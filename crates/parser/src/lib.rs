@@ -55,11 +55,12 @@ pub use functions::function::{
     CreateFunction, FunctionBody, FunctionChange, FunctionClause, FunctionParam, FunctionRef,
     FunctionReturns, ParamMode,
 };
-pub use insert::{Inference, InsertClauses, Overriding};
+pub use insert::{Inference, InsertClauses, Overriding, take_clauses};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use rewrites::exclusion::{Exclusion, take_exclusion};
 pub use rewrites::locking::is_moved;
-pub use rewrites::merge::MERGE_NOTHING;
+pub use rewrites::merge::{MERGE_DEFAULTS, MERGE_NOTHING};
+pub use rewrites::no_inherit::take_no_inherit;
 pub use rewrites::recursion::{Cycle, Recursion, Search, take_recursion};
 pub use rewrites::rows_from::{ROWS_FROM, WITH_COLUMNS, column_list};
 pub use rewrites::shown::shown;
@@ -237,6 +238,15 @@ pub enum Kind {
     StorageOptions(Box<StorageOptions>),
     /// ALTER TABLE .. SPLIT AT VALUES.
     SplitTable(SplitTable),
+    /// ALTER INDEX [IF EXISTS] .. RENAME TO.
+    RenameIndex {
+        /// The index.
+        index: Name,
+        /// Whether it need not be there.
+        if_exists: bool,
+        /// Its new name.
+        new: String,
+    },
     /// ALTER INDEX .. ADD or DROP STORED COLUMN.
     StoredColumn {
         /// The index.

@@ -227,6 +227,9 @@ pub(crate) fn wrap(token: Token) -> TokenWithSpan {
 
 fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Statement> {
     crate::table::identity::order_options(&mut tokens);
+    rewrites::no_inherit::rewrite(&mut tokens);
+    rewrites::nested_joins::rewrite(&mut tokens)?;
+    rewrites::whole_rows::rewrite(&mut tokens);
     let notices = spellings::rewrite(&mut tokens)?.into();
     let as_of = lift_as_of(&mut tokens)?;
     let (kind, as_of) = (Arc::new(parse_kind(tokens, text)?), as_of.map(Arc::new));
@@ -268,10 +271,6 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     let _ = text;
     Ok(match statement {
         ast::Statement::Insert(i) => Kind::Insert(Box::new(i), Box::new(clauses)),
-        _ if clauses.overriding.is_some() => {
-            return Err(SqlError::unsupported("OVERRIDING under WITH and in MERGE")
-                .with_hint("Write an INSERT of its own; its source may have a WITH."));
-        }
         s if locks => Kind::Sql(Box::new(rewrites::locking::move_into_with(s))),
         s => Kind::Sql(Box::new(s)),
     })

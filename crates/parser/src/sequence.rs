@@ -31,10 +31,14 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return alter_type(c);
     }
     if c.looking_at(&["alter", "index"]) {
-        let mut probe = c.clone();
-        let Some(stored) = stored_column(&mut probe)? else { return Ok(None) };
-        *c = probe;
-        return Ok(Some(stored));
+        for read in [renamed_index, stored_column] {
+            let mut probe = c.clone();
+            if let Some(change) = read(&mut probe)? {
+                *c = probe;
+                return Ok(Some(change));
+            }
+        }
+        return Ok(None);
     }
     if c.looking_at(&["alter", "table"]) {
         let mut probe = c.clone();
@@ -92,6 +96,17 @@ fn rows_of_values(c: &mut Cursor) -> SqlResult<Vec<Vec<ast::Expr>>> {
             return Ok(rows);
         }
     }
+}
+
+/// `ALTER INDEX [IF EXISTS] i RENAME TO j`; `None` if it is another change.
+fn renamed_index(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    c.take(&["alter", "index"]);
+    let if_exists = c.take(&["if", "exists"]);
+    let Ok(index) = c.name() else { return Ok(None) };
+    if !c.take(&["rename", "to"]) {
+        return Ok(None);
+    }
+    Ok(Some(Kind::RenameIndex { index, if_exists, new: c.ident()? }))
 }
 
 /// `ALTER INDEX i ADD | DROP STORED COLUMN c`, also `INCLUDE [COLUMN] c`; `None` if it is another

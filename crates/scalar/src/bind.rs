@@ -12,7 +12,7 @@ use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
 use crate::bind_compare::{
     bind_any_all, bind_in_list, bind_side, compare_bound, distinct_bound, without_symmetric,
 };
-use crate::conversion::{coerce, fold, settle, unify};
+use crate::conversion::{at_stranger, coerce, fold, settle, unify};
 use crate::scope::is_star;
 use crate::syntax::{
     at_beginning, at_its_place, bind_interval, comparison, operator_name, plain_operator,
@@ -203,15 +203,7 @@ fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlRe
         Expr::Case { operand, conditions, else_result, .. } => {
             bind_case(operand.as_deref(), conditions, else_result.as_deref(), scope, ctx)
         }
-        Expr::Array(array) => {
-            let parts = array
-                .elem
-                .iter()
-                .map(|e| bind_unsettled(e, scope, ctx))
-                .collect::<SqlResult<Vec<_>>>()?;
-            let (parts, element) = unify(parts, "ARRAY", ctx)?;
-            fold(Bound::new(Node::Array(parts), element.array_of()))
-        }
+        Expr::Array(array) => bind_array(&array.elem, scope, ctx),
         Expr::Tuple(parts) => {
             let parts = parts.iter().map(|e| bind(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
             Ok(Bound::new(Node::Row(parts, None), SqlType::Record))
@@ -851,6 +843,15 @@ fn cast_to(
     coerce(value, ty, CastContext::Explicit, ctx)
 }
 
+fn bind_array(elements: &[Expr], scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let parts = elements.iter().map(|e| bind_unsettled(e, scope, ctx));
+    let parts = parts.collect::<SqlResult<Vec<_>>>()?;
+    let types: Vec<SqlType> = parts.iter().map(|part| part.ty().clone()).collect();
+    let (parts, element) = unify(parts, "ARRAY", ctx)
+        .map_err(|e| at_stranger(e, &types, &elements.iter().collect::<Vec<_>>()))?;
+    fold(Bound::new(Node::Array(parts), element.array_of()))
+}
+
 fn bind_case(
     operand: Option<&Expr>,
     conditions: &[CaseWhen],
@@ -871,12 +872,17 @@ fn bind_case(
         });
         values.push(bind_unsettled(&condition.result, scope, ctx)?);
     }
+    let mut exprs: Vec<&Expr> = conditions.iter().map(|condition| &condition.result).collect();
     let has_else = else_result.is_some();
     if let Some(e) = else_result {
-        values.push(bind_unsettled(e, scope, ctx)?);
+        // Its type is looked at first, as in PostgreSQL.
+        values.insert(0, bind_unsettled(e, scope, ctx)?);
+        exprs.insert(0, e);
     }
-    let (mut values, ty) = unify(values, "CASE", ctx)?;
-    let otherwise = if has_else { values.pop() } else { None };
+    let types: Vec<SqlType> = values.iter().map(|value| value.ty().clone()).collect();
+    let (mut values, ty) =
+        unify(values, "CASE", ctx).map_err(|e| at_stranger(e, &types, &exprs))?;
+    let otherwise = has_else.then(|| values.remove(0));
     let branches =
         whens.into_iter().zip(values).map(|(when, then)| CaseBranch { when, then }).collect();
     fold_case(branches, otherwise, ty)

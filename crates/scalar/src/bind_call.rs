@@ -11,7 +11,7 @@ use sqlparser::ast::{
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::{is_shape, is_without_order, match_sides};
-use crate::conversion::{coerce, fails_always, fold, unify};
+use crate::conversion::{at_stranger, coerce, fails_always, fold, unify};
 use crate::functions::populate;
 use crate::user_functions::{Resolved, constructors, resolve_call};
 use crate::{
@@ -119,7 +119,8 @@ pub(crate) fn bind_function(
     };
     let args =
         exprs.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
-    bind_special(&name, args, ctx)
+    let types: Vec<SqlType> = args.iter().map(|arg| arg.ty().clone()).collect();
+    bind_special(&name, args, ctx).map_err(|e| at_stranger(e, &types, &exprs))
 }
 
 /// `t.*`

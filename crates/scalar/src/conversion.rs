@@ -7,8 +7,10 @@ use braid_types::{
     SqlError, SqlResult, SqlState, SqlType, TimeZone, TypeCategory, cast, cast_exists,
 };
 
+use sqlparser::ast::Expr;
+
 use crate::functions::populate::populate;
-use crate::{BindContext, Bound, EvalContext, Node};
+use crate::{BindContext, Bound, EvalContext, Node, beginning};
 
 /// Oids of the system tables that clients name by them (`'pg_class'::regclass`).
 const SYSTEM_OIDS: &[(&str, u32)] = &[
@@ -551,6 +553,23 @@ pub fn common_type(types: &[&SqlType]) -> Option<SqlType> {
     Some(best)
 }
 
+/// The first part whose type is of another kind than the first that is known.
+fn stranger(types: &[&SqlType]) -> Option<usize> {
+    let known = |t: &SqlType| *t != SqlType::Unknown;
+    let first = types.iter().find(|t| known(t))?;
+    types.iter().position(|t| known(t) && t.category() != first.category())
+}
+
+/// An error of [`unify`] with the place of the part that does not go with the others.
+pub(crate) fn at_stranger(error: SqlError, types: &[SqlType], parts: &[&Expr]) -> SqlError {
+    if error.place().is_some() || !error.message().ends_with(" cannot be matched") {
+        return error;
+    }
+    let types: Vec<&SqlType> = types.iter().collect();
+    let part = stranger(&types).and_then(|at| parts.get(at));
+    error.or_place(part.and_then(|part| beginning(part)))
+}
+
 /// Brings expressions to their common type. `what` names the construct in the error.
 pub(crate) fn unify(
     parts: Vec<Bound>,
@@ -561,8 +580,7 @@ pub(crate) fn unify(
     let Some(target) = common_type(&types) else {
         let first = types.iter().find(|t| ***t != SqlType::Unknown).expect("a known type");
         let known = |t: &&&SqlType| ***t != SqlType::Unknown;
-        let strange = |t: &&&SqlType| known(t) && t.category() != first.category();
-        let Some(other) = types.iter().find(strange) else {
+        let Some(other) = stranger(&types).map(|at| types[at]) else {
             // Of one category, and no cast between them.
             let other = types.iter().filter(known).find(|t| !t.same_base(first)).unwrap_or(first);
             return Err(SqlError::new(

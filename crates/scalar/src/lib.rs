@@ -76,7 +76,7 @@ pub use scope::{
 };
 pub use syntax::{
     Deparsed, SPECIAL, at_beginning, beginning, deparse, deparse_of_domain, deparse_query,
-    typed_literal,
+    names_itself, typed_literal, with_in_order,
 };
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use user_functions::{

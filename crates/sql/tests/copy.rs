@@ -412,3 +412,29 @@ fn files_are_those_of_the_folder_for_imports() {
     assert!(e.detail().unwrap().contains("file \"in/b.csv\""), "{e:?}");
     assert_eq!(state(s, "copy t from 'in/none.csv'"), "58P01");
 }
+
+/// What returns rows may write: it is done when the first of them comes.
+#[test]
+fn rows_of_statements_that_write_go_out_once_these_are_committed() {
+    let db = database();
+    let (s, other) = (&mut session(&db), &mut session(&db));
+    run(s, "create table t (id int primary key, n int); insert into t values (1, 1), (2, 2)");
+    let text = |s: &mut Session, sql: &str| String::from_utf8(copy_out(s, sql)).unwrap();
+    let insert = "copy (insert into t values (3, 3), (4, null) returning id, n) to stdout";
+    assert_eq!(text(s, insert), "3\t3\n4\t\\N\n");
+    assert_eq!(rows(other, "select count(*) from t"), ["4"]);
+    let update = "copy (update t set n = 10 where id = 1 returning *) to stdout csv header";
+    assert_eq!(text(s, update), "id,n\n1,10\n");
+    let upsert = "copy (insert into t values (1, 5) on conflict ((id)) where true do update \
+                  set n = excluded.n returning n) to stdout";
+    assert_eq!(text(s, upsert), "5\n");
+    run(s, "begin");
+    assert_eq!(text(s, "copy (delete from t where id > 2 returning id) to stdout"), "3\n4\n");
+    assert_eq!(rows(other, "select count(*) from t"), ["4"]);
+    run(s, "rollback");
+    assert_eq!(text(s, "copy (delete from t where id > 9 returning id) to stdout"), "");
+    assert_eq!(rows(s, "select count(*) from t"), ["4"]);
+    let e = error(s, "copy (delete from t) to stdout");
+    assert_eq!((e.state().0, e.message()), ("0A000", "COPY query must have a RETURNING clause"));
+    assert_eq!(state(s, "copy (insert into t values (1, 1) returning id) to stdout"), "23505");
+}

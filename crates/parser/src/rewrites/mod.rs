@@ -7,6 +7,8 @@
 //! - [`frame_bounds`]: casts in a window's frame.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
+//! - [`nested_joins`]: joins on the right side of joins.
+//! - [`no_inherit`]: NO INHERIT of a CHECK.
 //! - [`only`]: FROM ONLY.
 //! - [`quantified`]: operators before ANY and ALL.
 //! - [`recursion`]: SEARCH and CYCLE of WITH RECURSIVE.
@@ -14,6 +16,7 @@
 //! - [`rows_from`]: ROWS FROM.
 //! - [`shown`]: the way back, for texts that are kept.
 //! - [`subscripts`]: `SET a[1] = ..`.
+//! - [`whole_rows`]: `t.*` beside an operator.
 
 pub(crate) mod check_option;
 pub(crate) mod collations;
@@ -22,6 +25,8 @@ pub(crate) mod fetch_first;
 pub(crate) mod frame_bounds;
 pub(crate) mod locking;
 pub(crate) mod merge;
+pub(crate) mod nested_joins;
+pub(crate) mod no_inherit;
 pub(crate) mod only;
 pub(crate) mod quantified;
 pub(crate) mod recursion;
@@ -29,3 +34,4 @@ pub(crate) mod relations;
 pub(crate) mod rows_from;
 pub(crate) mod shown;
 pub(crate) mod subscripts;
+pub(crate) mod whole_rows;

@@ -81,6 +81,27 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// Judges a query that nobody names: it is not computed, but it must be right.
+    pub(super) fn check_unused(
+        &mut self,
+        cte: &ast::Cte,
+        whole: &ast::Query,
+        entry: &Cte,
+    ) -> SqlResult<()> {
+        let Cte::Query { name, columns, query, recursive } = entry else { return Ok(()) };
+        if uses(whole, name) > uses(&cte.query, name) {
+            return Ok(());
+        }
+        let before = self.level().outer.len();
+        let bound = self.isolated(|b| {
+            if *recursive { b.recursive_query(name, columns, query) } else { b.query(query) }
+        })?;
+        self.level().outer.truncate(before);
+        check_width(name, columns, &bound)
+    }
+}
+
 /// 0A000 if something in a query of WITH writes: only the WITH of a whole statement may have such,
 /// and that is taken apart before its queries come here.
 pub(super) fn check_only_reads(query: &ast::Query) -> SqlResult<()> {

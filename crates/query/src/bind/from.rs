@@ -426,7 +426,8 @@ impl Binder<'_> {
                 Some(datafusion::common::TableReference::bare(qualifier.clone())),
                 name.clone(),
             )));
-            let hidden = is_system && name == system::TABLE_OID;
+            // Of given rows, what nobody can type.
+            let hidden = is_system && name == system::TABLE_OID || name.starts_with('\0');
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
                 schema: schema.clone(),

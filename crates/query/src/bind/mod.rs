@@ -654,7 +654,7 @@ impl<'a> Binder<'a> {
         {
             return Ok(row);
         }
-        if let Some(oid) = self.table_oid(parts)? {
+        if let Some(oid) = self.table_oid_in_reach(parts)? {
             return Ok(oid);
         }
         Err(self.level().scope.not_found(parts))

@@ -19,11 +19,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_parser::{Cycle, Recursion, Search, take_recursion};
-use braid_scalar::{ident_name, object_name_parts};
+use braid_scalar::{ident_name, names_itself, object_name_parts};
 use braid_types::{Mark, Place, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use sqlparser::ast::{self, Expr, Ident, SetExpr, Visit, VisitMut, Visitor, VisitorMut};
 
-use super::set_op::names_itself;
 use super::{Binder, Cte};
 use crate::system::parse_query;
 
@@ -145,13 +144,15 @@ impl Binder<'_> {
 
     /// 42804 for values of the mark that have no type in common.
     fn check_marks(&mut self, cycle: &Cycle) -> SqlResult<()> {
-        let text = format!("SELECT CASE WHEN true THEN {} ELSE {} END", cycle.to, cycle.default);
+        // The type of ELSE is looked at first.
+        let text = format!("SELECT CASE WHEN true THEN {} ELSE {} END", cycle.default, cycle.to);
         let query = parse_query(&text)?;
         let bound = self.isolated(|b| b.query(&query));
-        bound.map(|_| ()).map_err(|e| match e.message().strip_prefix("CASE types ") {
+        let bound = bound.map_err(|e| match e.message().strip_prefix("CASE types ") {
             Some(types) => SqlError::new(e.state(), format!("CYCLE types {types}")),
             None => e,
-        })
+        })?;
+        bound.columns.iter().try_for_each(|mark| mark.ty.check_comparable("equality"))
     }
 
     /// Names all columns of the query; gives their types.
@@ -283,7 +284,7 @@ fn operand(body: &SetExpr) -> Option<&SetExpr> {
 }
 
 /// What a table among those joined is called, if it is the query's own.
-fn reference(from: &ast::TableWithJoins, name: &str) -> Option<String> {
+pub(super) fn reference(from: &ast::TableWithJoins, name: &str) -> Option<String> {
     let joined = from.joins.iter().map(|join| &join.relation);
     std::iter::once(&from.relation).chain(joined).find_map(|factor| match factor {
         ast::TableFactor::Table { name: own, alias, args: None, .. }

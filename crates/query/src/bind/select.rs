@@ -146,7 +146,7 @@ impl Binder<'_> {
 
     pub(super) fn add_ctes(&mut self, with: &ast::With, whole: &ast::Query) -> SqlResult<()> {
         let first = self.ctes.len();
-        for cte in &with.cte_tables {
+        for cte in &braid_scalar::with_in_order(with)?.cte_tables {
             let name = ident_name(&cte.alias.name);
             if self.ctes[first..].iter().any(|c| c.name() == name) {
                 return Err(SqlError::new(
@@ -156,7 +156,13 @@ impl Binder<'_> {
             }
             super::cte::check_only_reads(&cte.query)?;
             let entry = self.cte_entry(cte, with.recursive)?;
-            let entry = self.shared_cte(cte, whole, &entry)?.unwrap_or(entry);
+            let entry = match self.shared_cte(cte, whole, &entry)? {
+                Some(shared) => shared,
+                None => {
+                    self.check_unused(cte, whole, &entry)?;
+                    entry
+                }
+            };
             self.ctes.push(entry);
         }
         Ok(())
@@ -669,7 +675,8 @@ impl Binder<'_> {
     fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Option<usize>> {
         let scope = braid_scalar::Scope::empty();
         let bound = self.isolated(|b| braid_scalar::bind_unsettled(expr, &scope, b))?;
-        let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
+        let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)
+            .map_err(|e| at_beginning(e, expr))?;
         if !bound.columns().is_empty() {
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,

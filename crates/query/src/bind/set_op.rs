@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_scalar::{Bound, Padding, ScopeColumn, coerce, common_type, is_aggregate};
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Place, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::Column;
@@ -19,7 +19,7 @@ use sqlparser::ast::{self, Visit, Visitor};
 
 use super::from::Item;
 use super::function_table::unnested;
-use super::recursion::HIDDEN;
+use super::recursion::{HIDDEN, reference};
 use super::{Binder, Bounded, Cte, OutputColumn, Relation, Slot, SlotKind, column};
 use crate::arrow_form;
 use crate::error::from_df;
@@ -53,7 +53,7 @@ impl Binder<'_> {
         operands.push(first);
         operands.reverse();
         let mut inputs = Vec::with_capacity(operands.len());
-        for operand in operands {
+        for operand in &operands {
             let mut input = self.deeper(|b| b.set_expr(operand))?;
             for at in literals(operand) {
                 if let Some(column) = input.columns.get_mut(at) {
@@ -62,7 +62,7 @@ impl Binder<'_> {
             }
             inputs.push(input);
         }
-        let types = common_types(&inputs, op)?;
+        let types = common_types(&inputs, op, &operands)?;
         if !(all && op == ast::SetOperator::Union) {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
         }
@@ -225,10 +225,11 @@ impl Binder<'_> {
             })?);
         }
         let mut exprs = Vec::new();
-        for row in rows {
+        for (row, written) in rows.into_iter().zip(&values.rows) {
             let mut out = Vec::new();
-            for (value, ty) in row.into_iter().zip(&types) {
-                let value = coerce(value, ty, CastContext::Implicit, self)?;
+            for ((value, ty), e) in row.into_iter().zip(&types).zip(&written.content) {
+                let value = coerce(value, ty, CastContext::Implicit, self)
+                    .map_err(|error| braid_scalar::at_beginning(error, e))?;
                 out.push(self.plan_expr(&value)?);
             }
             exprs.push(out);
@@ -361,10 +362,7 @@ impl Binder<'_> {
                 ),
             ));
         };
-        if query.order_by.is_some() || query.limit_clause.is_some() {
-            return Err(SqlError::unsupported("ORDER BY or LIMIT in a recursive query"));
-        }
-        check_recursion(name, left, right)?;
+        check_aggregates(name, right)?;
         let known = self.ctes.len();
         if let Some(with) = &query.with {
             self.add_ctes(with, query)?;
@@ -409,16 +407,19 @@ impl Binder<'_> {
             return Err(SqlError::syntax("each UNION query must have the same number of columns"));
         }
         for (at, (have, want)) in step.columns.iter().zip(&types).enumerate() {
-            if !have.ty.same_base(want)
-                && common_type(&[&have.ty, want]).is_none_or(|t| !t.same_base(want))
-            {
+            // A length or a precision is kept if both have it.
+            let overall = match common_type(&[want, &have.ty]) {
+                _ if have.ty == *want => want.clone(),
+                Some(common) => common.base(),
+                None => have.ty.clone(),
+            };
+            if overall != *want {
                 return Err(SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "recursive query \"{name}\" column {} has type {want} in non-recursive \
-                         term but type {} overall",
-                        at + 1,
-                        have.ty
+                         term but type {overall} overall",
+                        at + 1
                     ),
                 )
                 .with_hint("Cast the output of the non-recursive term to the correct type."));
@@ -456,43 +457,25 @@ impl Binder<'_> {
     }
 }
 
-/// Refuses what PostgreSQL does not let a recursive query be.
-fn check_recursion(name: &str, start: &ast::SetExpr, step: &ast::SetExpr) -> SqlResult<()> {
-    let refuse = |what: &str| {
-        Err(SqlError::new(
-            SqlState("42P19"),
-            format!("recursive reference to query \"{name}\" must not appear {what}"),
-        ))
-    };
-    if count_names(start, name) > 0 {
-        return refuse("within its non-recursive term");
+/// Refuses aggregates of a query's own rows within its recursive term.
+fn check_aggregates(name: &str, step: &ast::SetExpr) -> SqlResult<()> {
+    struct Selects<'a>(&'a str);
+    impl Visitor for Selects<'_> {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
+            let itself = select.from.iter().any(|from| reference(from, self.0).is_some());
+            let aggregate = |item: &ast::SelectItem| item.visit(&mut Aggregates(0)).is_break();
+            match itself && select.projection.iter().any(aggregate) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
     }
-    if count_names(step, name) > 1 {
-        return refuse("more than once");
-    }
-    let ast::SetExpr::Select(select) = step else { return Ok(()) };
-    if select.projection.iter().any(|item| item.visit(&mut Aggregates(0)).is_break()) {
+    if step.visit(&mut Selects(name)).is_break() {
         return Err(SqlError::new(
             SqlState("42P19"),
             "aggregate functions are not allowed in a recursive query's recursive term",
         ));
-    }
-    let names = |factor: &ast::TableFactor| count_names(factor, name) > 0;
-    for table in &select.from {
-        let mut before = names(&table.relation);
-        for join in &table.joins {
-            use ast::JoinOperator as Op;
-            let padded = match &join.join_operator {
-                Op::Left(_) | Op::LeftOuter(_) => names(&join.relation),
-                Op::Right(_) | Op::RightOuter(_) => before,
-                Op::FullOuter(_) => before || names(&join.relation),
-                _ => false,
-            };
-            if padded {
-                return refuse("within an outer join");
-            }
-            before |= names(&join.relation);
-        }
     }
     Ok(())
 }
@@ -527,37 +510,6 @@ impl Visitor for Aggregates {
             _ => ControlFlow::Continue(()),
         }
     }
-}
-
-/// How often a part of a query names a table.
-fn count_names<T: Visit>(part: &T, name: &str) -> usize {
-    struct Counter<'a>(&'a str, usize);
-    impl Visitor for Counter<'_> {
-        type Break = ();
-        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
-            let parts = braid_scalar::object_name_parts(relation);
-            self.1 += usize::from(matches!(parts.as_slice(), [only] if only == self.0));
-            ControlFlow::Continue(())
-        }
-    }
-    let mut counter = Counter(name, 0);
-    let _ = part.visit(&mut counter);
-    counter.1
-}
-
-/// Whether a query names a table, for telling recursive CTEs from plain ones.
-pub(super) fn names_itself(query: &ast::Query, name: &str) -> bool {
-    struct Finder<'a>(&'a str);
-    impl Visitor for Finder<'_> {
-        type Break = ();
-        fn pre_visit_relation(&mut self, relation: &ast::ObjectName) -> ControlFlow<()> {
-            match braid_scalar::object_name_parts(relation).as_slice() {
-                [only] if only == self.0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    query.visit(&mut Finder(name)).is_break()
 }
 
 /// The columns of an operand that are literals without a type: the other side gives them theirs.
@@ -596,21 +548,42 @@ fn literals(operand: &ast::SetExpr) -> Vec<usize> {
     if select.distinct.is_some() { Vec::new() } else { found }
 }
 
+/// Where an item of an operand begins, if its list is written out so far.
+fn place_of_item(operand: &ast::SetExpr, at: usize) -> Option<Place> {
+    match operand {
+        ast::SetExpr::Select(select) => match select.projection.get(at)? {
+            ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. } => {
+                braid_scalar::beginning(e)
+            }
+            _ => None,
+        },
+        ast::SetExpr::Query(query) => place_of_item(&query.body, at),
+        ast::SetExpr::SetOperation { left, .. } => place_of_item(left, at),
+        _ => None,
+    }
+}
+
 /// The types of a set operation's columns, found from left to right.
-fn common_types(inputs: &[Bounded], op: ast::SetOperator) -> SqlResult<Vec<SqlType>> {
+fn common_types(
+    inputs: &[Bounded],
+    op: ast::SetOperator,
+    operands: &[&ast::SetExpr],
+) -> SqlResult<Vec<SqlType>> {
     let mut types: Vec<SqlType> = inputs[0].columns.iter().map(|c| c.ty.clone()).collect();
-    for input in &inputs[1..] {
+    for (input, operand) in inputs[1..].iter().zip(&operands[1..]) {
         if input.columns.len() != types.len() {
             return Err(SqlError::syntax(format!(
                 "each {op} query must have the same number of columns"
-            )));
+            ))
+            .or_place(place_of_item(operand, 0)));
         }
-        for (ty, column) in types.iter_mut().zip(&input.columns) {
+        for (at, (ty, column)) in types.iter_mut().zip(&input.columns).enumerate() {
             let common = common_type(&[ty, &column.ty]).ok_or_else(|| {
                 SqlError::new(
                     SqlState::DATATYPE_MISMATCH,
                     format!("{op} types {ty} and {} cannot be matched", column.ty),
                 )
+                .or_place(place_of_item(operand, at))
             })?;
             *ty = common;
         }

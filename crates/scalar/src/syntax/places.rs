@@ -59,7 +59,7 @@ pub fn beginning(expr: &Expr) -> Option<Place> {
     }
 }
 
-fn at_word(start: Location, word: &str) -> Option<Place> {
+pub(super) fn at_word(start: Location, word: &str) -> Option<Place> {
     let mark = Mark::Word(word.to_string());
     (start.line > 0).then_some(Place { line: start.line, column: start.column, mark })
 }
@@ -119,6 +119,7 @@ pub(crate) fn at_its_place(error: SqlError, expr: &Expr) -> SqlError {
         }
         Expr::Cast { expr: inner, .. } if matches!(**inner, Expr::Value(_)) => inner.span().start,
         _ if is_about_operator(&error) => return error.or_place(operator(expr)),
+        Expr::CompoundFieldAccess { .. } => return error.or_place(beginning(expr)),
         _ => return error,
     };
     error.or_at(start.line, start.column)
@@ -157,7 +158,7 @@ const SIGN: &str = "::";
 
 /// 42883 and 42725 of an operator.
 fn is_about_operator(error: &SqlError) -> bool {
-    error.message().starts_with("operator ")
+    ["operator ", "op ANY/ALL "].iter().any(|begins| error.message().starts_with(begins))
 }
 
 /// The sign or key word of an expression that is one operator.

@@ -18,4 +18,4 @@ pub(crate) use from_file::copy_from_file;
 pub use load::CopyIn;
 pub(crate) use load::{SavedCopy, targets};
 pub use unload::CopyOut;
-pub(crate) use unload::planned;
+pub(crate) use unload::{planned, writes};

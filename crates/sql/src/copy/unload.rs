@@ -6,11 +6,12 @@ use braid_env::fs::{DiskFs, FileSystem};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::encode::Encoder;
+use crate::dml::WithPlan;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, Row, RowStream};
 use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
-use crate::session::{Context, begun};
+use crate::session::{Context, VecRows, begun};
 use braid_parser::{Copy, CopyFormat, Name, parse_query};
 use braid_types::quote_ident;
 use sqlparser::ast;
@@ -31,6 +32,22 @@ pub struct CopyOut {
     ended: bool,
     measure: Option<Box<Measure>>,
     progress: Arc<CopyProgress>,
+    wrote: bool,
+}
+
+/// Whether a COPY is of a statement that writes.
+pub(crate) fn writes(c: &Copy) -> bool {
+    c.to && c.query.as_ref().is_some_and(|query| crate::dml::with::writes(query))
+}
+
+/// The rows that a statement which writes returns, once it has been run to its end.
+fn returned(ctx: &Context, query: &ast::Query) -> SqlResult<(Vec<ColumnInfo>, Vec<Row>)> {
+    let plan = WithPlan::new(ctx, query, &mut ctx.no_params())?;
+    let columns = plan.columns().ok_or_else(|| {
+        let text = "COPY query must have a RETURNING clause";
+        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+    })?;
+    Ok((columns, plan.run(ctx)?.returning.unwrap_or_default()))
 }
 
 /// The query behind a COPY TO or EXPORT: of a table, or as it is given.
@@ -44,7 +61,7 @@ pub(crate) fn planned(
     query: Option<&ast::Query>,
 ) -> SqlResult<Source> {
     if let Some(q) = query {
-        let text = "COPY of statements that write is not supported";
+        let text = "EXPORT of statements that write is not supported";
         let hint = "Run the statement by itself: it returns the same rows.";
         crate::dml::with::refuse(q, text, Some(hint))?;
         return Source::plan_query(ctx, q);
@@ -72,11 +89,19 @@ pub(crate) fn planned(
 
 impl CopyOut {
     pub(crate) fn start(ctx: &Context, c: &Copy) -> SqlResult<CopyOut> {
-        let source = planned(ctx, c.table.as_ref(), &c.columns, c.query.as_deref())?;
-        let columns = source.columns().to_vec();
+        let wrote = writes(c);
+        let (columns, stream): (_, Box<dyn RowStream>) = match &c.query {
+            Some(query) if wrote => {
+                let (columns, rows) = returned(ctx, query)?;
+                (columns, Box::new(VecRows::new(rows)))
+            }
+            query => {
+                let source = planned(ctx, c.table.as_ref(), &c.columns, query.as_deref())?;
+                (source.columns().to_vec(), begun(ctx, source.stream(ctx)?)?)
+            }
+        };
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
         let encoder = Encoder::new(&c.options, named, ctx.eval.style)?;
-        let stream = begun(ctx, source.stream(ctx)?)?;
         let who = (ctx.session.pid(), &*ctx.session.database);
         let table = c.table.as_ref().map(|name| ctx.seen(name)).transpose()?;
         let file = c.file.as_ref().map(|_| 0);
@@ -93,6 +118,7 @@ impl CopyOut {
             ended: false,
             measure: None,
             progress,
+            wrote,
         })
     }
 
@@ -100,6 +126,11 @@ impl CopyOut {
     pub(crate) fn measured(mut self, measure: Box<Measure>) -> CopyOut {
         self.measure = Some(measure);
         self
+    }
+
+    /// Whether its rows are those of a statement that has written.
+    pub(crate) fn wrote(&self) -> bool {
+        self.wrote
     }
 
     /// Columns given.

@@ -45,6 +45,11 @@ impl AsOne {
         AsOne { since, written: Mutex::default(), later: Mutex::default(), moves }
     }
 
+    /// Where it began.
+    pub(super) fn since(&self) -> SavepointId {
+        self.since
+    }
+
     /// A part has written a row.
     pub(super) fn wrote(&self, key: &Bytes) -> bool {
         self.written.lock().insert(key.clone())

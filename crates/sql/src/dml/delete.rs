@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use braid_catalog::kv_error;
-use braid_kv::ReadMode;
+use braid_kv::{ReadMode, SavepointId};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 use sqlparser::ast;
@@ -69,7 +69,7 @@ impl DeletePlan {
                 bind_joined(ctx, items, &target, (&first, using), params)?
             }
             None => JoinedReturning {
-                list: bind_returning(items, &target, params)?,
+                list: bind_returning(ctx, items, &target, params)?,
                 ..JoinedReturning::default()
             },
         };
@@ -93,8 +93,9 @@ impl DeletePlan {
         let mut w = Writer::new(ctx);
         w.use_info(&self.info)?;
         let layout = &self.info.layout;
+        let since = self.returning.as_ref().and_then(|r| r.began(ctx));
         if ctx.as_one().is_some() {
-            return self.run_as_one(ctx, w);
+            return self.run_as_one(ctx, w, since);
         }
         let mut extras = HashMap::new();
         let found: Vec<(Bytes, Row)> = match &self.how {
@@ -109,25 +110,31 @@ impl DeletePlan {
                     Deleted::Few(rows) => rows,
                     Deleted::Erased(count, rows) => {
                         w.act()?;
-                        return self.end(ctx, w, count, &rows);
+                        return self.end(ctx, w, count, &rows, since);
                     }
-                    Deleted::Nothing => return self.row_by_row(ctx, w, access),
+                    Deleted::Nothing => return self.row_by_row(ctx, w, access, since),
                 }
             }
             How::Spans(access) | How::Found { access, .. } => {
-                return self.row_by_row(ctx, w, access);
+                return self.row_by_row(ctx, w, access, since);
             }
             How::General(source) => self.named(ctx, source, &mut extras)?,
         };
         w.delete(&self.info, &found)?;
         let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
         with_extras(&mut rows, &keys, &extras)?;
-        self.end(ctx, w, rows.len() as u64, &rows)
+        self.end(ctx, w, rows.len() as u64, &rows, since)
     }
 
     /// Deletes the rows that an access finds.
-    fn row_by_row(&self, ctx: &Context, mut w: Writer, access: &Access) -> SqlResult<Written> {
-        if stand_alone_deleted(ctx, &self.info)? {
+    fn row_by_row(
+        &self,
+        ctx: &Context,
+        mut w: Writer,
+        access: &Access,
+        since: Option<SavepointId>,
+    ) -> SqlResult<Written> {
+        if since.is_none() && stand_alone_deleted(ctx, &self.info)? {
             let write = |w: &mut Writer, found: Vec<(Bytes, Row)>| {
                 w.delete(&self.info, &found)?;
                 Ok(found.into_iter().map(|(_, row)| row).collect())
@@ -137,7 +144,7 @@ impl DeletePlan {
         let found = collect_rows(ctx, &self.info.layout, access)?;
         w.delete(&self.info, &found)?;
         let rows: Vec<Row> = found.into_iter().map(|(_, row)| row).collect();
-        self.end(ctx, w, rows.len() as u64, &rows)
+        self.end(ctx, w, rows.len() as u64, &rows, since)
     }
 
     /// Runs it where nobody asks how many rows that are, and nobody else may write: as fast for
@@ -191,7 +198,12 @@ impl DeletePlan {
     }
 
     /// Runs it as a part of a statement: its rows are read as they were before the statement.
-    fn run_as_one(&self, ctx: &Context, mut w: Writer) -> SqlResult<Written> {
+    fn run_as_one(
+        &self,
+        ctx: &Context,
+        mut w: Writer,
+        since: Option<SavepointId>,
+    ) -> SqlResult<Written> {
         let past = ctx.look_back()?;
         let mut extras = HashMap::new();
         let mut found = match &self.how {
@@ -207,12 +219,19 @@ impl DeletePlan {
         }
         let (keys, mut rows): (Vec<Bytes>, Vec<Row>) = found.into_iter().unzip();
         with_extras(&mut rows, &keys, &extras)?;
-        self.end(ctx, w, rows.len() as u64, &rows)
+        self.end(ctx, w, rows.len() as u64, &rows, since)
     }
 
-    fn end(&self, ctx: &Context, mut w: Writer, count: u64, rows: &[Row]) -> SqlResult<Written> {
+    fn end(
+        &self,
+        ctx: &Context,
+        mut w: Writer,
+        count: u64,
+        rows: &[Row],
+        since: Option<SavepointId>,
+    ) -> SqlResult<Written> {
         w.finish()?;
-        let returning = returned(ctx, self.returning.as_ref(), rows)?;
+        let returning = returned(ctx, self.returning.as_ref(), rows, since)?;
         Ok(Written { count, returning, work: w.work })
     }
 

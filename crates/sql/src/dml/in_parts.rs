@@ -67,7 +67,7 @@ pub(super) fn stand_alone_deleted(ctx: &Context, info: &TableInfo) -> SqlResult<
 }
 
 /// Writes the rows of an access path part by part: `write` takes those of one, and says what they
-/// are to RETURNING.
+/// are to RETURNING, which is not one by a query.
 pub(super) fn write_in_parts(
     ctx: &Context,
     (info, access): (&Arc<TableInfo>, &Access),
@@ -83,7 +83,7 @@ pub(super) fn write_in_parts(
         w.finish()?;
         w.forget_deleted();
         if let Some(all) = &mut all {
-            all.extend(returned(ctx, returning, &rows)?.unwrap_or_default());
+            all.extend(returned(ctx, returning, &rows, None)?.unwrap_or_default());
         }
     }
     w.finish()?;

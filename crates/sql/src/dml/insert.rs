@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use braid_catalog::Identity;
-use braid_kv::ReadMode;
+use braid_kv::{ReadMode, SavepointId};
 use braid_types::{Datum, Mark, Place, SqlError, SqlResult, SqlState, SqlType};
 use bytes::Bytes;
 use sqlparser::ast::{self, AssignmentTarget, Spanned};
@@ -20,8 +20,8 @@ use super::assigned::untyped;
 use super::query_load::{Taken, take_rows};
 use super::source::Source;
 use super::target::{
-    Returning, Target, Verb, ViewChecks, bind_inserted, check_assignable, is_default, refuse_given,
-    returned,
+    Returning, Target, UpdateByQuery, Verb, ViewChecks, beginning, bind_inserted, check_assignable,
+    check_settable, is_default, refuse_given, returned,
 };
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
@@ -67,10 +67,14 @@ struct Conflict {
     update: Option<ConflictUpdate>,
 }
 
-struct ConflictUpdate {
-    /// Over the existing row followed by the excluded one. `None` is DEFAULT.
-    sets: Vec<(usize, Option<Bound>)>,
-    filter: Option<Bound>,
+enum ConflictUpdate {
+    /// Over the existing row followed by the excluded one.
+    Own {
+        /// `None` is DEFAULT.
+        sets: Vec<(usize, Option<Bound>)>,
+        filter: Option<Bound>,
+    },
+    ByQuery(Box<UpdateByQuery>),
 }
 
 impl InsertPlan {
@@ -124,15 +128,15 @@ impl InsertPlan {
         let conflict = match (&insert.or, &insert.on) {
             (None, None) => None,
             (None, Some(ast::OnInsert::OnConflict(c))) => {
-                Some(conflict(&info, &target, (c, clauses.inference.as_ref()), params)?)
+                Some(conflict(ctx, &info, &target, (c, clauses.inference.as_ref()), params)?)
             }
             (Some(or), None) => {
                 let by_key = by_key(&target, or, &targets)?;
-                by_key.map(|c| conflict(&info, &target, (&c, None), params)).transpose()?
+                by_key.map(|c| conflict(ctx, &info, &target, (&c, None), params)).transpose()?
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        let returning = bind_inserted(insert.returning.as_deref(), &target, params)?;
+        let returning = bind_inserted(ctx, insert.returning.as_deref(), &target, params)?;
         let checks = target.view_checks()?;
         Ok(InsertPlan { info, targets, ignored, source, conflict, returning, checks })
     }
@@ -152,6 +156,9 @@ impl InsertPlan {
         let upsert = self.conflict.as_ref().is_some_and(|c| c.update.is_some());
         let width = self.info.table().columns.len();
         let tells = self.returning.as_ref().is_some_and(|r| r.looks_behind(width));
+        let since = self.returning.as_ref().and_then(|r| r.began(ctx));
+        let by_query = self.conflict.as_ref().is_some_and(Conflict::asks);
+        let since = since.or_else(|| by_query.then(|| beginning(ctx)));
         let mut all = |rows: &mut dyn Iterator<Item = SqlResult<Row>>| -> SqlResult<()> {
             loop {
                 // An error in the middle is told after the rows before it were written.
@@ -171,7 +178,7 @@ impl InsertPlan {
                 self.ask_upserts(ctx, &part)?;
                 for ((), row) in part {
                     if let Some((mut row, was_there)) =
-                        self.write(ctx, &mut w, row, &mut touched)?
+                        self.write(ctx, &mut w, row, (&mut touched, since))?
                     {
                         if let Some(checks) = &self.checks {
                             checks.check(ctx, self.info.table(), &row)?;
@@ -234,7 +241,7 @@ impl InsertPlan {
             }
         }
         w.finish()?;
-        let returning = returned(ctx, self.returning.as_ref(), &out)?;
+        let returning = returned(ctx, self.returning.as_ref(), &out, since)?;
         Ok(Written { count, returning, work: w.work })
     }
 
@@ -289,7 +296,12 @@ impl InsertPlan {
             Some(e) => settled(e),
             None => self.info.filler.is_settled(*at),
         };
-        let foreseen = update.sets.iter().all(set) && update.filter.as_ref().is_none_or(settled);
+        let foreseen = match update {
+            ConflictUpdate::Own { sets, filter } => {
+                sets.iter().all(set) && filter.as_ref().is_none_or(settled)
+            }
+            ConflictUpdate::ByQuery(_) => false,
+        };
         let (mut changes, mut locks) = (Vec::new(), Vec::new());
         for ((), row) in rows {
             let Some((key, old)) = self.existing(ctx, arbiters, row)? else { continue };
@@ -300,7 +312,7 @@ impl InsertPlan {
             let mut both = old.clone();
             both.extend(row.iter().cloned());
             // What fails here fails again when it is this row's turn.
-            if let Ok(Some(mut new)) = self.upserted(ctx, update, &old, &both)
+            if let Ok(Some(mut new)) = self.upserted(ctx, update, None, &old, &both)
                 && self.info.filler.generate(ctx, &mut new).is_ok()
             {
                 changes.push((key, old, new));
@@ -352,17 +364,27 @@ impl InsertPlan {
         &self,
         ctx: &Context,
         update: &ConflictUpdate,
+        since: Option<SavepointId>,
         old: &Row,
         both: &Row,
     ) -> SqlResult<Option<Row>> {
-        if let Some(f) = &update.filter
+        let excluded = &both[old.len()..];
+        let (sets, filter) = match (update, since) {
+            (ConflictUpdate::Own { sets, filter }, _) => (sets, filter),
+            (ConflictUpdate::ByQuery(query), Some(since)) => {
+                return query.updated(ctx, &self.info, since, (old, &excluded.to_vec()));
+            }
+            (ConflictUpdate::ByQuery(_), None) => {
+                return Err(SqlError::internal("nobody noted where the statement began"));
+            }
+        };
+        if let Some(f) = filter
             && !f.eval_bool(both, &ctx.eval)?
         {
             return Ok(None);
         }
         let mut new = old.clone();
-        let excluded = &both[old.len()..];
-        for (at, e) in &update.sets {
+        for (at, e) in sets {
             let passed = e.as_ref().and_then(|e| commit_time::passed_on(e, *at, excluded));
             new[*at] = match e {
                 _ if let Some(value) = passed => value.clone(),
@@ -380,7 +402,7 @@ impl InsertPlan {
         ctx: &Context,
         w: &mut Writer,
         row: Row,
-        touched: &mut HashSet<Vec<u8>>,
+        (touched, since): (&mut HashSet<Vec<u8>>, Option<SavepointId>),
     ) -> SqlResult<Option<(Row, bool)>> {
         let one = ctx.as_one();
         let Some(conflict) = &self.conflict else {
@@ -406,7 +428,9 @@ impl InsertPlan {
             }
             let mut both = old.clone();
             both.extend(row);
-            let Some(new) = self.upserted(ctx, update, &old, &both)? else { return Ok(None) };
+            let Some(new) = self.upserted(ctx, update, since, &old, &both)? else {
+                return Ok(None);
+            };
             let new = w.update(&self.info, vec![(key, old, new)])?.pop();
             return Ok(new.map(|row| (row, true)));
         }
@@ -645,7 +669,15 @@ fn by_key(
     Ok(Some(ast::OnConflict { conflict_target, action }))
 }
 
+impl Conflict {
+    /// Whether queries tell what rows become.
+    fn asks(&self) -> bool {
+        matches!(self.update, Some(ConflictUpdate::ByQuery(_)))
+    }
+}
+
 fn conflict(
+    ctx: &Context,
     info: &TableInfo,
     target: &Target,
     (c, inference): (&ast::OnConflict, Option<&Inference>),
@@ -655,22 +687,40 @@ fn conflict(
     let update = match &c.action {
         ast::OnConflictAction::DoNothing => None,
         ast::OnConflictAction::DoUpdate(u) => {
-            let scope = target.scope_with_excluded();
-            let mut sets = bind_sets(target, &u.assignments, &scope, params)?;
-            for (_, e) in &mut sets {
-                *e = e.take().map(|e| target.settle_excluded(e)).transpose()?;
-            }
-            let filter = match &u.selection {
-                Some(e) => {
-                    let bound = braid_scalar::bind_bool(e, "WHERE", &scope, params)?;
-                    Some(target.settle_excluded(bound)?)
+            let mut tried = params.clone();
+            match own_update(target, u, &mut tried) {
+                Err(e) if braid_scalar::needs_general_query(&e) => {
+                    let query = UpdateByQuery::plan(ctx, target, u, params)?;
+                    Some(ConflictUpdate::ByQuery(Box::new(query)))
                 }
-                None => None,
-            };
-            Some(ConflictUpdate { sets, filter })
+                own => {
+                    *params = tried;
+                    Some(own?)
+                }
+            }
         }
     };
     Ok(Conflict { arbiters, update })
+}
+
+fn own_update(
+    target: &Target,
+    u: &ast::DoUpdate,
+    params: &mut ParamTypes,
+) -> SqlResult<ConflictUpdate> {
+    let scope = target.scope_with_excluded();
+    let mut sets = bind_sets(target, &u.assignments, &scope, params)?;
+    for (_, e) in &mut sets {
+        *e = e.take().map(|e| target.settle_excluded(e)).transpose()?;
+    }
+    let filter = match &u.selection {
+        Some(e) => {
+            let bound = braid_scalar::bind_bool(e, "WHERE", &scope, params)?;
+            Some(target.settle_excluded(bound)?)
+        }
+        None => None,
+    };
+    Ok(ConflictUpdate::Own { sets, filter })
 }
 
 /// Binds SET clauses over a scope; `None` is DEFAULT.
@@ -687,28 +737,10 @@ pub(super) fn bind_sets(
         let bound = if is_default(e) {
             None
         } else {
-            if table.columns[at].generated.is_some()
-                || table.columns[at].identity == Some(Identity::Always)
-            {
-                return Err(only_default(table, at));
-            }
+            check_settable(table, at)?;
             Some(bind_column(table, at, e, scope, params)?)
         };
         out.push((at, bound));
     }
     Ok(out)
-}
-
-fn only_default(table: &braid_catalog::Table, at: usize) -> SqlError {
-    let c = &table.columns[at];
-    let e = SqlError::new(
-        SqlState("428C9"),
-        format!("column \"{}\" can only be updated to DEFAULT", c.name),
-    );
-    let what = if c.generated.is_some() {
-        "a generated column"
-    } else {
-        "an identity column defined as GENERATED ALWAYS"
-    };
-    e.with_detail(format!("Column \"{}\" is {what}.", c.name))
 }

@@ -16,7 +16,7 @@ use sqlparser::ast::{
 };
 
 use super::source::Source;
-use super::target::{Returning, Target, returning};
+use super::target::{Returning, Target, returning, with_table_oid};
 use crate::session::Context;
 
 /// A bound list, and the items that the query of the rows needs for it.
@@ -35,6 +35,7 @@ pub(super) fn bind_joined(
     params: &mut ParamTypes,
 ) -> SqlResult<JoinedReturning> {
     let Some(items) = items else { return Ok(JoinedReturning::default()) };
+    let items = &*with_table_oid(items, target)?;
     let from: Vec<String> = others.iter().map(ToString::to_string).collect();
     let from = from.join(", ");
     let shown: Vec<String> = items.iter().map(ToString::to_string).collect();

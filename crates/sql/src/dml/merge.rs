@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_catalog::Relation;
-use braid_parser::{MERGE_NOTHING, parse_query};
+use braid_parser::{MERGE_DEFAULTS, MERGE_NOTHING, parse_query};
 use braid_scalar::{ParamTypes, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 use sqlparser::ast::{self, MergeAction, MergeClauseKind};
@@ -191,24 +191,29 @@ impl Texts {
         let [row] = values.rows.as_slice() else {
             return Err(SqlError::syntax("MERGE inserts one row of VALUES"));
         };
+        let Texts { name, source, target: read, on, .. } = self;
+        let from =
+            format!("FROM {source} WHERE NOT EXISTS (SELECT 1 FROM {read} WHERE {on}){mine}");
+        if insert.columns.iter().any(|name| is_mark(name, MERGE_DEFAULTS)) {
+            return Ok(format!("INSERT INTO {name} SELECT {from}"));
+        }
+        let (marks, given): (Vec<_>, Vec<_>) =
+            insert.columns.iter().map(ToString::to_string).partition(|n| n.starts_with("\"\0"));
         let visible = target.table.columns.iter().filter(|c| !c.hidden);
-        let names: Vec<String> = match insert.columns.as_slice() {
-            [] => visible.map(|c| quote_ident(&c.name)).collect(),
-            given => given.iter().map(ToString::to_string).collect(),
+        let listed = !given.is_empty();
+        let names: Vec<String> = match listed {
+            false => visible.map(|c| quote_ident(&c.name)).collect(),
+            true => given,
         };
         if row.content.len() > names.len() {
             return Err(SqlError::syntax("INSERT has more expressions than target columns"));
         }
-        if row.content.len() < names.len() && !insert.columns.is_empty() {
+        if row.content.len() < names.len() && listed {
             return Err(SqlError::syntax("INSERT has more target columns than expressions"));
         }
         let given = names.iter().zip(&row.content).filter(|(_, e)| !is_default(e));
-        let (columns, values): (Vec<&str>, Vec<String>) =
+        let (mut columns, values): (Vec<&str>, Vec<String>) =
             given.map(|(name, e)| (name.as_str(), e.to_string())).unzip();
-        if columns.is_empty() {
-            return Err(SqlError::unsupported("an INSERT of MERGE with nothing but defaults")
-                .with_hint("Give one of the columns a value."));
-        }
         let mut seen = BTreeSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
             return Err(SqlError::new(
@@ -216,18 +221,22 @@ impl Texts {
                 format!("column \"{}\" specified more than once", twice.trim_matches('"')),
             ));
         }
+        if columns.is_empty() {
+            return Ok(format!("INSERT INTO {name} SELECT {from}"));
+        }
+        columns.extend(marks.iter().map(String::as_str));
         let (columns, values) = (columns.join(", "), values.join(", "));
-        let Texts { name, source, target, on, .. } = self;
-        Ok(format!(
-            "INSERT INTO {name} ({columns}) SELECT {values} FROM {source} \
-             WHERE NOT EXISTS (SELECT 1 FROM {target} WHERE {on}){mine}"
-        ))
+        Ok(format!("INSERT INTO {name} ({columns}) SELECT {values} {from}"))
     }
+}
+
+fn is_mark(name: &ast::ObjectName, mark: &str) -> bool {
+    *object_name_parts(name) == [mark]
 }
 
 /// Whether an action is DO NOTHING, as the parser writes it.
 fn is_nothing(action: &MergeAction) -> bool {
-    let is_mark = |name: &ast::ObjectName| *object_name_parts(name) == [MERGE_NOTHING];
+    let is_mark = |name: &ast::ObjectName| is_mark(name, MERGE_NOTHING);
     match action {
         MergeAction::Update(u) => u
             .assignments

@@ -8,21 +8,18 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_kv::ReadMode;
-use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
-use super::assigned::commit_time::{is_pending, pending};
-use super::assigned::set_list::set_list;
 use super::family::fate::Fate;
 use super::in_parts::{stand_alone_updated, write_in_parts};
 use super::insert::bind_sets;
 use super::joined_returning::{JoinedReturning, bind_joined};
 use super::source::Source;
 use super::target::{
-    Returning, Target, Verb, ViewChecks, bind_returning, check_assignable, is_default, returned,
-    with_extras,
+    Returning, Sets, Target, Verb, ViewChecks, bind_returning, returned, with_extras,
 };
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, writing};
@@ -45,7 +42,7 @@ pub struct UpdatePlan {
 }
 
 /// Columns and what they are set to; `None`: their default.
-type Sets = [(usize, Option<Bound>)];
+type OwnSets = [(usize, Option<Bound>)];
 
 enum How {
     Own {
@@ -55,18 +52,8 @@ enum How {
     /// The source yields the key and then a value for each of the sets that is given one.
     General {
         source: Source,
-        sets: Vec<(usize, Given)>,
+        sets: Sets,
     },
-}
-
-/// What a column is set to by a query.
-enum Given {
-    /// Its default.
-    Default,
-    /// The same for all rows.
-    Constant(Datum),
-    /// A value of this type.
-    Value(SqlType),
 }
 
 impl UpdatePlan {
@@ -102,7 +89,7 @@ impl UpdatePlan {
                 bind_joined(ctx, items, &target, (&first, from), params)?
             }
             None => JoinedReturning {
-                list: bind_returning(items, &target, params)?,
+                list: bind_returning(ctx, items, &target, params)?,
                 ..JoinedReturning::default()
             },
         };
@@ -125,6 +112,7 @@ impl UpdatePlan {
         w.use_info(&self.info)?;
         if let How::Own { access, sets } = &self.how
             && ctx.as_one().is_none()
+            && !self.returning.as_ref().is_some_and(Returning::is_by_query)
             && stand_alone_updated(&self.info, sets.iter().map(|(at, _)| *at))
         {
             let write = |w: &mut Writer, rows| {
@@ -135,6 +123,7 @@ impl UpdatePlan {
             let returning = self.returning.as_ref();
             return write_in_parts(ctx, (&self.info, access), w, returning, write);
         }
+        let since = self.returning.as_ref().and_then(|r| r.began(ctx));
         let mut extras = HashMap::new();
         let mut changes = self.changes(ctx, &mut extras)?;
         if let Some(one) = ctx.as_one() {
@@ -149,7 +138,7 @@ impl UpdatePlan {
         self.check(ctx, &rows)?;
         with_extras(&mut rows, &keys, &extras)?;
         w.finish()?;
-        let returning = returned(ctx, self.returning.as_ref(), &rows)?;
+        let returning = returned(ctx, self.returning.as_ref(), &rows, since)?;
         Ok(Written { count, returning, work: w.work })
     }
 
@@ -164,7 +153,7 @@ impl UpdatePlan {
         &self,
         ctx: &Context,
         rows: Vec<(Bytes, Row)>,
-        sets: &Sets,
+        sets: &OwnSets,
     ) -> SqlResult<Vec<(Bytes, Row, Row)>> {
         let change = |(key, old): (Bytes, Row)| {
             let mut new = old.clone();
@@ -219,18 +208,7 @@ impl UpdatePlan {
                     if !more.is_empty() {
                         extras.insert(key.clone(), more.to_vec());
                     }
-                    let mut given = given.iter();
-                    for (at, from) in sets {
-                        new[*at] = match from {
-                            Given::Constant(value) => value.clone(),
-                            Given::Value(from) => {
-                                let v = given.next().cloned().unwrap_or(Datum::Null);
-                                let to = &table.columns[*at].ty;
-                                crate::dml::assign(&v, from, to, &ctx.eval)?
-                            }
-                            Given::Default => self.info.filler.default(ctx, *at)?,
-                        };
-                    }
+                    sets.apply(ctx, &self.info, given, &mut new)?;
                     out.push((key, old, new));
                 }
                 Ok(out)
@@ -242,7 +220,7 @@ impl UpdatePlan {
     fn moving(&self, ctx: &Context) -> SqlResult<Option<String>> {
         let sets: Vec<usize> = match &self.how {
             How::Own { sets, .. } => sets.iter().map(|(at, _)| *at).collect(),
-            How::General { sets, .. } => sets.iter().map(|(at, _)| *at).collect(),
+            How::General { sets, .. } => sets.columns.iter().map(|(at, _)| *at).collect(),
         };
         let key = self.info.layout.rows.columns();
         if !key.iter().any(|k| sets.contains(&k.ordinal)) {
@@ -292,29 +270,8 @@ fn bind_general(
 ) -> SqlResult<How> {
     let table = &target.table;
     let mut items = target.key_items();
-    let mut sets = Vec::new();
-    for (at, e) in set_list(target, &update.assignments, params)? {
-        let e = &*e;
-        if is_default(e) {
-            sets.push((at, Given::Default));
-            continue;
-        }
-        if is_pending(e) {
-            let value = pending(table, at)?.as_const().cloned().unwrap_or(Datum::Null);
-            sets.push((at, Given::Constant(value)));
-            continue;
-        }
-        let ty = &table.columns[at].ty;
-        let parameter = matches!(e, ast::Expr::Value(v)
-            if matches!(v.value, ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_)));
-        // An untyped literal takes the column's type; modifiers are applied by assignment later.
-        items.push(if parameter {
-            format!("CAST({e} AS {})", ty.base_name())
-        } else {
-            e.to_string()
-        });
-        sets.push((at, Given::Value(ty.clone())));
-    }
+    let mut sets = Sets::new(target, &update.assignments, params)?;
+    items.append(&mut sets.items);
     let mut from = vec![target.in_from(ctx, update.table.to_string())];
     if let Some(UpdateTableFromKind::AfterSet(list) | UpdateTableFromKind::BeforeSet(list)) =
         &update.from
@@ -323,14 +280,7 @@ fn bind_general(
     }
     items.extend_from_slice(extras);
     let source = key_query(ctx, &items, &from, update.selection.as_ref(), "", params)?;
-    let mut given = source.columns()[table.primary.columns.len()..].iter();
-    for (at, from) in sets.iter_mut() {
-        if let Given::Value(from) = from {
-            let c = given.next().ok_or_else(|| SqlError::internal("a SET value is missing"))?;
-            check_assignable(table, *at, &c.ty, None)?;
-            *from = if c.ty == SqlType::Unknown { SqlType::Text } else { c.ty.clone() };
-        }
-    }
+    sets.typed(table, &source.columns()[table.primary.columns.len()..])?;
     Ok(How::General { source, sets })
 }
 

@@ -13,7 +13,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_scalar::{ParamTypes, ident_name, object_name_parts};
+use braid_scalar::{ParamTypes, ident_name, names_itself, object_name_parts, with_in_order};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, SetExpr, Statement, Visit, Visitor};
 
@@ -24,7 +24,7 @@ use super::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, Written};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
 use crate::general_query::{ColumnInfo, GivenRows, Row};
 use crate::session::Context;
-use braid_parser::InsertClauses;
+use braid_parser::take_clauses;
 
 /// What WITH lets a query name, and what its parts share.
 #[derive(Clone, Default)]
@@ -110,7 +110,7 @@ impl WithPlan {
         let mut ctx = ctx.clone();
         let mut with = With::default();
         let mut steps: Vec<Step> = Vec::new();
-        let all = query.with.as_ref();
+        let all = query.with.as_ref().map(with_in_order).transpose()?;
         let mut names = Vec::new();
         for cte in all.iter().flat_map(|all| &all.cte_tables) {
             let name = ident_name(&cte.alias.name);
@@ -120,13 +120,12 @@ impl WithPlan {
                     format!("WITH query name \"{name}\" specified more than once"),
                 ));
             }
-            let recursive = all.is_some_and(|all| all.recursive);
+            let recursive = all.as_ref().is_some_and(|all| all.recursive);
             names.push(name.clone());
             let locks = !cte.query.locks.is_empty();
             if !is_writing(&cte.query.body) && !params.calls_volatile(&*cte.query) && !locks {
-                let token = || all.expect("there is a WITH").with_token.clone();
                 let aside = with.aside.get_or_insert_with(|| ast::With {
-                    with_token: token(),
+                    with_token: ast::helpers::attached_token::AttachedToken::empty(),
                     recursive,
                     cte_tables: Vec::new(),
                 });
@@ -295,15 +294,8 @@ fn step(
     recursive: bool,
     params: &mut ParamTypes,
 ) -> SqlResult<Part> {
-    let itself = recursive && uses(&*cte.query, name) > 0;
-    if !itself {
+    if !(recursive && names_itself(&cte.query, name)) {
         return part(ctx, &cte.query, params);
-    }
-    if is_writing(&cte.query.body) {
-        return Err(SqlError::new(
-            SqlState("42P19"),
-            format!("recursive query \"{name}\" must not contain data-modifying statements"),
-        ));
     }
     let quoted = braid_types::quote_ident(name);
     let text = format!("WITH RECURSIVE {cte} SELECT * FROM {quoted}");
@@ -332,7 +324,9 @@ pub(super) fn part(ctx: &Context, query: &ast::Query, params: &mut ParamTypes) -
     }
     Ok(match &*query.body {
         SetExpr::Insert(Statement::Insert(insert)) => {
-            let plan = InsertPlan::new(ctx, insert, &InsertClauses::default(), params)?;
+            let mut insert = insert.clone();
+            let clauses = take_clauses(&mut insert)?;
+            let plan = InsertPlan::new(ctx, &insert, &clauses, params)?;
             Part::Insert(Box::new(plan))
         }
         SetExpr::Update(Statement::Update(update)) => {

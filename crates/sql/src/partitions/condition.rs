@@ -4,10 +4,15 @@
 //! constants it is PostgreSQL's `pg_get_partition_constraintdef`; without, constants take the types
 //! of the columns that they stand beside, and what only helps to find spans of keys is added.
 
-use braid_catalog::{KeyPart, Limit, Partition, PartitionBound, PartitionKey, Partitioning, Table};
+use std::ops::ControlFlow;
+
+use braid_catalog::{
+    KeyPart, Limit, Partition, PartitionBound, PartitionKey, Partitioning, Table, oid_of,
+};
 use braid_parser::parse_expr;
+use braid_scalar::ident_name;
 use braid_types::{SqlResult, SqlType, quote_ident};
-use sqlparser::ast;
+use sqlparser::ast::{self, VisitMut, VisitorMut};
 
 use super::key::Key;
 
@@ -37,6 +42,47 @@ pub fn condition(window: &Table) -> SqlResult<Option<ast::Expr>> {
 /// Of parsing what is kept in the catalog.
 pub(crate) fn condition_of(table: &Table, partition: u32) -> SqlResult<String> {
     whole(table, partition, Constants::Bare)
+}
+
+/// The oid of what a row is in, as SQL over the table's columns: that of its partition, or of the
+/// table. `name` says how a column is called.
+///
+/// # Errors
+/// Of parsing what is kept in the catalog.
+pub fn table_oid(
+    table: &Table,
+    name: &dyn Fn(&str) -> Option<Vec<ast::Ident>>,
+) -> SqlResult<ast::Expr> {
+    let oid = |id: u32| format!("CAST({} AS oid)", oid_of(id));
+    let Some(divided) = table.partitioning() else { return parse_expr(&oid(table.id)) };
+    let mut branches = String::new();
+    for leaf in divided.partitions.iter().filter(|p| p.key.is_none()) {
+        let condition = condition_of(table, leaf.id)?;
+        branches.push_str(&format!(" WHEN {condition} THEN {}", oid(leaf.id)));
+    }
+    let text = match branches.as_str() {
+        "" => "CAST(NULL AS oid)".to_string(),
+        branches => format!("CASE{branches} END"),
+    };
+    let mut expr = parse_expr(&text)?;
+    let _ = VisitMut::visit(&mut expr, &mut Named(name));
+    Ok(expr)
+}
+
+/// Calls columns by other names.
+struct Named<'a>(&'a dyn Fn(&str) -> Option<Vec<ast::Ident>>);
+
+impl VisitorMut for Named<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Identifier(name) = expr
+            && let Some(name) = (self.0)(&ident_name(name))
+        {
+            *expr = ast::Expr::CompoundIdentifier(name);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The same as clients are shown it.

@@ -17,7 +17,7 @@ mod condition;
 mod key;
 mod routing;
 
-pub use condition::{bound_text, condition, constraint_text, key_text, key_types};
+pub use condition::{bound_text, condition, constraint_text, key_text, key_types, table_oid};
 pub(crate) use condition::{condition_of, limits_text};
 pub(crate) use key::Key;
 pub(crate) use routing::{Edge, Router, edges, order};

@@ -490,10 +490,9 @@ fn sort_keys(
             ast::Expr::Value(v) if matches!(v.value, ast::Value::Number(..)) => {
                 let n: usize = v.value.to_string().parse().unwrap_or(0);
                 exprs.get(n.wrapping_sub(1)).cloned().ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::INVALID_COLUMN_REFERENCE,
-                        format!("ORDER BY position {n} is not in select list"),
-                    )
+                    let text = format!("ORDER BY position {n} is not in select list");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
+                    braid_scalar::at_beginning(error, &o.expr)
                 })?
             }
             ast::Expr::Identifier(i) => {

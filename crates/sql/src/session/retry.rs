@@ -151,7 +151,8 @@ impl Session {
             Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {
                 Ok(Outcome::Rows(rows))
             }
-            Ok(Ran { outcome: o @ (Outcome::CopyIn(_) | Outcome::CopyOut(_)), .. }) => Ok(o),
+            Ok(Ran { outcome: Outcome::CopyOut(o), .. }) if !o.wrote() => Ok(Outcome::CopyOut(o)),
+            Ok(Ran { outcome: o @ Outcome::CopyIn(_), .. }) => Ok(o),
             Ok(mut ran) => {
                 tries.note(&txn);
                 let committed =

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use braid_parser::Kind;
+use braid_parser::{Copy, Kind};
+use braid_types::SqlResult;
 use sqlparser::ast::Statement as Sql;
 
 use super::entry::{Effect, Entry, work};
@@ -10,9 +11,10 @@ use crate::copy::{self, CopyIn, CopyOut};
 use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan, with};
 use crate::export;
 use crate::import;
-use crate::session::Outcome;
+use crate::session::execute::Ran;
 use crate::session::prepare::plan_query;
 use crate::session::prepared::{DeclarePlan, Plan};
+use crate::session::{Context, Outcome};
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
@@ -90,13 +92,14 @@ pub(super) static ENTRIES: &[Entry] = &[
         "copy t to stdout",
         "rows of a table or a query as text, CSV or binary",
         Effect::Reads,
-        work!(Kind::Copy(c) if c.to => |_, ctx| {
-            let out = CopyOut::start(ctx, c)?;
-            Ok(match c.file {
-                Some(_) => Outcome::Done(out.write_file(ctx, c)?).into(),
-                None => Outcome::CopyOut(Box::new(out)).into(),
-            })
-        }),
+        work!(Kind::Copy(c) if c.to && !copy::writes(c) => |_, ctx| copy_out(ctx, c)),
+    ),
+    Entry::utility(
+        "COPY RETURNING TO",
+        "copy (delete from t returning a) to stdout",
+        "rows that a statement returns which writes, as text, CSV or binary",
+        Effect::Writes,
+        work!(Kind::Copy(c) if copy::writes(c) => |_, ctx| copy_out(ctx, c)),
     ),
     Entry::utility(
         "COPY FROM",
@@ -135,3 +138,11 @@ pub(super) static ENTRIES: &[Entry] = &[
         _ => Ok(None),
     }),
 ];
+
+fn copy_out(ctx: &Context, c: &Copy) -> SqlResult<Ran> {
+    let out = CopyOut::start(ctx, c)?;
+    Ok(match c.file {
+        Some(_) => Outcome::Done(out.write_file(ctx, c)?).into(),
+        None => Outcome::CopyOut(Box::new(out)).into(),
+    })
+}

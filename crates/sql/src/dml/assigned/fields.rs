@@ -14,6 +14,7 @@ use braid_types::{CompositeType, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, AccessExpr, Expr, Ident};
 
 use super::subscripts::{Subscripts, not_subscripted};
+use super::untyped::written;
 use crate::dml::target::{Target, is_default};
 use braid_parser::subscript;
 
@@ -98,7 +99,7 @@ fn rebuilt(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) -> S
 
 /// A value with others at subscripts, one after the other.
 fn subscripted(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) -> SqlResult<Expr> {
-    let mut whole = base.unwrap_or_else(|| Expr::value(ast::Value::Null));
+    let mut whole = base.unwrap_or_else(|| null_of(ty));
     for (path, e) in sets {
         let [step, rest @ ..] = path else { return Err(twice(column)) };
         let at = subscript(step).ok_or_else(|| twice(column))?;
@@ -114,6 +115,21 @@ fn subscripted(column: &str, ty: &SqlType, base: Option<Expr>, sets: &Sets<'_>) 
         whole = at.assigned(ty, whole, value)?;
     }
     Ok(whole)
+}
+
+/// NULL of a type: what is asked of it by subscripts needs one.
+fn null_of(ty: &SqlType) -> Expr {
+    let null = Expr::value(ast::Value::Null);
+    match written(&ty.base().to_string()) {
+        None => null,
+        Some(data_type) => Expr::Cast {
+            kind: ast::CastKind::Cast,
+            expr: Box::new(null),
+            data_type,
+            array: false,
+            format: None,
+        },
+    }
 }
 
 /// 42601 for a target that is named more than once.

@@ -4,8 +4,9 @@
 //!   SET (a, b) = (x, y)                  a = x                    b = y
 //!   SET (a, b) = (SELECT x, y FROM ..)   a = (SELECT x FROM ..)   b = (SELECT y FROM ..)
 //! ```
-//! A subquery is taken apart by its select list, so it is computed for each column: not if that
-//! could give something else.
+//! A subquery is taken apart by its select list, or as a whole where the list alone is not all of
+//! it (DISTINCT, UNION, ORDER BY of an item), so it is computed for each column: not if that could
+//! give something else.
 
 use std::borrow::Cow;
 
@@ -115,28 +116,31 @@ fn row(f: &ast::Function) -> Option<Vec<&Expr>> {
 
 /// A subquery for each of its columns.
 fn parts(query: &ast::Query, count: usize, params: &ParamTypes) -> SqlResult<Vec<Expr>> {
-    let ast::SetExpr::Select(select) = &*query.body else {
-        return Err(cannot_part("a set operation"));
-    };
-    if select.distinct.is_some() {
-        return Err(cannot_part("DISTINCT"));
-    }
     if params.calls_volatile(query) {
         return Err(cannot_part("a volatile function"));
     }
-    let expr = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(e) => Ok((e.clone(), None)),
-        SelectItem::ExprWithAlias { expr, alias } => Ok((expr.clone(), Some(ident_name(alias)))),
-        _ => Err(cannot_part("a list of columns that is not written out")),
-    };
-    let items: Vec<_> = select.projection.iter().map(expr).collect::<SqlResult<_>>()?;
-    if items.len() != count {
+    let width = width(&query.body)
+        .ok_or_else(|| cannot_part("a list of columns that is not written out"))?;
+    if width != count {
         return Err(SqlError::syntax("number of columns does not match number of values"));
     }
+    let select = match &*query.body {
+        ast::SetExpr::Select(select)
+            if select.distinct.is_none() && select.projection.len() == count =>
+        {
+            select
+        }
+        _ => return wholes(query, count),
+    };
+    let items = select.projection.iter().map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(ident_name(alias)),
+        _ => None,
+    });
+    let items: Vec<Option<String>> = items.collect();
     // What names an item, by its number or its alias, would be lost with the item.
     let names_item = |e: &Expr| match e {
         Expr::Value(v) => matches!(v.value, ast::Value::Number(..)),
-        Expr::Identifier(i) => items.iter().any(|(_, alias)| *alias == Some(ident_name(i))),
+        Expr::Identifier(i) => items.contains(&Some(ident_name(i))),
         _ => false,
     };
     let ordered = query.order_by.iter().flat_map(|order| match &order.kind {
@@ -148,7 +152,7 @@ fn parts(query: &ast::Query, count: usize, params: &ParamTypes) -> SqlResult<Vec
         ast::GroupByExpr::All(_) => &[],
     };
     if ordered.map(|o| &o.expr).chain(grouped).any(names_item) {
-        return Err(cannot_part("ORDER BY or GROUP BY of an item of the list"));
+        return wholes(query, count);
     }
     let one = |item: &SelectItem| {
         let select = ast::Select { projection: vec![item.clone()], ..(**select).clone() };
@@ -157,6 +161,39 @@ fn parts(query: &ast::Query, count: usize, params: &ParamTypes) -> SqlResult<Vec
         Expr::Subquery(Box::new(query))
     };
     Ok(select.projection.iter().map(one).collect())
+}
+
+/// How many columns a query has, if they are written out.
+fn width(body: &ast::SetExpr) -> Option<usize> {
+    match body {
+        ast::SetExpr::Select(select) => {
+            let written_out = |item: &SelectItem| {
+                matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+            };
+            if let ([SelectItem::Wildcard(_)], [from]) = (&*select.projection, &*select.from)
+                && let ast::TableFactor::Derived { subquery, .. } = &from.relation
+                && from.joins.is_empty()
+            {
+                return width(&subquery.body);
+            }
+            let all = select.projection.iter().all(written_out);
+            all.then_some(select.projection.len())
+        }
+        ast::SetExpr::Query(query) => width(&query.body),
+        ast::SetExpr::SetOperation { left, .. } => width(left),
+        ast::SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),
+        _ => None,
+    }
+}
+
+/// A subquery for each of its columns, around all of it.
+fn wholes(query: &ast::Query, count: usize) -> SqlResult<Vec<Expr>> {
+    let names: Vec<String> = (0..count).map(|n| format!("\"\0part {n}\"")).collect();
+    let one = |name: &String| {
+        let text = format!("SELECT {name} FROM ({query}) AS \"\0whole\" ({})", names.join(", "));
+        Ok(Expr::Subquery(braid_parser::parse_query(&text)?))
+    };
+    names.iter().map(one).collect()
 }
 
 fn cannot_part(what: &str) -> SqlError {

@@ -63,6 +63,6 @@ fn has_no_type(expr: &ast::Expr) -> bool {
 }
 
 /// A type as the parser gives it.
-fn written(ty: &str) -> Option<ast::DataType> {
+pub(super) fn written(ty: &str) -> Option<ast::DataType> {
     Parser::new(&PostgreSqlDialect {}).try_with_sql(ty).ok()?.parse_data_type().ok()
 }

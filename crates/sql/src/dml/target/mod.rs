@@ -1,11 +1,17 @@
 //! What a statement writes to.
 //!
 //! - [`written`]: the table, the scope of its columns, RETURNING.
+//! - [`by_query`]: what of ON CONFLICT and RETURNING only a query can tell.
 //! - [`through`]: a table behind views.
+//! - [`table_oid`]: `tableoid` in RETURNING.
 
+mod by_query;
+mod table_oid;
 mod through;
 mod written;
 
+pub(super) use by_query::{Sets, UpdateByQuery, beginning, check_settable};
+pub(super) use table_oid::with_table_oid;
 pub(super) use through::{Verb, ViewChecks};
 pub(crate) use written::scope_of;
 pub use written::{Returning, returning};

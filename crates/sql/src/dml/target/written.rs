@@ -6,12 +6,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_catalog::{Relation, Table, oid_of};
+use braid_kv::SavepointId;
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use bytes::Bytes;
 use sqlparser::ast::{
     self, SelectItem, SelectItemQualifiedWildcardKind, Spanned, TableFactor, VisitMut, VisitorMut,
 };
 
+use super::by_query::{ReturningByQuery, beginning};
+use super::table_oid::with_table_oid;
 use super::through::{Through, Verb, ViewChecks, key_name};
 use crate::general_query::{ColumnInfo, Row};
 use crate::partitions;
@@ -280,12 +283,25 @@ pub struct Returning {
     pub exprs: Vec<Bound>,
     /// Names and types.
     pub columns: Vec<ColumnInfo>,
+    /// What tells the values in place of the expressions.
+    by_query: Option<ReturningByQuery>,
 }
 
 impl Returning {
+    /// Whether a query tells the values.
+    pub(in crate::dml) fn is_by_query(&self) -> bool {
+        self.by_query.is_some()
+    }
+
+    /// Where the statement begins, if that is going to be asked: before it writes.
+    pub(in crate::dml) fn began(&self, ctx: &Context) -> Option<SavepointId> {
+        self.by_query.as_ref().map(|_| beginning(ctx))
+    }
+
     /// Whether it looks at values behind so many columns.
     pub(in crate::dml) fn looks_behind(&self, width: usize) -> bool {
-        self.exprs.iter().any(|e| e.columns().into_iter().any(|at| at >= width))
+        self.is_by_query()
+            || self.exprs.iter().any(|e| e.columns().into_iter().any(|at| at >= width))
     }
 
     /// The values for a row.
@@ -301,7 +317,7 @@ pub fn returning(
     origin: &dyn Fn(usize) -> Option<(u32, u32)>,
     params: &mut ParamTypes,
 ) -> SqlResult<Returning> {
-    let mut out = Returning { exprs: Vec::new(), columns: Vec::new() };
+    let mut out = Returning { exprs: Vec::new(), columns: Vec::new(), by_query: None };
     let push_column = |out: &mut Returning, at: usize| {
         let c = &scope.columns()[at];
         out.push(&c.name, Bound::column(at, c.ty.clone()), origin);
@@ -351,7 +367,7 @@ impl Returning {
     /// The list over the table's row.
     pub(in crate::dml) fn settled(self, target: &Target) -> SqlResult<Returning> {
         let exprs = self.exprs.into_iter().map(|e| target.settle(e));
-        Ok(Returning { exprs: exprs.collect::<SqlResult<_>>()?, columns: self.columns })
+        Ok(Returning { exprs: exprs.collect::<SqlResult<_>>()?, ..self })
     }
 
     /// Adds a result column. Clients are shown names for `regclass` and `regtype`, as text.
@@ -388,11 +404,14 @@ fn column_info(
 
 /// RETURNING of a statement that names one table.
 pub(in crate::dml) fn bind_returning(
+    ctx: &Context,
     items: Option<&[SelectItem]>,
     target: &Target,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Returning>> {
-    items.map(|items| bind_over(items, target, &target.scope(), params)).transpose()
+    let Some(items) = items else { return Ok(None) };
+    let items = with_table_oid(items, target)?;
+    bind_over(ctx, &items, target, (&target.scope(), false), params).map(Some)
 }
 
 /// The name of PostgreSQL's hidden column that tells inserted rows from updated ones: 0 in those.
@@ -402,21 +421,23 @@ const XMAX: &str = "xmax";
 /// ([`Returning::looks_behind`]): 1 if the row was there before, and ON CONFLICT has updated it; 0
 /// if not. It is called `xmax`, since `xmax = 0` is how that is asked.
 pub(in crate::dml) fn bind_inserted(
+    ctx: &Context,
     items: Option<&[SelectItem]>,
     target: &Target,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Returning>> {
     let Some(items) = items else { return Ok(None) };
+    let items = with_table_oid(items, target)?;
     let mut scope = target.scope();
     if target.table.column_named(XMAX).is_some() {
-        return bind_over(items, target, &scope, params).map(Some);
+        return bind_over(ctx, &items, target, (&scope, false), params).map(Some);
     }
     let schema = target.schema.as_deref();
     let at = scope.push_table(&target.alias, schema, [(XMAX.into(), SqlType::Int8, false)]);
     scope.columns_mut()[at].hidden = true;
-    let mut items = items.to_vec();
+    let mut items = items.into_owned();
     let _ = VisitMut::visit(&mut items, &mut Named(&target.alias));
-    bind_over(&items, target, &scope, params).map(Some)
+    bind_over(ctx, &items, target, (&scope, true), params).map(Some)
 }
 
 /// Puts the table's name in front of `xmax`: hidden columns are not found without.
@@ -437,19 +458,26 @@ impl VisitorMut for Named<'_> {
 }
 
 fn bind_over(
+    ctx: &Context,
     items: &[SelectItem],
     target: &Target,
-    scope: &Scope,
+    (scope, inserted): (&Scope, bool),
     params: &mut ParamTypes,
 ) -> SqlResult<Returning> {
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));
+    let mut tried = params.clone();
     let settled = |list: Returning| list.settled(target);
-    match returning(items, scope, &origin, params).and_then(settled) {
+    match returning(items, scope, &origin, &mut tried).and_then(settled) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
-            Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
+            let query = ReturningByQuery::plan(ctx, items, target, inserted, params)?;
+            let columns = query.columns().to_vec();
+            Ok(Returning { exprs: Vec::new(), columns, by_query: Some(query) })
         }
-        other => other,
+        other => {
+            *params = tried;
+            other
+        }
     }
 }
 
@@ -475,13 +503,17 @@ pub(in crate::dml) fn with_extras(
 /// Rows of RETURNING that are computed and counted at once.
 const RETURNED_AT_ONCE: usize = 256;
 
-/// The values of RETURNING for all rows, if asked for.
+/// The values of RETURNING for all rows, if asked for; `since`: [`Returning::began`].
 pub(in crate::dml) fn returned(
     ctx: &Context,
     r: Option<&Returning>,
     rows: &[Row],
+    since: Option<SavepointId>,
 ) -> SqlResult<Option<Vec<Row>>> {
     let Some(r) = r else { return Ok(None) };
+    if let (Some(query), Some(since)) = (&r.by_query, since) {
+        return query.rows(ctx, since, rows).map(Some);
+    }
     let mut out = Vec::with_capacity(rows.len());
     for piece in rows.chunks(RETURNED_AT_ONCE) {
         ctx.check_cancel()?;

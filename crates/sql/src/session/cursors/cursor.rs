@@ -58,6 +58,8 @@ pub(crate) struct Cursor {
     /// Where it stands.
     at: u64,
     hold: bool,
+    /// Its query has failed: what it would have given from there on, nobody knows.
+    failed: bool,
     /// How many savepoints there were when it was declared; `None` once its transaction has ended.
     savepoints: Option<usize>,
     _shown: Shown,
@@ -93,9 +95,13 @@ impl Cursor {
     fn pull(&mut self) -> SqlResult<Option<Row>> {
         while self.ahead.is_empty() {
             let Some(source) = &mut self.source else { return Ok(None) };
-            match source.next_batch()? {
-                Some(rows) => self.ahead.extend(rows),
-                None => self.source = None,
+            match source.next_batch() {
+                Ok(Some(rows)) => self.ahead.extend(rows),
+                Ok(None) => self.source = None,
+                Err(e) => {
+                    self.failed = true;
+                    return Err(e);
+                }
             }
         }
         Ok(self.ahead.pop_front())
@@ -245,6 +251,7 @@ impl Session {
             scrolls: scroll.unwrap_or(*hold),
             at: 0,
             hold: *hold,
+            failed: false,
             savepoints,
             _shown: Shown { name: name.clone(), among: self.state.cursors.clone() },
         };
@@ -277,6 +284,10 @@ impl Session {
         let coordinator = self.db.coordinator().clone();
         let account = coordinator.memory().account(self.state.derived().statement_mem);
         let cursor = self.cursor(&fetch.cursor)?;
+        if cursor.failed {
+            let text = format!("portal \"{}\" cannot be run", fetch.cursor);
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text));
+        }
         if fetch.only_move {
             let passed = cursor.go(fetch.steps, |_| Ok(()))?;
             return Ok(Outcome::Done(format!("MOVE {passed}")));

@@ -1,0 +1,450 @@
+//! Values for written rows that only a query can tell: those of SET and WHERE behind ON CONFLICT,
+//! and of RETURNING, with subqueries or whole rows in them.
+//!
+//! ```text
+//!   ON CONFLICT .. DO UPDATE SET n = (SELECT ..) WHERE ..
+//!     SELECT .. FROM "existing row" AS t, "excluded row" AS excluded
+//!   RETURNING *, (SELECT ..)
+//!     SELECT t.a, t.b, (SELECT ..) FROM "written rows" AS t ORDER BY their number
+//! ```
+//! The rows are *given* to the query, as those of an earlier part of WITH are, under names that
+//! nobody can type; it reads everything else as it was before the statement.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use braid_catalog::{Identity, Table, kv_error};
+use braid_kv::SavepointId;
+use braid_scalar::{ParamTypes, ident_name, is_aggregate, object_name_parts, output_name};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use sqlparser::ast::{
+    self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, Visit, VisitMut, Visitor,
+    VisitorMut,
+};
+
+use super::written::{Target, check_assignable, is_default};
+use crate::dml::assigned::commit_time::{is_pending, pending};
+use crate::dml::assigned::set_list::set_list;
+use crate::dml::source::Source;
+use crate::dml::with::With;
+use crate::dml::writer::TableInfo;
+use crate::general_query::{ColumnInfo, GivenRows, Row};
+use crate::session::Context;
+
+/// What the names of given rows begin with.
+const MARK: char = '\0';
+/// The number of a written row.
+const NUMBER: &str = "\0number";
+/// Whether a row was there before INSERT.
+const XMAX: &str = "\0xmax";
+
+/// Rows that a query reads under a name.
+struct Given {
+    name: &'static str,
+    alias: String,
+    columns: Vec<(String, SqlType)>,
+}
+
+impl Given {
+    /// Rows of a table, whose hidden columns cannot be named.
+    fn rows_of(name: &'static str, table: &Table, alias: &str) -> Given {
+        let shown = |c: &braid_catalog::Column| match c.hidden {
+            true => format!("{MARK}{}", c.name),
+            false => c.name.clone(),
+        };
+        let columns = table.columns.iter().map(|c| (shown(c), c.ty.clone()));
+        Given { name, alias: alias.to_string(), columns: columns.collect() }
+    }
+
+    fn of(&self, rows: Option<Vec<Row>>) -> GivenRows {
+        GivenRows {
+            name: self.name.to_string(),
+            columns: Some(self.columns.clone()),
+            rows: rows.map(Arc::new),
+        }
+    }
+}
+
+/// A context in which queries find these rows.
+fn giving(ctx: &Context, given: impl Iterator<Item = GivenRows>) -> Context {
+    let mut with = ctx.with.as_deref().cloned().unwrap_or_default();
+    Arc::make_mut(&mut with.given).extend(given);
+    Context { with: Some(Arc::new(with)), ..ctx.clone() }
+}
+
+/// A query over given rows.
+pub(in crate::dml) struct ByQuery {
+    source: Source,
+    given: Vec<Given>,
+}
+
+impl ByQuery {
+    /// Plans `SELECT items FROM given ..`.
+    fn plan(
+        ctx: &Context,
+        items: &[String],
+        given: Vec<Given>,
+        tail: &str,
+        params: &mut ParamTypes,
+    ) -> SqlResult<ByQuery> {
+        let from: Vec<String> = given
+            .iter()
+            .map(|g| format!("{} AS {}", quote_ident(g.name), quote_ident(&g.alias)))
+            .collect();
+        let text = format!("SELECT {} FROM {}{tail}", items.join(", "), from.join(", "));
+        let ctx = giving(ctx, given.iter().map(|g| g.of(None)));
+        let source = Source::plan(&ctx, &*braid_parser::parse_query(&text)?, params)?;
+        Ok(ByQuery { source, given })
+    }
+
+    fn columns(&self) -> &[ColumnInfo] {
+        self.source.columns()
+    }
+
+    /// Its rows, for these; `since`: where the statement began.
+    fn rows(
+        &self,
+        ctx: &Context,
+        since: SavepointId,
+        rows: impl IntoIterator<Item = Vec<Row>>,
+    ) -> SqlResult<Vec<Row>> {
+        let given = self.given.iter().zip(rows).map(|(g, rows)| g.of(Some(rows)));
+        let ctx = giving(ctx, given);
+        let _past = ctx.txn.look_back(since).map_err(kv_error)?;
+        self.source.rows(&ctx)
+    }
+}
+
+/// What a column is set to by a query.
+pub(in crate::dml) enum Set {
+    /// Its default.
+    Default,
+    /// The same for all rows.
+    Constant(Datum),
+    /// A value of this type.
+    Value(SqlType),
+}
+
+/// The assigned columns, and what a query selects for them.
+pub(in crate::dml) struct Sets {
+    pub(in crate::dml) items: Vec<String>,
+    pub(in crate::dml) columns: Vec<(usize, Set)>,
+}
+
+impl Sets {
+    /// Of the assignments of a statement.
+    pub(in crate::dml) fn new(
+        target: &Target,
+        assignments: &[ast::Assignment],
+        params: &ParamTypes,
+    ) -> SqlResult<Sets> {
+        let table = &target.table;
+        let mut sets = Sets { items: Vec::new(), columns: Vec::new() };
+        for (at, e) in set_list(target, assignments, params)? {
+            let e = &*e;
+            if is_default(e) {
+                sets.columns.push((at, Set::Default));
+                continue;
+            }
+            check_settable(table, at)?;
+            if is_pending(e) {
+                let value = pending(table, at)?.as_const().cloned().unwrap_or(Datum::Null);
+                sets.columns.push((at, Set::Constant(value)));
+                continue;
+            }
+            let ty = &table.columns[at].ty;
+            let untyped = matches!(e, Expr::Value(v) if matches!(
+                v.value,
+                ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_)
+            ));
+            // An untyped literal takes the column's type; modifiers come with the assignment.
+            sets.items.push(match e {
+                _ if untyped => format!("CAST({e} AS {})", ty.base_name()),
+                // As a select item it would be all of its columns.
+                Expr::QualifiedWildcard(row, _) => row.to_string(),
+                e => e.to_string(),
+            });
+            sets.columns.push((at, Set::Value(ty.clone())));
+        }
+        Ok(sets)
+    }
+
+    /// Learns the types of what is selected.
+    pub(in crate::dml) fn typed(&mut self, table: &Table, given: &[ColumnInfo]) -> SqlResult<()> {
+        let mut given = given.iter();
+        for (at, from) in &mut self.columns {
+            if let Set::Value(from) = from {
+                let c = given.next().ok_or_else(|| SqlError::internal("a SET value is missing"))?;
+                check_assignable(table, *at, &c.ty, None)?;
+                *from = if c.ty == SqlType::Unknown { SqlType::Text } else { c.ty.clone() };
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the columns of a row to what was selected for it.
+    pub(in crate::dml) fn apply(
+        &self,
+        ctx: &Context,
+        info: &TableInfo,
+        given: &[Datum],
+        row: &mut Row,
+    ) -> SqlResult<()> {
+        let mut given = given.iter();
+        for (at, from) in &self.columns {
+            row[*at] = match from {
+                Set::Constant(value) => value.clone(),
+                Set::Value(from) => {
+                    let v = given.next().cloned().unwrap_or(Datum::Null);
+                    let to = &info.table().columns[*at].ty;
+                    crate::dml::assign(&v, from, to, &ctx.eval)?
+                }
+                Set::Default => info.filler.default(ctx, *at)?,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// 428C9 for a column whose value is not the user's to set.
+pub(in crate::dml) fn check_settable(table: &Table, at: usize) -> SqlResult<()> {
+    let c = &table.columns[at];
+    let what = match (&c.generated, c.identity) {
+        (Some(_), _) => "a generated column",
+        (_, Some(Identity::Always)) => "an identity column defined as GENERATED ALWAYS",
+        _ => return Ok(()),
+    };
+    let text = format!("column \"{}\" can only be updated to DEFAULT", c.name);
+    Err(SqlError::new(SqlState("428C9"), text)
+        .with_detail(format!("Column \"{}\" is {what}.", c.name)))
+}
+
+/// SET and WHERE of ON CONFLICT DO UPDATE, by queries.
+pub(in crate::dml) struct UpdateByQuery {
+    filter: Option<ByQuery>,
+    values: Option<ByQuery>,
+    sets: Sets,
+}
+
+impl UpdateByQuery {
+    pub(in crate::dml) fn plan(
+        ctx: &Context,
+        target: &Target,
+        update: &ast::DoUpdate,
+        params: &mut ParamTypes,
+    ) -> SqlResult<UpdateByQuery> {
+        if target.is_view() {
+            return Err(SqlError::unsupported(
+                "a subquery in ON CONFLICT DO UPDATE of an INSERT into a view",
+            )
+            .with_hint("Name the table in place of the view."));
+        }
+        let table = &target.table;
+        let both = || {
+            vec![
+                Given::rows_of("\0existing row", table, &target.alias),
+                Given::rows_of("\0excluded row", table, "excluded"),
+            ]
+        };
+        let filter = match &update.selection {
+            Some(e) => {
+                let plan = ByQuery::plan(ctx, &[e.to_string()], both(), "", params)?;
+                if !matches!(plan.columns()[0].ty, SqlType::Bool | SqlType::Unknown) {
+                    let ty = plan.columns()[0].ty.base_name();
+                    let text = format!("argument of WHERE must be type boolean, not type {ty}");
+                    return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
+                }
+                Some(plan)
+            }
+            None => None,
+        };
+        let mut sets = Sets::new(target, &update.assignments, params)?;
+        let values = match sets.items.is_empty() {
+            true => None,
+            false => Some(ByQuery::plan(ctx, &sets.items, both(), "", params)?),
+        };
+        if let Some(values) = &values {
+            sets.typed(table, values.columns())?;
+        }
+        Ok(UpdateByQuery { filter, values, sets })
+    }
+
+    /// What an existing row becomes; `None` if it stays as it is.
+    pub(in crate::dml) fn updated(
+        &self,
+        ctx: &Context,
+        info: &TableInfo,
+        since: SavepointId,
+        (old, excluded): (&Row, &Row),
+    ) -> SqlResult<Option<Row>> {
+        let both = || [vec![old.clone()], vec![excluded.clone()]];
+        if let Some(filter) = &self.filter {
+            let rows = filter.rows(ctx, since, both())?;
+            if !matches!(rows.first().map(Vec::as_slice), Some([Datum::Bool(true)])) {
+                return Ok(None);
+            }
+        }
+        let values = match &self.values {
+            Some(values) => values.rows(ctx, since, both())?.pop().unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let mut new = old.clone();
+        self.sets.apply(ctx, info, &values, &mut new)?;
+        Ok(Some(new))
+    }
+}
+
+/// RETURNING by a query.
+pub(in crate::dml) struct ReturningByQuery {
+    query: ByQuery,
+}
+
+impl ReturningByQuery {
+    /// Plans it; `inserted`: rows have one value more, whether they were there before.
+    pub(in crate::dml) fn plan(
+        ctx: &Context,
+        items: &[SelectItem],
+        target: &Target,
+        inserted: bool,
+        params: &mut ParamTypes,
+    ) -> SqlResult<ReturningByQuery> {
+        if target.is_view() {
+            return Err(SqlError::unsupported("a subquery or whole row in RETURNING of a view")
+                .with_hint("Name the table in place of the view."));
+        }
+        if let Some(call) = aggregate(items) {
+            let text = "aggregate functions are not allowed in RETURNING";
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, text)
+                .or_place(braid_scalar::beginning(&call)));
+        }
+        let mut given = Given::rows_of("\0written rows", &target.table, &target.alias);
+        if inserted {
+            given.columns.push((XMAX.to_string(), SqlType::Int8));
+        }
+        given.columns.push((NUMBER.to_string(), SqlType::Int8));
+        let mut shown = Vec::new();
+        for item in items {
+            shown.extend(written_out(item, target)?);
+        }
+        let alias = quote_ident(&target.alias);
+        let tail = format!(" ORDER BY {alias}.{}", quote_ident(NUMBER));
+        let query = ByQuery::plan(ctx, &shown, vec![given], &tail, params)?;
+        Ok(ReturningByQuery { query })
+    }
+
+    pub(in crate::dml) fn columns(&self) -> &[ColumnInfo] {
+        self.query.columns()
+    }
+
+    /// The values of rows, in their order.
+    pub(in crate::dml) fn rows(
+        &self,
+        ctx: &Context,
+        since: SavepointId,
+        rows: &[Row],
+    ) -> SqlResult<Vec<Row>> {
+        let width = self.query.given[0].columns.len();
+        let numbered = rows.iter().zip(0i64..).map(|(row, number)| {
+            let mut row = row.clone();
+            row.truncate(width - 1);
+            row.push(Datum::Int8(number));
+            row
+        });
+        self.query.rows(ctx, since, [numbered.collect()])
+    }
+}
+
+/// A select item with its stars, and with its name where `xmax` changes how it reads.
+fn written_out(item: &SelectItem, target: &Target) -> SqlResult<Vec<String>> {
+    let all = || {
+        let alias = quote_ident(&target.alias);
+        let columns = target.table.visible_columns();
+        columns.map(|c| format!("{alias}.{}", quote_ident(&c.name))).collect()
+    };
+    let (mut expr, name) = match item {
+        SelectItem::Wildcard(_) => return Ok(all()),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(n), _)
+            if object_name_parts(n).last() == Some(&target.alias) =>
+        {
+            return Ok(all());
+        }
+        SelectItem::UnnamedExpr(e) if braid_scalar::all_fields(e).is_some() => {
+            return Ok(vec![item.to_string()]);
+        }
+        SelectItem::UnnamedExpr(e) => (e.clone(), output_name(e)),
+        SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), ident_name(alias)),
+        other => return Err(SqlError::unsupported(format!("the select item {other}"))),
+    };
+    if target.table.column_named("xmax").is_none() {
+        let _ = VisitMut::visit(&mut expr, &mut Xmax(&target.alias));
+    }
+    Ok(vec![format!("{expr} AS {}", quote_ident(&name))])
+}
+
+/// A call of an aggregate outside of subqueries.
+fn aggregate(items: &[SelectItem]) -> Option<Expr> {
+    struct Outside(usize);
+    impl Visitor for Outside {
+        type Break = Expr;
+        fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<Expr> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<Expr> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Expr> {
+            match expr {
+                Expr::Function(f)
+                    if self.0 == 0
+                        && f.over.is_none()
+                        && object_name_parts(&f.name).last().is_some_and(|n| is_aggregate(n)) =>
+                {
+                    ControlFlow::Break(expr.clone())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    match Visit::visit(&items.to_vec(), &mut Outside(0)) {
+        ControlFlow::Break(call) => Some(call),
+        ControlFlow::Continue(()) => None,
+    }
+}
+
+/// Calls `xmax` by the name that the given rows have for it.
+struct Xmax<'a>(&'a str);
+
+impl VisitorMut for Xmax<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let is_xmax = match expr {
+            Expr::Identifier(name) => ident_name(name) == "xmax",
+            Expr::CompoundIdentifier(parts) => {
+                let parts: Vec<String> = parts.iter().map(ident_name).collect();
+                matches!(parts.as_slice(), [table, name] if table == self.0 && name == "xmax")
+            }
+            _ => false,
+        };
+        if is_xmax {
+            let parts = [self.0, XMAX].map(|name| Ident::with_quote('"', name));
+            *expr = Expr::CompoundIdentifier(parts.to_vec());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl With {
+    /// Where the statement began that this is a part of.
+    fn began(&self) -> Option<SavepointId> {
+        self.as_one.as_ref().map(|one| one.since())
+    }
+}
+
+/// Where a statement begins, for those of its queries that read the state before it.
+pub(in crate::dml) fn beginning(ctx: &Context) -> SavepointId {
+    let around = ctx.with.as_ref().and_then(|with| with.began());
+    around.unwrap_or_else(|| ctx.txn.savepoint())
+}
