@@ -223,6 +223,12 @@ pub struct Check {
     pub name: String,
     /// Expression as SQL text.
     pub expr: String,
+    /// NOT VALID: rows that were there before it may violate it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_valid: bool,
+    /// NO INHERIT: kept for those who ask for it, since no table inherits another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_inherit: bool,
 }
 
 /// What happens to a referencing row when the referenced one goes or changes.
@@ -277,6 +283,9 @@ pub struct ForeignKey {
     /// DEFERRABLE: its checks may wait for the end of the transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferral: Option<Deferral>,
+    /// NOT VALID: rows that were there before it may refer to none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_valid: bool,
 }
 
 /// What INITIALLY says of a DEFERRABLE constraint.

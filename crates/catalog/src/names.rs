@@ -22,6 +22,22 @@ pub fn constraint_name(table: &str, columns: &[&str], suffix: &str) -> String {
     }
 }
 
+/// The first of these with a suffix of `key`, `key1`, `key2`, .. that is not taken. The number has
+/// its place among the bytes, too.
+pub fn choose_constraint_name(
+    table: &str,
+    columns: &[&str],
+    suffix: &str,
+    taken: impl Fn(&str) -> bool,
+) -> String {
+    let numbered = (1..).map(|n: u32| format!("{suffix}{n}"));
+    std::iter::once(suffix.to_string())
+        .chain(numbered)
+        .map(|suffix| constraint_name(table, columns, &suffix))
+        .find(|name| !taken(name))
+        .expect("there are more numbers than relations")
+}
+
 /// The first of `name`, `name1`, `name2`, .. that is not taken.
 pub fn choose_name(base: &str, taken: impl Fn(&str) -> bool) -> String {
     if !taken(base) {
@@ -44,6 +60,12 @@ mod tests {
         let long = constraint_name(&"x".repeat(80), &["col"], "fkey");
         assert_eq!(long.len(), MAX_IDENTIFIER);
         assert!(long.ends_with("x_col_fkey"));
+        let taken = [long.clone(), long.replace("_fkey", "_fkey0")];
+        let next = choose_constraint_name(&"x".repeat(80), &["col"], "fkey", |n| {
+            taken.iter().any(|t| t == n)
+        });
+        assert_eq!(next, format!("{}_col_fkey1", "x".repeat(53)));
+        assert_eq!(next.len(), MAX_IDENTIFIER);
         assert_eq!(choose_name("a", |n| n == "a" || n == "a1"), "a2");
     }
 }

@@ -205,6 +205,7 @@ fn every_broken_invariant_is_named() {
             on_update: RefAction::NoAction,
             match_full: false,
             deferral: None,
+            not_valid: false,
         });
         c.put_table(t);
     });

@@ -2,7 +2,7 @@
 //! `indexes`, `index_columns` and `column_options`.
 
 use braid_catalog::{
-    CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined,
+    CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined, Sequence,
 };
 use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
@@ -341,6 +341,14 @@ fn columns(v: &View<'_>) -> Made {
                     braid_catalog::Identity::Always => "ALWAYS",
                     braid_catalog::Identity::ByDefault => "BY DEFAULT",
                 });
+                let own = v.catalog.sequences().find(|s| Some(s.id) == c.sequence);
+                if let Some(s) = own {
+                    let numbers = [s.start, s.increment, s.max, s.min];
+                    for (at, n) in (36..).zip(numbers) {
+                        row[at] = text(n.to_string());
+                    }
+                    row[40] = yes_no(s.cycle);
+                }
             }
             if let Some(expr) = &c.generated {
                 row[41] = text("ALWAYS");
@@ -600,8 +608,14 @@ fn views(v: &View<'_>) -> Made {
 }
 
 fn sequences(v: &View<'_>) -> Made {
+    // Those of identity columns are a part of their column.
+    let of_identity = |s: &Sequence| {
+        let column = s.owned_by.and_then(|(table, column)| v.catalog.table(table)?.column(column));
+        column.is_some_and(|column| column.identity.is_some())
+    };
     Ok(v.catalog
         .sequences()
+        .filter(|s| !of_identity(s))
         .filter_map(|s| Some((v.schema(s.schema)?, s)))
         .map(|(schema, s)| {
             vec![

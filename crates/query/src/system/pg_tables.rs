@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Column, Deferral, Index, IndexColumn, IndexConstraint, Partition, RefAction, Refined,
-    Schema, Table, id_of_oid, oid_of,
+    Catalog, Check, Column, Deferral, Index, IndexColumn, IndexConstraint, Partition, RefAction,
+    Refined, Schema, Table, id_of_oid, oid_of,
 };
 use braid_sql::partitions::bound_text;
 use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms, setting_names};
@@ -24,7 +24,7 @@ use super::table::{
     empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
 };
 use super::{comments, dependencies, opened, partitions, qualified, roles, type_rows};
-use braid_sql::session::waiting;
+use braid_sql::session::{said_of_check, waiting};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -742,6 +742,12 @@ fn inheritance(inherited: bool) -> (Datum, Datum) {
     (flag(!inherited), Datum::Int4(i32::from(inherited)))
 }
 
+/// The columns of a CHECK.
+fn checked(t: &Table, check: &Check) -> Datum {
+    let columns = checked_columns(t, &check.expr);
+    if columns.is_empty() { Datum::Null } else { attnums(columns) }
+}
+
 fn pg_constraint(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (schema, t) in v.tables() {
@@ -789,10 +795,10 @@ fn pg_constraint(v: &View<'_>) -> Made {
         }
         for (at, c) in t.checks.iter().enumerate() {
             let oid = constraint_oid(t.id, 200 + at);
-            let columns = checked_columns(t, &c.expr);
-            let keys = if columns.is_empty() { Datum::Null } else { attnums(columns) };
-            let mut row = made(oid, &c.name, "c", 0, keys, text(c.expr.as_str()));
+            let mut row = made(oid, &c.name, "c", 0, checked(t, c), text(c.expr.as_str()));
             (row[15], row[16]) = inheritance(t.window().is_some_and(|p| !p.has_check(&c.name)));
+            row[6] = flag(!c.not_valid);
+            row[17] = flag(c.no_inherit);
             rows.push(row);
         }
         for fk in &t.foreign_keys {
@@ -805,6 +811,7 @@ fn pg_constraint(v: &View<'_>) -> Made {
             row[14] = text(if fk.match_full { "f" } else { "s" });
             row[4] = flag(fk.deferral.is_some());
             row[5] = flag(fk.deferral == Some(Deferral::Deferred));
+            row[6] = flag(!fk.not_valid);
             row[19] = attnums(fk.parent_columns.iter().copied());
             rows.push(row);
         }
@@ -950,7 +957,8 @@ pub(crate) fn constraint_text(
         }
         for (at, c) in t.checks.iter().enumerate() {
             if constraint_oid(t.id, 200 + at) == oid {
-                return Some(qualified::check_of(session, catalog, &c.expr, t, how));
+                let text = qualified::check_of(session, catalog, &c.expr, t, how);
+                return Some(text + said_of_check(c));
             }
         }
         for fk in &t.foreign_keys {

@@ -198,7 +198,7 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
         Op::RenameColumn { old_column_name, new_column_name } => {
             alter_column::rename(c, t, &ident_name(old_column_name), ident_name(new_column_name))
         }
-        Op::AddConstraint { constraint: k, .. } => match k {
+        Op::AddConstraint { constraint: k, not_valid } => match k {
             ast::TableConstraint::PrimaryKey(p) => primary_key::add(c, t, p, None),
             ast::TableConstraint::UniqueUsingIndex(u) => index::promoted::unique(c, t, u),
             ast::TableConstraint::PrimaryKeyUsingIndex(u) => {
@@ -206,6 +206,7 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
                 let t = c.catalog.table(t.id).expect("still there").clone();
                 primary_key::add(c, &t, &key, None)
             }
+            k if *not_valid => constraint::add_unproven(c, &mut (**t).clone(), k),
             k => constraint::add(c, &mut (**t).clone(), k, None),
         },
         Op::DropConstraint { if_exists, name, drop_behavior } => {
@@ -222,12 +223,7 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
         Op::OwnerTo { new_owner } => super::access::roles::give_table(c, t, new_owner),
         // No replication, no triggers: nothing to change.
         Op::ReplicaIdentity { .. } | Op::ClusterBy { .. } => Ok(()),
-        Op::ValidateConstraint { name } => {
-            let name = ident_name(name);
-            let known = t.checks.iter().any(|k| k.name == name)
-                || t.foreign_keys.iter().any(|k| k.name == name);
-            if known { Ok(()) } else { Err(no_constraint(t, &name)) }
-        }
+        Op::ValidateConstraint { name } => constraint::validate(c, t, &ident_name(name)),
         other => {
             let text = other.to_string();
             let words: Vec<_> = text.split_whitespace().take(3).collect();
@@ -236,7 +232,7 @@ fn operation(c: &mut Change, t: &Arc<Table>, op: &Op) -> SqlResult<()> {
     }
 }
 
-fn no_constraint(t: &Table, name: &str) -> SqlError {
+pub(super) fn no_constraint(t: &Table, name: &str) -> SqlError {
     SqlError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("constraint \"{name}\" of relation \"{}\" does not exist", t.name),

@@ -387,9 +387,6 @@ pub(super) fn alter(
                 },
             };
             option.name = None;
-            if new.columns[at].nullable {
-                backfill::validate_not_null(c, t.id, at)?;
-            }
             column::make_identity(c, &mut new, at, &option)?;
         }
     }

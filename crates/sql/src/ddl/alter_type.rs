@@ -200,7 +200,7 @@ impl Altered {
     fn check_again(&self, c: &Change) -> SqlResult<()> {
         let t = &c.stored(self.old.id)?;
         let (scope, at) = (table_scope(t), self.at);
-        for check in &t.checks {
+        for check in t.checks.iter().filter(|check| !check.not_valid) {
             let e = parse_expr(&check.expr)?;
             let bound = braid_scalar::bind_bool(&e, "CHECK", &scope, &mut c.ctx.no_params())?;
             if bound.columns().contains(&at) {
@@ -210,7 +210,9 @@ impl Altered {
         if !t.columns[at].nullable {
             backfill::validate_not_null(c, t.id, at)?;
         }
-        for fk in t.foreign_keys.iter().filter(|fk| fk.columns.contains(&self.id())) {
+        for fk in
+            t.foreign_keys.iter().filter(|fk| fk.columns.contains(&self.id()) && !fk.not_valid)
+        {
             backfill::validate_foreign_key(c, t, fk)?;
         }
         Ok(())

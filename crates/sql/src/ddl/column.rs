@@ -1,6 +1,6 @@
 //! Column declarations: types, defaults, serial and identity, generated columns.
 
-use braid_catalog::{Column, Identity, Refined, Table, choose_name, constraint_name};
+use braid_catalog::{Column, Identity, Refined, Table, choose_constraint_name};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
@@ -70,6 +70,7 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         None if !commit_time => refined(c, &def.data_type)?,
         _ => None,
     };
+    check_conflicts(&t.name, &name, &def.options, serial.is_some())?;
     let nullable = serial.is_none();
     let mut col =
         Column { nullable, refinement, commit_time, ..Column::new(t.next_column, name, ty) };
@@ -79,6 +80,71 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
     t.next_column += 1;
     t.columns.push(col);
     Ok(out)
+}
+
+/// What a column declaration says of NULL and of where values come from, as far as it was read.
+#[derive(Default)]
+struct Said {
+    not_null: Option<bool>,
+    default: bool,
+    identity: bool,
+    generated: bool,
+}
+
+impl Said {
+    /// What is wrong with one more saying of whether values may be NULL.
+    fn null(&mut self, not_null: bool) -> Option<&'static str> {
+        let before = self.not_null.replace(not_null);
+        (before == Some(!not_null)).then_some("conflicting NULL/NOT NULL declarations")
+    }
+
+    /// What is wrong with one more option.
+    fn option(&mut self, option: &ast::ColumnOption) -> Option<&'static str> {
+        let wrong = match option {
+            ast::ColumnOption::Null => self.null(false),
+            ast::ColumnOption::NotNull => self.null(true),
+            ast::ColumnOption::Default(_) => {
+                let again = std::mem::replace(&mut self.default, true);
+                again.then_some("multiple default values specified")
+            }
+            ast::ColumnOption::Generated { generation_expr: None, .. } => {
+                match std::mem::replace(&mut self.identity, true) {
+                    true => Some("multiple identity specifications"),
+                    false => self.null(true),
+                }
+            }
+            ast::ColumnOption::Generated { .. } => {
+                let again = std::mem::replace(&mut self.generated, true);
+                again.then_some("multiple generation clauses specified")
+            }
+            _ => None,
+        };
+        wrong.or(match (self.default, self.identity, self.generated) {
+            (true, true, _) => Some("both default and identity specified"),
+            (true, _, true) => Some("both default and generation expression specified"),
+            (_, true, true) => Some("both identity and generation expression specified"),
+            _ => None,
+        })
+    }
+}
+
+/// 42601 for options that contradict each other. A serial column has a default, and is NOT NULL.
+fn check_conflicts(
+    table: &str,
+    column: &str,
+    options: &[ast::ColumnOptionDef],
+    serial: bool,
+) -> SqlResult<()> {
+    let of_serial = [
+        ast::ColumnOption::Default(ast::Expr::Identifier(ast::Ident::new("nextval"))),
+        ast::ColumnOption::NotNull,
+    ];
+    let of_serial = of_serial.iter().filter(|_| serial);
+    let mut said = Said::default();
+    let wrong = options.iter().map(|o| &o.option).chain(of_serial).find_map(|o| said.option(o));
+    wrong.map_or(Ok(()), |wrong| {
+        Err(SqlError::syntax(format!("{wrong} for column \"{column}\" of table \"{table}\"")))
+    })
 }
 
 /// What a declared type asks of values beyond their type.
@@ -195,8 +261,7 @@ pub(super) fn finish(
     for d in declared {
         if let Some(options) = &d.sequence {
             let at = t.columns.iter().position(|x| x.name == d.name).expect("declared");
-            let base = constraint_name(&t.name, &[&d.name], "seq");
-            let name = choose_name(&base, |n| c.taken(t.schema, n));
+            let name = choose_constraint_name(&t.name, &[&d.name], "seq", |n| c.taken(t.schema, n));
             c.ctx.debug(format!(
                 "{verb} TABLE will create implicit sequence \"{name}\" for serial column \"{}.{}\"",
                 t.name, d.name
@@ -247,16 +312,21 @@ pub(super) fn make_identity(
     let mut declared =
         Declared { name: t.columns[at].name.clone(), constraints: Vec::new(), sequence: None };
     let mut col = t.columns[at].clone();
-    if col.identity.is_some() || col.default.is_some() {
-        return Err(SqlError::new(
-            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!(
-                "column \"{}\" of relation \"{}\" already has a default or identity",
-                col.name, t.name
-            ),
-        ));
-    }
+    let wrong = if col.nullable {
+        Some("must be declared NOT NULL before identity can be added")
+    } else if col.identity.is_some() {
+        Some("is already an identity column")
+    } else if col.default.is_some() || col.generated.is_some() {
+        Some("already has a default value")
+    } else {
+        None
+    };
+    // That its type cannot count is told first.
     option(c, &mut col, &mut declared, o)?;
+    if let Some(wrong) = wrong {
+        let text = format!("column \"{}\" of relation \"{}\" {wrong}", col.name, t.name);
+        return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text));
+    }
     t.columns[at] = col;
     finish(c, t, &[declared], "ALTER")
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use braid_catalog::{
     Addition, Check, Deferral, ForeignKey, Index, IndexColumn, IndexConstraint, RefAction, Table,
-    choose_name, constraint_name,
+    choose_constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::table_scope;
-use super::{Change, backfill, bad_table, exists, index, partitions, parts, temporary};
+use super::{Change, alter, backfill, bad_table, exists, index, partitions, parts, temporary};
 use crate::session::Context;
-use braid_parser::{Name, parse_expr};
+use braid_parser::{Name, parse_expr, take_no_inherit};
 use braid_scalar::ident_name;
 
 /// 0A000 for a primary key whose check is to be put off: rows lie under it.
@@ -118,6 +118,57 @@ pub(super) fn add(
     }
 }
 
+/// Adds a constraint that rows which are there need not keep to: ADD CONSTRAINT .. NOT VALID.
+pub(super) fn add_unproven(
+    c: &mut Change,
+    t: &mut Table,
+    k: &ast::TableConstraint,
+) -> SqlResult<()> {
+    let addition = match declare(c, t, k, None)? {
+        Addition::Check(check) => Addition::Check(Check { not_valid: true, ..check }),
+        Addition::ForeignKey(fk) => {
+            let parent = c.catalog.table(fk.parent).cloned();
+            c.lock_chain(&parent.ok_or_else(|| SqlError::internal("referenced table is gone"))?)?;
+            Addition::ForeignKey(ForeignKey { not_valid: true, ..fk })
+        }
+        _ => {
+            let what = match k {
+                ast::TableConstraint::PrimaryKey(_) => "PRIMARY KEY",
+                _ => "UNIQUE",
+            };
+            let text = format!("{what} constraints cannot be marked NOT VALID");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
+    };
+    settle(t, addition);
+    c.put(t.clone());
+    Ok(())
+}
+
+/// VALIDATE CONSTRAINT: all rows are looked at, if that was left out.
+pub(super) fn validate(c: &mut Change, t: &Arc<Table>, name: &str) -> SqlResult<()> {
+    let mut new = (**t).clone();
+    let addition = if let Some(check) = new.checks.iter_mut().find(|k| k.name == name) {
+        let open = std::mem::take(&mut check.not_valid);
+        open.then(|| Addition::Check(check.clone()))
+    } else if let Some(fk) = new.foreign_keys.iter_mut().find(|k| k.name == name) {
+        let open = std::mem::take(&mut fk.not_valid);
+        open.then(|| Addition::ForeignKey(fk.clone()))
+    } else if t.all_indexes().any(|i| i.constraint.is_some() && i.name == name) {
+        let text = format!(
+            "constraint \"{name}\" of relation \"{}\" is not a foreign key or check constraint",
+            t.name
+        );
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+    } else {
+        return Err(alter::no_constraint(t, name));
+    };
+    let Some(addition) = addition else { return Ok(()) };
+    prove(c, t, &addition)?;
+    c.put(new);
+    Ok(())
+}
+
 /// What a constraint adds to a table. Nothing is changed or locked yet.
 pub(super) fn declare(
     c: &Change,
@@ -182,10 +233,9 @@ pub(super) fn primary_of_partition(
     refuse_deferrable(p.characteristics.as_ref())?;
     let columns = index::key_columns(window, &p.columns)?;
     index::check_key_types(window, &columns)?;
-    let base = constraint_name(&window.name, &[], "pkey");
     let name = match &p.name {
         Some(n) => ident_name(n),
-        None => choose_name(&base, |n| c.taken(window.schema, n)),
+        None => choose_constraint_name(&window.name, &[], "pkey", |n| c.taken(window.schema, n)),
     };
     if c.taken(window.schema, &name) {
         return Err(exists(&name));
@@ -222,10 +272,9 @@ fn unique(
     index::check_key_types(t, &columns)?;
     let names: Vec<_> =
         columns.iter().map(|k| t.column(k.column).map_or("", |c| &c.name)).collect();
-    let base = constraint_name(&t.name, &names, "key");
     let name = match &u.name {
         Some(n) => ident_name(n),
-        None => choose_name(&base, |n| c.taken(t.schema, n)),
+        None => choose_constraint_name(&t.name, &names, "key", |n| c.taken(t.schema, n)),
     };
     if c.taken(t.schema, &name) {
         return Err(exists(&name));
@@ -258,7 +307,12 @@ fn check(
     column: Option<&str>,
 ) -> SqlResult<Check> {
     let scope = table_scope(t);
-    let bound = match braid_scalar::bind_bool(&k.expr, "CHECK", &scope, &mut c.ctx.no_params()) {
+    let (expr, no_inherit) = take_no_inherit(&k.expr);
+    if no_inherit && t.is_divided() {
+        let text = format!("cannot add NO INHERIT constraint to partitioned table \"{}\"", t.name);
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, text));
+    }
+    let bound = match braid_scalar::bind_bool(expr, "CHECK", &scope, &mut c.ctx.no_params()) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -273,15 +327,14 @@ fn check(
         (None, [one]) => vec![one],
         _ => vec![],
     };
-    let base = constraint_name(&t.name, &part, "check");
     let name = match &k.name {
         Some(n) => ident_name(n),
-        None => choose_name(&base, |n| name_taken(t, n)),
+        None => choose_constraint_name(&t.name, &part, "check", |n| name_taken(t, n)),
     };
     if name_taken(t, &name) {
         return Err(constraint_exists(t, &name));
     }
-    Ok(Check { name, expr: k.expr.to_string() })
+    Ok(Check { name, expr: expr.to_string(), not_valid: false, no_inherit })
 }
 
 fn column_id(t: &Table, name: &str) -> SqlResult<u32> {
@@ -335,10 +388,9 @@ fn foreign_key(
         ));
     }
     let refs: Vec<_> = names.iter().map(String::as_str).collect();
-    let base = constraint_name(&t.name, &refs, "fkey");
     let name = match &f.name {
         Some(n) => ident_name(n),
-        None => choose_name(&base, |n| name_taken(t, n)),
+        None => choose_constraint_name(&t.name, &refs, "fkey", |n| name_taken(t, n)),
     };
     if name_taken(t, &name) {
         return Err(constraint_exists(t, &name));
@@ -355,6 +407,7 @@ fn foreign_key(
         on_update: action(f.on_update),
         match_full: matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Full)),
         deferral,
+        not_valid: false,
     };
     if matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Partial)) {
         return Err(SqlError::unsupported("MATCH PARTIAL"));

@@ -81,7 +81,7 @@ impl<'a> Wish<'a> {
                             k @ (ast::TableConstraint::Unique(_)
                             | ast::TableConstraint::Check(_)
                             | ast::TableConstraint::ForeignKey(_)),
-                        ..
+                        not_valid: false,
                     } => Wish::Constraint(k),
                     Op::AlterColumn { column_name, op: ast::AlterColumnOperation::SetNotNull } => {
                         Wish::NotNull(ident_name(column_name))

@@ -216,6 +216,7 @@ pub(crate) fn alter(
             format!("\"{}\" is not a sequence", name.join(".")),
         ));
     };
+    check_owner(c, &old, s)?;
     let mut new = (*old).clone();
     if let Some(t) = &s.ty {
         retype(&mut new, c.ctx.type_of(t)?)?;
@@ -263,6 +264,21 @@ pub(crate) fn alter(
     c.catalog.put_sequence(new);
     c.sync();
     Ok(tag)
+}
+
+/// 0A000 for a sequence that is part of an identity column: it stays that column's.
+fn check_owner(c: &Change, s: &Sequence, change: &SequenceChange) -> SqlResult<()> {
+    let owner = s.owned_by.filter(|_| change.owned_by.is_some());
+    let Some((table, column)) = owner else { return Ok(()) };
+    let Some(table) = c.catalog.table(table) else { return Ok(()) };
+    match table.column(column) {
+        Some(column) if column.identity.is_some() => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "cannot change ownership of identity sequence",
+        )
+        .with_detail(format!("Sequence \"{}\" is linked to table \"{}\".", s.name, table.name))),
+        _ => Ok(()),
+    }
 }
 
 /// The place of an identity column, and its sequence; none if it is another column.

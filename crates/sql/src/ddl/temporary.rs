@@ -59,6 +59,7 @@ pub(crate) fn at_commit(c: &mut Change) -> SqlResult<String> {
         due(&c.ctx).into_iter().partition(|(_, on)| *on == OnCommit::Drop);
     let dropped: Vec<Arc<Table>> = dropped.into_iter().map(|(table, _)| table).collect();
     drop::drop_tables(c, &dropped, true)?;
+    check_keys(c, &emptied)?;
     let mut full = BTreeSet::new();
     for (table, _) in &emptied {
         let layout = super::backfill::layout(c, table.id)?;
@@ -68,6 +69,21 @@ pub(crate) fn at_commit(c: &mut Change) -> SqlResult<String> {
     }
     truncate::tables(c, &full)?;
     Ok(String::new())
+}
+
+/// Rows that go with each transaction cannot be referred to by rows that stay.
+fn check_keys(c: &Change, emptied: &[(Arc<Table>, OnCommit)]) -> SqlResult<()> {
+    let stays = |id: u32| !emptied.iter().any(|(table, _)| table.id == id);
+    for (table, _) in emptied {
+        if let Some(other) = c.catalog.referencing_tables(table.id).find(|r| stays(r.id)) {
+            let text = "unsupported ON COMMIT and foreign key combination";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_detail(format!(
+                "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+                other.name, table.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Keeps what ON COMMIT says of a new table.

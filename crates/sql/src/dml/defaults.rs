@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Column, Refined, Relation, Table};
+use braid_catalog::{Check, Column, Refined, Relation, Table};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::assigned::commit_time::check_past;
@@ -43,6 +43,13 @@ pub struct Filler {
     partition_checks: Vec<(u32, String, Bound)>,
 }
 
+/// The CHECKs that rows are held to, in the order of their names, as PostgreSQL has it.
+fn by_name(table: &Table) -> Vec<&Check> {
+    let mut kept: Vec<_> = table.kept_checks().collect();
+    kept.sort_by(|a, b| a.name.cmp(&b.name));
+    kept
+}
+
 impl Filler {
     /// Binds everything.
     pub fn new(ctx: &Context, table: &Arc<Table>) -> SqlResult<Filler> {
@@ -79,8 +86,8 @@ impl Filler {
                 refined.push((at, refinement));
             }
         }
-        let checks = table
-            .kept_checks()
+        let checks = by_name(table)
+            .into_iter()
             .map(|k| {
                 let bound =
                     braid_scalar::bind_bool(&parse_expr(&k.expr)?, "CHECK", &scope, &mut none)?;

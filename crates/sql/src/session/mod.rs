@@ -60,7 +60,7 @@ pub use prepared::Prepared;
 pub use settings::{duration_ms, setting_names};
 pub use show::create::{
     Shown, checked_columns, column_names, deparsed, foreign_key, index_column_name,
-    index_definition, key_column, row_deletion_policy, waiting,
+    index_definition, key_column, row_deletion_policy, said_of_check, waiting,
 };
 pub(crate) use show::create::{declared_type, index_columns, shown_expression};
 pub use show::{RangeViewer, shown_borders};

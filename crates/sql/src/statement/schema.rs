@@ -76,7 +76,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         "ALTER INDEX",
         "alter index i rename to j",
         "the name of an index",
-        work!(Sql Sql::AlterIndex { name, operation } => |c| index::alter(c, name, operation)),
+        work!(Kind::RenameIndex { index, if_exists, new } => |c| {
+            index::alter(c, index, *if_exists, new)
+        }),
     ),
     Entry::change(
         "ALTER INDEX",

@@ -1,6 +1,6 @@
 //! CREATE INDEX and its checks.
 
-use braid_catalog::{Column, Index, IndexColumn, Relation, Table, choose_name, constraint_name};
+use braid_catalog::{Column, Index, IndexColumn, Relation, Table, choose_constraint_name};
 use braid_keys::column::is_key_type;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
@@ -9,7 +9,7 @@ use super::expressions::{self as declared, Keys};
 use super::methods;
 use crate::ddl::{Change, backfill, bad_table, exists, partitions, parts};
 use crate::storage::computed::{Computed, Predicate};
-use braid_parser::CreateIndex;
+use braid_parser::{CreateIndex, Name};
 use braid_scalar::ident_name;
 use braid_types::quote_ident;
 
@@ -149,10 +149,9 @@ pub(crate) fn declare(
         include.push(t.column_named(&name).ok_or_else(|| no_column(t, &name))?.id);
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let default = constraint_name(&t.name, &names, "idx");
     let name = match &base.name {
         Some(n) => parts(n).pop().unwrap_or_default(),
-        None => choose_name(&default, |n| c.taken(t.schema, n)),
+        None => choose_constraint_name(&t.name, &names, "idx", |n| c.taken(t.schema, n)),
     };
     if c.taken(t.schema, &name) {
         return Err(exists(&name));
@@ -283,22 +282,20 @@ fn interleave(
 }
 
 /// ALTER INDEX .. RENAME TO.
-pub(crate) fn alter(
-    c: &mut Change,
-    name: &ast::ObjectName,
-    op: &ast::AlterIndexOperation,
-) -> SqlResult<String> {
-    let ast::AlterIndexOperation::RenameIndex { index_name } = op;
-    let new = parts(index_name).pop().unwrap_or_default();
-    let Relation::Index(t, id) = c.ctx.relation(&parts(name))? else {
+pub(crate) fn alter(c: &mut Change, name: &Name, if_exists: bool, new: &str) -> SqlResult<String> {
+    if if_exists && c.ctx.find_relation(name)?.is_none() {
+        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+        return Ok("ALTER INDEX".into());
+    }
+    let Relation::Index(t, id) = c.ctx.relation(name)? else {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
-            format!("\"{}\" is not an index", parts(name).join(".")),
+            format!("\"{}\" is not an index", name.join(".")),
         ));
     };
     match t.window() {
-        Some(_) => partitions::rename_index(c, &t, id, new)?,
-        None => rename(c, &t, id, new)?,
+        Some(_) => partitions::rename_index(c, &t, id, new.to_string())?,
+        None => rename(c, &t, id, new.to_string())?,
     }
     Ok("ALTER INDEX".into())
 }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Index, IndexColumn, IndexConstraint, MAX_DEPTH, Table, choose_name, constraint_name, kv_error,
+    Index, IndexColumn, IndexConstraint, MAX_DEPTH, Table, choose_constraint_name, kv_error,
 };
 use braid_kv::{LockMode, ReadMode, Wait};
 use braid_parser::InterleaveClause;
@@ -151,11 +151,10 @@ fn key(t: &Table, columns: &[(String, bool)]) -> SqlResult<Vec<IndexColumn>> {
 fn former_key(c: &Change, t: &Table) -> SqlResult<Index> {
     let names: Vec<&str> =
         t.primary.columns.iter().filter_map(|k| t.column(k.column)).map(|c| &*c.name).collect();
-    let base = constraint_name(&t.name, &names, "key");
     let directed = t.primary.columns.iter().any(|k| k.desc);
     Ok(Index {
         id: c.new_id()?,
-        name: choose_name(&base, |n| c.taken(t.schema, n)),
+        name: choose_constraint_name(&t.name, &names, "key", |n| c.taken(t.schema, n)),
         // A constraint would not tell the direction.
         constraint: (!directed).then_some(IndexConstraint::Unique),
         interleave_in: None,

@@ -74,6 +74,10 @@ fn operation(c: &mut Change, window: &Table, op: &Op) -> SqlResult<()> {
             Err(inherited(&format!("rename inherited column \"{}\"", ident_name(old_column_name))))
         }
         Op::AlterColumn { column_name, op } => column(c, window, &ident_name(column_name), op),
+        Op::AddConstraint { not_valid: true, .. } => {
+            Err(SqlError::unsupported("a NOT VALID constraint of a partition alone")
+                .with_hint("Add it to the partitioned table."))
+        }
         Op::AddConstraint { constraint: k, .. } => add_constraint(c, window, k),
         Op::DropConstraint { if_exists, name, drop_behavior } => {
             let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));

@@ -121,6 +121,13 @@ fn check_columns(table: &Table, joining: &Table) -> SqlResult<()> {
                 let text = format!("child table is missing constraint \"{}\"", check.name);
                 return Err(mismatch(text));
             }
+            Some(own) if own.not_valid && !check.not_valid => {
+                let text = format!(
+                    "constraint \"{}\" conflicts with NOT VALID constraint on child table \"{}\"",
+                    check.name, joining.name
+                );
+                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text));
+            }
             Some(own) if own.expr != check.expr => {
                 return Err(mismatch(format!(
                     "child table \"{}\" has different definition for check constraint \"{}\"",
@@ -144,6 +151,7 @@ fn check_references(table: &Table, joining: &Table) -> SqlResult<()> {
                 && fk.parent_columns == own.parent_columns
                 && names(table, &fk.columns) == names(joining, &own.columns)
                 && (fk.on_delete, fk.on_update) == (own.on_delete, own.on_update)
+                && (fk.not_valid || !own.not_valid)
         };
         if !table.foreign_keys.iter().any(|fk| same(&fk)) {
             return Err(SqlError::unsupported("a foreign key of a partition alone").with_hint(

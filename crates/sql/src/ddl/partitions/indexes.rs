@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use braid_catalog::{
     Catalog, Index, IndexConstraint, OfPartition, Partition, PartitionIndex, Partitioning,
-    Relation, Table, choose_name, constraint_name,
+    Relation, Table, choose_constraint_name,
 };
 use braid_parser::{CreateIndex, Name};
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -91,9 +91,7 @@ pub(in crate::ddl) fn settle_names(c: &mut Change, old: &Catalog, only: bool) ->
         let mut taken: HashSet<String> = names_given(divided).map(str::to_string).collect();
         let mut given: HashMap<u32, Vec<PartitionIndex>> = HashMap::new();
         for (p, i) in wanted {
-            let name = choose_name(&default_name(&table, p, i), |n| {
-                c.taken(p.schema, n) || taken.contains(n)
-            });
+            let name = own_name(&table, p, i, |n| c.taken(p.schema, n) || taken.contains(n));
             taken.insert(name.clone());
             let own = PartitionIndex { id: c.new_id()?, name, of: i.id };
             given.entry(p.id).or_default().push(own);
@@ -113,16 +111,16 @@ fn names_given(divided: &Partitioning) -> impl Iterator<Item = &str> {
     divided.partitions.iter().flat_map(|p| p.indexes.iter().map(|i| i.name.as_str()))
 }
 
-fn default_name(t: &Table, p: &Partition, i: &Index) -> String {
+fn own_name(t: &Table, p: &Partition, i: &Index, taken: impl Fn(&str) -> bool) -> String {
     if i.id == t.primary.id {
-        return constraint_name(&p.name, &[], "pkey");
+        return choose_constraint_name(&p.name, &[], "pkey", taken);
     }
     let columns = i.columns.iter().map(|k| match t.column(k.column) {
         Some(c) if c.expression.is_none() => c.name.as_str(),
         _ => "expr",
     });
     let kind = if i.constraint == Some(IndexConstraint::Unique) { "key" } else { "idx" };
-    constraint_name(&p.name, &columns.collect::<Vec<_>>(), kind)
+    choose_constraint_name(&p.name, &columns.collect::<Vec<_>>(), kind, taken)
 }
 
 /// That unique keys of a table have all that its rows are divided by.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::{
     Column, Index, IndexColumn, IndexConstraint, OnCommit, Partitioning, Table, Upkeep,
-    choose_name, constraint_name,
+    choose_constraint_name, constraint_name,
 };
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
@@ -244,10 +244,11 @@ fn primary_key(
                 None => index::key_columns(t, &p.columns)?,
             };
             constraint::refuse_deferrable(p.characteristics.as_ref())?;
-            let base = constraint_name(&t.name, &[], "pkey");
             let name = match &p.name {
                 Some(n) => ident_name(n),
-                None => choose_name(&base, |n| c.taken(t.schema, n) || n == t.name),
+                None => choose_constraint_name(&t.name, &[], "pkey", |n| {
+                    c.taken(t.schema, n) || n == t.name
+                }),
             };
             if c.taken(t.schema, &name) {
                 return Err(exists(&name));

@@ -116,7 +116,8 @@ fn taken_over(
     }
     if options.constraints {
         for k in &table.checks {
-            items.push(format!("CONSTRAINT {} CHECK ({})", quote_ident(&k.name), k.expr));
+            let more = if k.no_inherit { " NO INHERIT" } else { "" };
+            items.push(format!("CONSTRAINT {} CHECK ({}){more}", quote_ident(&k.name), k.expr));
             let noted = c.catalog.notes(table.shown_id());
             let text = noted.and_then(|n| n.constraints.get(&k.name)).filter(|_| options.comments);
             comments.constraints.extend(text.map(|text| (k.name.clone(), text.clone())));

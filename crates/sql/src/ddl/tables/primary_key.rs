@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, IndexColumn, Table, choose_name, constraint_name};
+use braid_catalog::{Catalog, IndexColumn, Table, choose_constraint_name};
 use braid_parser::parse_query;
 use braid_scalar::ident_name;
 use braid_types::{Datum, SqlResult, SqlState};
@@ -36,10 +36,9 @@ pub(in crate::ddl) fn add(
         Some(column) => vec![IndexColumn::asc(column)],
         None => index::key_columns(t, &p.columns)?,
     };
-    let base = constraint_name(&t.name, &[], "pkey");
     let name = match &p.name {
         Some(n) => ident_name(n),
-        None => choose_name(&base, |n| c.taken(t.schema, n)),
+        None => choose_constraint_name(&t.name, &[], "pkey", |n| c.taken(t.schema, n)),
     };
     if c.taken(t.schema, &name) {
         return Err(exists(&name));
@@ -156,8 +155,7 @@ pub(in crate::ddl) fn end(c: &mut Change, t: &Arc<Table>) -> SqlResult<()> {
     }
     let old = backfill::layout(c, t.id)?;
     let mut new = without_key(t);
-    let base = constraint_name(&t.name, &[], "rowid");
-    new.primary.name = choose_name(&base, |n| c.taken(t.schema, n));
+    new.primary.name = choose_constraint_name(&t.name, &[], "rowid", |n| c.taken(t.schema, n));
     for i in new.indexes.iter_mut().filter(|i| i.interleave_in.is_some()) {
         let text = format!("index \"{}\" is not interleaved in \"{}\" any more", i.name, t.name);
         c.ctx.notice(text);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Check, Column, Domain, Refined, Table, TypeKind, UserType, choose_name, constraint_name,
+    Check, Column, Domain, Refined, Table, TypeKind, UserType, choose_constraint_name,
 };
 use braid_types::{Datum, SqlError, SqlResult, SqlState, shown_type_name};
 
@@ -73,11 +73,16 @@ fn add_check(
             ));
         }
         Some(name) => name.to_string(),
-        None => choose_name(&constraint_name(of, &[], "check"), taken),
+        None => choose_constraint_name(of, &[], "check", taken),
     };
+    if braid_parser::take_no_inherit(condition).1 {
+        let text = "check constraints for domains cannot be marked NO INHERIT";
+        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, text));
+    }
     let scope = value_scope(&domain.base);
     braid_scalar::bind_bool(condition, "CHECK", &scope, &mut c.ctx.no_params())?;
-    domain.checks.push(Check { name: name.clone(), expr: condition.to_string() });
+    let expr = condition.to_string();
+    domain.checks.push(Check { name: name.clone(), expr, not_valid: false, no_inherit: false });
     Ok(name)
 }
 

@@ -170,11 +170,6 @@ pub(super) fn attaches_index(words: &[String]) -> bool {
         && words.windows(2).any(|w| starts(w, &["attach", "partition"]))
 }
 
-/// Whether a statement adds a constraint that was not proven.
-pub(super) fn is_not_valid(words: &[String]) -> bool {
-    starts(words, &["alter", "table"]) && words.ends_with(&["not".into(), "valid".into()])
-}
-
 /// Whether a statement makes a table that may have rows in the dump, or a type of their values.
 pub(super) fn makes_table(words: &[String]) -> bool {
     let made = ["table", "type", "domain"];

@@ -18,8 +18,8 @@ use super::findings::{Findings, SavedFindings, head};
 use super::hierarchy::{self, Wish};
 use super::job::Written;
 use super::kinds::{
-    attaches_index, destroys, ignored, is_foreign_key, is_not_valid, is_of_function, is_of_node,
-    is_of_rights, is_of_transactions, is_unsupported, makes_table, own_identity, starts, words,
+    attaches_index, destroys, ignored, is_foreign_key, is_of_function, is_of_node, is_of_rights,
+    is_of_transactions, is_unsupported, makes_table, own_identity, starts, words,
 };
 use super::options::Options;
 use crate::copy::CopyIn;
@@ -416,10 +416,6 @@ impl Load<'_> {
         // Settings of other versions say nothing about rows.
         if starts(words, &["set"]) && e.state() == SqlState::UNDEFINED_OBJECT {
             return Some(why());
-        }
-        // Rows of the origin need not fulfil it; ours have to.
-        if is_not_valid(words) && e.state().0.starts_with("23") {
-            return Some(format!("NOT VALID, and rows violate it: {}", why()));
         }
         let asked = self.options.ignore_unsupported;
         // The partition itself was left out.

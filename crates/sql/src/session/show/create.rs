@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Column, Deferral, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm,
+    Catalog, Check, Column, Deferral, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm,
     Materialized, RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
 };
 use braid_parser::parse_expr;
@@ -258,7 +258,20 @@ pub fn foreign_key(
         out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
     }
     out.push_str(waiting(fk.deferral));
+    if fk.not_valid {
+        out.push_str(" NOT VALID");
+    }
     out
+}
+
+/// What a CHECK says behind its condition.
+pub fn said_of_check(check: &Check) -> &'static str {
+    match (check.no_inherit, check.not_valid) {
+        (false, false) => "",
+        (true, false) => " NO INHERIT",
+        (false, true) => " NOT VALID",
+        (true, true) => " NO INHERIT NOT VALID",
+    }
 }
 
 /// What a constraint says about when it is looked at.
@@ -285,7 +298,7 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
         out.push((i.name.clone(), "UNIQUE", format!("UNIQUE{nulls} ({columns}){waits}")));
     }
     for k in &t.checks {
-        out.push((k.name.clone(), "CHECK", format!("CHECK ({})", k.expr)));
+        out.push((k.name.clone(), "CHECK", format!("CHECK ({}){}", k.expr, said_of_check(k))));
     }
     for fk in &t.foreign_keys {
         out.push((fk.name.clone(), "FOREIGN KEY", foreign_key(c, t, fk, |p| qualified(c, p.id))));
