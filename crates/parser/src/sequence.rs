@@ -31,14 +31,7 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return alter_type(c);
     }
     if c.looking_at(&["alter", "index"]) {
-        for read in [renamed_index, stored_column] {
-            let mut probe = c.clone();
-            if let Some(change) = read(&mut probe)? {
-                *c = probe;
-                return Ok(Some(change));
-            }
-        }
-        return Ok(None);
+        return alter_index(c);
     }
     if c.looking_at(&["alter", "table"]) {
         let mut probe = c.clone();
@@ -96,6 +89,18 @@ fn rows_of_values(c: &mut Cursor) -> SqlResult<Vec<Vec<ast::Expr>>> {
             return Ok(rows);
         }
     }
+}
+
+/// ALTER INDEX in a form that is read here.
+fn alter_index(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    for read in [renamed_index, stored_column] {
+        let mut probe = c.clone();
+        if let Some(change) = read(&mut probe)? {
+            *c = probe;
+            return Ok(Some(change));
+        }
+    }
+    Ok(None)
 }
 
 /// `ALTER INDEX [IF EXISTS] i RENAME TO j`; `None` if it is another change.
