@@ -52,6 +52,8 @@ fn nothing_is_an_internal_error() {
         ("SELECT count(*) FROM (SELECT DISTINCT ON (random()) id FROM t) d", "4"),
         ("SELECT x.b, y.c FROM u x JOIN v y ON y.a=x.a AND x.a=y.a", "1|10"),
         ("SELECT array(SELECT array[a,m] FROM t)", "{{0,5},{4,6},{10,7},{NULL,8}}"),
+        ("SELECT nth_value(a, m - 4) OVER (ORDER BY id) FROM t", "0; 4; 10; "),
+        ("SELECT lag(a, 7 - m) OVER (ORDER BY id) FROM t", "; 0; 10; "),
     ]);
     fails(
         &mut db,
@@ -61,14 +63,12 @@ fn nothing_is_an_internal_error() {
                 "2202E",
             ),
             ("SELECT array_fill(array[1], array[2])", "42883"),
-            ("SELECT nth_value(a, m) OVER (ORDER BY id) FROM t", "0A000"),
             (
                 "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL
                    SELECT n + 1 FROM t WHERE id IN (SELECT n FROM r)) SELECT * FROM r",
                 "42P19",
             ),
             ("SELECT 7%-4", "42883"),
-            ("SELECT lag(a, m) OVER (ORDER BY id) FROM t", "0A000"),
         ],
     );
 }

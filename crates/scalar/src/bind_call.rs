@@ -87,17 +87,18 @@ pub(crate) fn bind_function(
         return Err(general_query_needed("a window function"));
     }
     if !function.within_group.is_empty() && !is_aggregate(&name) {
-        return Err(no_ordered_set(&name));
+        let text = format!("WITHIN GROUP specified, but {name} is not an aggregate function");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+    }
+    if is_called_as_window(&name, function) {
+        let text = format!("window function {name} requires an OVER clause");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
     }
     if is_aggregate(&name) || name == "grouping" {
         return Err(general_query_needed("an aggregate"));
     }
     if is_set_returning(&name) {
         return Err(general_query_needed("a set-returning function"));
-    }
-    if registry::is_window(&name) {
-        let text = format!("window function {name} requires an OVER clause");
-        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
     }
     if function.filter.is_some() {
         return Err(SqlError::new(
@@ -476,14 +477,13 @@ impl Visitor for BytesOnly {
     }
 }
 
-/// What is wrong with WITHIN GROUP behind a function that is no aggregate.
-fn no_ordered_set(name: &str) -> SqlError {
-    if matches!(name, "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
-        return SqlError::unsupported(format!("the hypothetical-set aggregate {name}"))
-            .with_hint("Count the rows that come before: count(*) FILTER (WHERE key < value).");
-    }
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("WITHIN GROUP specified, but {name} is not an aggregate function"),
-    )
+/// Whether the call is one of a window function: `rank` and its like are aggregates as well, behind
+/// which is WITHIN GROUP, and which always have arguments.
+pub fn is_called_as_window(name: &str, function: &Function) -> bool {
+    let has_arguments = match &function.args {
+        FunctionArguments::List(list) => !list.args.is_empty(),
+        _ => false,
+    };
+    let plain = !has_arguments && function.within_group.is_empty();
+    registry::is_window(name) && (plain || !is_aggregate(name))
 }

@@ -43,12 +43,14 @@ mod type_name;
 mod user_functions;
 mod windows;
 
-pub use aggregates::{Accumulator, AggregateCode, AggregateTypes, first_of_group};
+pub use aggregates::{
+    Accumulator, AggregateCode, AggregateTypes, Direct, OrderKey, first_of_group,
+};
 pub use bind::{
     NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, general_query_needed,
     needs_general_query, told_to_clients,
 };
-pub use bind_call::output_name;
+pub use bind_call::{is_called_as_window, output_name};
 pub use bind_compare::compare_bound;
 pub use bound::{
     Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
@@ -68,7 +70,7 @@ pub use pattern::TextPattern;
 pub use refinement::{Domain, Refinement};
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
-    is_set_returning,
+    is_hypothetical, is_set_returning,
 };
 pub use resolve::{Choice, resolve};
 pub use scope::{

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 
-use crate::aggregates::{self, Accumulator, AggregateCode, AggregateTypes};
+use crate::aggregates::{self, Accumulator, AggregateCode, AggregateTypes, Direct};
 use crate::windows::WindowCode;
 use crate::{EvalContext, Volatility, array_operators, functions, operators, sets, windows};
 
@@ -273,6 +273,15 @@ impl Added<'_> {
 
     /// Called with WITHIN GROUP behind so many arguments.
     pub(crate) fn within_group(self, direct: usize) -> Self {
+        self.behind(Direct::Count(direct))
+    }
+
+    /// Called with WITHIN GROUP behind the values of its keys.
+    pub(crate) fn within_group_as_given(self) -> Self {
+        self.behind(Direct::AsKeys)
+    }
+
+    fn behind(self, direct: Direct) -> Self {
         if let Code::Aggregate(code) = &mut self.0.code {
             code.within_group = Some(direct);
         }
@@ -396,9 +405,17 @@ pub fn is_set_returning(name: &str) -> bool {
     has(name, FunctionKind::SetReturning)
 }
 
-/// Whether functions of this name are called with OVER only.
+/// Whether there is a window function of this name, which some aggregates have as well.
 pub(crate) fn is_window(name: &str) -> bool {
-    has(name, FunctionKind::Window) && !is_aggregate(name)
+    has(name, FunctionKind::Window)
+}
+
+/// Whether an aggregate of this name ranks a row that is given to it.
+pub fn is_hypothetical(name: &str) -> bool {
+    overloads(name).iter().any(|entry| match &entry.code {
+        Code::Aggregate(code) => code.within_group == Some(Direct::AsKeys),
+        _ => false,
+    })
 }
 
 /// Whether a function of this name may give another value at each call.

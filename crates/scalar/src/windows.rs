@@ -31,7 +31,29 @@ pub enum WindowCode {
 }
 
 impl WindowCode {
-    /// The argument that counts rows or parts, and is the same for all rows.
+    /// Whether it looks at the frame, and not at the partition.
+    pub fn is_of_frame(self) -> bool {
+        matches!(self, WindowCode::FirstValue | WindowCode::LastValue | WindowCode::NthValue)
+    }
+
+    /// The name of the functions that compute it.
+    pub fn name(self) -> &'static str {
+        match self {
+            WindowCode::RowNumber => "row_number",
+            WindowCode::Rank => "rank",
+            WindowCode::DenseRank => "dense_rank",
+            WindowCode::PercentRank => "percent_rank",
+            WindowCode::CumeDist => "cume_dist",
+            WindowCode::Ntile => "ntile",
+            WindowCode::Lag => "lag",
+            WindowCode::Lead => "lead",
+            WindowCode::FirstValue => "first_value",
+            WindowCode::LastValue => "last_value",
+            WindowCode::NthValue => "nth_value",
+        }
+    }
+
+    /// The argument that counts rows or parts.
     pub fn counting_argument(self) -> Option<usize> {
         match self {
             WindowCode::Ntile => Some(0),

@@ -79,7 +79,8 @@ fn what_lists_need_to_end_is_what_they_say() {
             let types: Vec<SqlType> = types.iter().map(|ty| (*ty).clone()).collect();
             let choice = resolve(name, &types, false).expect("an aggregate");
             let Code::Aggregate(code) = choice.function.code else { panic!("{name}") };
-            let mut state = (code.start)(AggregateTypes { args: &choice.args, ret: &choice.ret });
+            let mut state =
+                (code.start)(AggregateTypes { args: &choice.args, ret: &choice.ret, sorted: &[] });
             let columns: Vec<Vec<Datum>> =
                 types.iter().map(|ty| rows(ty, (1 << 23) / (length + 100), length)).collect();
             let mut kept = 0;

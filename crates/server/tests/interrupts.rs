@@ -20,6 +20,11 @@ const ENDLESS: &[(&str, &str)] = &[
     ("set", "SELECT a.a FROM k a, k b, k c, k d EXCEPT SELECT b.a FROM k b"),
     ("window", "SELECT sum(a.a) OVER (ORDER BY b.a) FROM k a, k b, k c, k d"),
     (
+        "lists of frames",
+        "SELECT count(x) FROM (SELECT array_agg(a.a) OVER (ORDER BY a.a ROWS BETWEEN UNBOUNDED \
+         PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) x FROM k a, generate_series(1, 20)) y",
+    ),
+    (
         "recursion",
         "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
     ),

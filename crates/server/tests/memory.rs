@@ -151,6 +151,17 @@ fn each_operator_over_its_limit_says_its_name_and_gives_all_back() {
             "Error(ERROR 53200)",
         ),
         ("count(w) OVER (ORDER BY x % 2) > 0", "Error(ERROR 53200)"),
+        // Lists are as long as their frames.
+        (
+            "array_length(array_agg(x) OVER (PARTITION BY x ORDER BY w ROWS BETWEEN UNBOUNDED \
+             PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW), 1) > 0",
+            "Error(ERROR 53200)",
+        ),
+        (
+            "max(x) OVER (PARTITION BY x % 4 ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND \
+             UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW) > 0",
+            "Row(80000)",
+        ),
         ("row_number() OVER (ORDER BY w) > 0", "Row(80000)"),
     ] {
         talk.query(&format!(

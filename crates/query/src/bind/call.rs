@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use braid_scalar::{
     Applied, Bound, CmpOp, EvalContext, Node, Volatility, coerce, compare_bound, is_aggregate,
-    is_set_returning, object_name_parts,
+    is_called_as_window, is_set_returning, object_name_parts,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -74,7 +74,7 @@ impl Binder<'_> {
         if name == "grouping" {
             return self.grouping_call(function).map(Some);
         }
-        if is_aggregate(&name) {
+        if is_aggregate(&name) && !is_called_as_window(&name, function) {
             return self.aggregate_call(&name, function).map(Some);
         }
         if is_set_returning(&name) {

@@ -5,128 +5,129 @@
 //!   GROUPS 1 PRECEDING    peers        [10    10   20]   25
 //!   RANGE 5 PRECEDING     values        10    10  [20]   25        of the fourth: [20   25]
 //! ```
-//! DataFusion adds an offset of RANGE to the key itself, in the key's carrier. So keys are made
-//! wide enough that nothing overflows: integers and times, which count microseconds, become
-//! decimals. Then rows without a key are never in the frame of one that has one. What no such
-//! number says (months, days where the clock changes) is refused.
+//! Frames that begin with the partition, or are a few rows, are DataFusion's, which computes them
+//! while rows come; all others are ours (`exec/windows/frame.rs`) and need the whole partition.
+//! Offsets of ours are arguments of the call.
 
-use std::sync::Arc;
-
+use braid_parser::Exclusion;
 use braid_scalar::{Bound, coerce};
-use braid_types::{
-    CastContext, Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, SqlType, TimeZone,
-    cast_exists,
-};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, cast_exists};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
 use sqlparser::ast;
 
 use super::Binder;
+use super::window::IN_DEFINITION;
 use crate::arrow_form;
+use crate::exec::windows::{Edge, Shape, Unit, negative_offset, null_offset, offset_type};
 
 /// A key of ORDER BY: descending, NULLS FIRST.
 pub(super) type OrderedBy = (Bound, bool, bool);
 
-/// A frame, and the key in the form that its offsets are added to.
+/// The most rows of a frame that moves in DataFusion's operator, which does not count them.
+const ROWS_STREAMED: u64 = 10_000;
+
+/// A frame.
 pub(super) struct Frame {
-    pub(super) window: WindowFrame,
-    pub(super) key: Option<(Bound, DataType)>,
+    pub(super) shape: Shape,
+    /// Of the start and of the end.
+    pub(super) offsets: [Option<Offset>; 2],
+    /// The key that offsets of RANGE are added to.
+    pub(super) key: Option<Bound>,
+    /// RANGE without offsets as DataFusion has it for these keys.
+    range: WindowFrameUnits,
+    ordered: bool,
 }
 
-/// How the distance of two keys is told.
-enum Measure {
-    Integers,
-    Floats,
-    /// Digits behind the point.
-    Decimals(u8),
-    Times,
+/// An offset of a frame.
+pub(super) struct Offset {
+    pub(super) value: Bound,
+    /// A number of rows or groups, if it is known.
+    count: Option<u64>,
 }
 
-impl Measure {
-    fn of(ty: &SqlType) -> SqlResult<Measure> {
-        if let Some(scale) = arrow_form::decimal_scale(ty) {
-            return Ok(Measure::Decimals(scale));
-        }
-        match ty {
-            SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => Ok(Measure::Integers),
-            SqlType::Float4 | SqlType::Float8 => Ok(Measure::Floats),
-            SqlType::Date | SqlType::Timestamp | SqlType::TimestampTz => Ok(Measure::Times),
-            SqlType::Numeric(_) | SqlType::Time | SqlType::TimeTz | SqlType::Interval => {
-                let text = format!("RANGE with an offset over {}", ty.base_name());
-                Err(SqlError::unsupported(text)
-                    .with_hint("Cast the key: to numeric(p, s), a timestamp or a float."))
-            }
-            _ => Err(not_in_range(format!("column type {}", ty.base_name()))),
-        }
-    }
-
-    /// The type in which the key is, and what carries it.
-    fn key(&self, ty: &SqlType) -> (SqlType, DataType) {
-        match self {
-            Measure::Integers => (SqlType::Int8, arrow_form::decimal(0)),
-            Measure::Floats => (SqlType::Float8, DataType::Float64),
-            Measure::Decimals(scale) => (ty.clone(), arrow_form::decimal(*scale)),
-            Measure::Times => match ty {
-                SqlType::Date => (SqlType::Timestamp, arrow_form::decimal(0)),
-                ty => (ty.clone(), arrow_form::decimal(0)),
-            },
-        }
-    }
-
-    fn offset_type(&self) -> SqlType {
-        match self {
-            Measure::Integers => SqlType::Int8,
-            Measure::Floats => SqlType::Float8,
-            Measure::Decimals(_) => SqlType::Numeric(None),
-            Measure::Times => SqlType::Interval,
-        }
-    }
-
-    /// An offset of nothing.
-    fn nothing(&self) -> Datum {
-        match self {
-            Measure::Integers => Datum::Int8(0),
-            Measure::Floats => Datum::Float8(0.0),
-            Measure::Decimals(_) => Datum::Numeric(Arc::new(0.into())),
-            Measure::Times => Datum::Interval(Interval { months: 0, days: 0, micros: 0 }),
-        }
-    }
-
-    /// An offset in the carrier of the key.
-    fn carried(&self, offset: &Datum) -> SqlResult<ScalarValue> {
-        let decimal = |n: i128, scale: u8| match n {
-            0.. => Ok(ScalarValue::Decimal128(Some(n), 38, scale as i8)),
-            _ => Err(bad_size()),
+impl Frame {
+    /// As DataFusion's operator is given it, if that computes it well: without what was kept of the
+    /// rows before.
+    pub(super) fn streamed(&self) -> Option<WindowFrame> {
+        let shape = &self.shape;
+        let rows = shape.unit == Unit::Rows;
+        let begins = shape.start == Edge::Unbounded;
+        let offsets = shape.start.has_offset() || shape.end.has_offset();
+        let fits = match (begins, rows) {
+            _ if shape.exclusion.is_some() => false,
+            (true, true) => true,
+            (true, false) => !offsets,
+            (false, true) => self.is_short(),
+            (false, false) => false,
         };
-        match (self, offset) {
-            (Measure::Integers, Datum::Int8(n)) => decimal(i128::from(*n), 0),
-            (Measure::Floats, Datum::Float8(n)) if n.is_nan() || *n < 0.0 => Err(bad_size()),
-            (Measure::Floats, Datum::Float8(n)) if n.is_finite() => {
-                Ok(ScalarValue::Float64(Some(*n)))
-            }
-            (Measure::Decimals(scale), offset @ Datum::Numeric(_)) => {
-                match arrow_form::to_decimal(offset, *scale) {
-                    Some(n) => decimal(n, *scale),
-                    None => Err(SqlError::unsupported(
-                        "RANGE with an offset of more digits than its key has",
-                    )),
-                }
-            }
-            (Measure::Times, Datum::Interval(i)) if i.months == 0 => {
-                let days = i128::from(i.days) * i128::from(MICROS_PER_DAY);
-                decimal(days + i128::from(i.micros), 0)
-            }
-            (Measure::Times, _) => Err(SqlError::unsupported("RANGE with an offset of months")
-                .with_hint("Months differ in length: use days.")),
-            _ => Err(SqlError::unsupported("RANGE with this offset")),
+        if !fits {
+            return None;
         }
+        if !self.ordered && !rows {
+            return Some(WindowFrame::new(None));
+        }
+        let units = if rows { WindowFrameUnits::Rows } else { self.range };
+        Some(WindowFrame::new_bounds(units, self.bound(false)?, self.bound(true)?))
+    }
+
+    /// The frame of a call that looks at none.
+    pub(super) fn unused(&self) -> WindowFrame {
+        let all = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+        match self.ordered {
+            false => WindowFrame::new(None),
+            true => WindowFrame::new_bounds(self.range, all, WindowFrameBound::CurrentRow),
+        }
+    }
+
+    fn is_short(&self) -> bool {
+        let reach = |end: usize, edge: Edge| match (edge, &self.offsets[end]) {
+            (Edge::Current, _) => Some(0),
+            (Edge::Before | Edge::Behind, Some(Offset { count, .. })) => *count,
+            _ => None,
+        };
+        let both = [reach(0, self.shape.start), reach(1, self.shape.end)];
+        both.into_iter().all(|reach| reach.is_some_and(|rows| rows <= ROWS_STREAMED))
+    }
+
+    fn bound(&self, end: bool) -> Option<WindowFrameBound> {
+        let (edge, offset) = match end {
+            false => (self.shape.start, &self.offsets[0]),
+            true => (self.shape.end, &self.offsets[1]),
+        };
+        let count = || Some(ScalarValue::UInt64(Some(offset.as_ref()?.count?)));
+        Some(match (edge, end) {
+            (Edge::Current, _) => WindowFrameBound::CurrentRow,
+            (Edge::Unbounded, false) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+            (Edge::Unbounded, true) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+            (Edge::Before, _) => WindowFrameBound::Preceding(count()?),
+            (Edge::Behind, _) => WindowFrameBound::Following(count()?),
+        })
     }
 }
 
-/// 22013.
-fn bad_size() -> SqlError {
-    SqlError::new(SqlState("22013"), "invalid preceding or following size in window function")
+/// The type of keys of a type that offsets are added to.
+fn measured(ty: &SqlType) -> SqlType {
+    match ty {
+        SqlType::Int2 | SqlType::Int4 => SqlType::Int8,
+        SqlType::Float4 => SqlType::Float8,
+        SqlType::Date => SqlType::Timestamp,
+        ty => ty.clone(),
+    }
+}
+
+/// The type whose order the keys of a type have.
+fn ordered_as(ty: &SqlType) -> String {
+    match ty {
+        SqlType::Array(_) => "anyarray".to_string(),
+        SqlType::Range(_) => "anyrange".to_string(),
+        SqlType::Multirange(_) => "anymultirange".to_string(),
+        SqlType::Enum(_) => "anyenum".to_string(),
+        SqlType::Varchar(_) => "text".to_string(),
+        ty if ty.is_row() => "record".to_string(),
+        ty => ty.base_name(),
+    }
 }
 
 fn not_in_range(of: String) -> SqlError {
@@ -139,20 +140,13 @@ fn bad_frame(message: &str) -> SqlError {
     SqlError::new(SqlState("42P20"), message)
 }
 
-/// One bound of a frame.
-struct Side<'a> {
-    units: ast::WindowFrameUnits,
-    /// `starting` or `ending`.
-    name: &'static str,
-    measure: Option<(&'a Measure, &'a SqlType)>,
-}
-
 impl Binder<'_> {
     /// The frame of a call whose window has this order.
     pub(super) fn frame(
         &mut self,
         order: &[OrderedBy],
         frame: Option<&ast::WindowFrame>,
+        exclusion: Option<Exclusion>,
     ) -> SqlResult<Frame> {
         // Without offsets, RANGE and GROUPS mean the same; DataFusion's RANGE does not know keys of
         // bytes.
@@ -160,153 +154,149 @@ impl Binder<'_> {
             true => WindowFrameUnits::Groups,
             false => WindowFrameUnits::Range,
         };
+        let ordered = !order.is_empty();
+        let (unit, start, end) = (Unit::Range, Edge::Unbounded, Edge::Current);
+        let mut shape = Shape { unit, start, end, exclusion, key: None };
+        let (mut offsets, mut key) = ([None, None], None);
         let Some(frame) = frame else {
-            let all = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
-            let window = match order.is_empty() {
-                true => WindowFrame::new(None),
-                false => WindowFrame::new_bounds(range, all, WindowFrameBound::CurrentRow),
-            };
-            return Ok(Frame { window, key: None });
+            return Ok(Frame { shape, offsets, key, range, ordered });
         };
-        let end = frame.end_bound.as_ref().unwrap_or(&ast::WindowFrameBound::CurrentRow);
-        check_bounds(&frame.start_bound, end)?;
-        let by_values = frame.units == ast::WindowFrameUnits::Range
-            && (has_offset(&frame.start_bound) || has_offset(end));
-        let (mut key, mut measure) = (None, None);
-        if by_values {
-            let [(bound, _, _)] = order else {
+        let last = frame.end_bound.as_ref().unwrap_or(&ast::WindowFrameBound::CurrentRow);
+        check_bounds(&frame.start_bound, last)?;
+        (shape.start, shape.end) = (edge(&frame.start_bound), edge(last));
+        shape.unit = match frame.units {
+            ast::WindowFrameUnits::Rows => Unit::Rows,
+            ast::WindowFrameUnits::Range => Unit::Range,
+            ast::WindowFrameUnits::Groups if !ordered => {
+                return Err(bad_frame("GROUPS mode requires an ORDER BY clause"));
+            }
+            ast::WindowFrameUnits::Groups => Unit::Groups,
+        };
+        if shape.has_distance() {
+            let [(bound, desc, nulls_first)] = order else {
                 return Err(bad_frame(
                     "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
                 ));
             };
-            let found = Measure::of(bound.ty())?;
-            let (ty, carrier) = found.key(bound.ty());
-            key = Some((coerce(bound.clone(), &ty, CastContext::Implicit, self)?, carrier));
-            measure = Some((found, bound.ty().clone()));
-        }
-        let units = match frame.units {
-            ast::WindowFrameUnits::Rows => WindowFrameUnits::Rows,
-            ast::WindowFrameUnits::Range if by_values => WindowFrameUnits::Range,
-            ast::WindowFrameUnits::Range => range,
-            ast::WindowFrameUnits::Groups if order.is_empty() => {
-                return Err(bad_frame("GROUPS mode requires an ORDER BY clause"));
+            let ty = measured(bound.ty());
+            if offset_type(&ty).is_none() {
+                return Err(not_in_range(format!("column type {}", ordered_as(bound.ty()))));
             }
-            ast::WindowFrameUnits::Groups => WindowFrameUnits::Groups,
-        };
-        let measure = measure.as_ref().map(|(measure, ty)| (measure, ty));
-        let mut side = Side { units: frame.units, name: "starting", measure };
-        let start = self.frame_bound(&frame.start_bound, &side)?;
-        side.name = "ending";
-        let end = self.frame_bound(end, &side)?;
-        Ok(Frame { window: WindowFrame::new_bounds(units, start, end), key })
+            key = Some(coerce(bound.clone(), &ty, CastContext::Implicit, self)?);
+            shape.key = Some((ty, *desc, *nulls_first));
+        }
+        for (n, bound) in [&frame.start_bound, last].into_iter().enumerate() {
+            use ast::WindowFrameBound::{Following, Preceding};
+            if let Preceding(Some(expr)) | Following(Some(expr)) = bound {
+                let of = (frame.units, n == 1);
+                offsets[n] = Some(match &shape.key {
+                    None => self.count_offset(expr, of)?,
+                    Some((ty, ..)) => {
+                        let shown = order.first().map_or(ty, |(bound, ..)| bound.ty());
+                        self.value_offset(expr, of, (ty, shown))?
+                    }
+                });
+            }
+        }
+        Ok(Frame { shape, offsets, key, range, ordered })
     }
 
-    fn frame_bound(
+    /// An offset that is the same for all rows, and whether it is known now.
+    fn bound_offset(
         &mut self,
-        bound: &ast::WindowFrameBound,
-        side: &Side<'_>,
-    ) -> SqlResult<WindowFrameBound> {
-        let (offset, preceding) = match bound {
-            ast::WindowFrameBound::CurrentRow => return Ok(WindowFrameBound::CurrentRow),
-            ast::WindowFrameBound::Preceding(offset) => (offset, true),
-            ast::WindowFrameBound::Following(offset) => (offset, false),
-        };
-        let value = match (offset, side.measure) {
-            (None, _) => ScalarValue::UInt64(None),
-            (Some(expr), None) => self.count_offset(expr, side)?,
-            (Some(expr), Some((measure, ty))) => self.value_offset(expr, side, measure, ty)?,
-        };
-        Ok(if preceding {
-            WindowFrameBound::Preceding(value)
-        } else {
-            WindowFrameBound::Following(value)
-        })
-    }
-
-    /// An offset that is the same for all rows.
-    fn bound_offset(&mut self, expr: &ast::Expr, side: &Side<'_>) -> SqlResult<Bound> {
-        let bound = self.expr(expr)?;
-        if bound.columns().is_empty() {
-            return Ok(bound);
+        expr: &ast::Expr,
+        units: ast::WindowFrameUnits,
+    ) -> SqlResult<(Bound, bool)> {
+        let bound = self.without_windows(IN_DEFINITION, |b| {
+            b.without_aggregates(offsets_of(units), |b| b.expr(expr))
+        })?;
+        let columns = bound.columns();
+        let level = self.level();
+        let is_outer = |at: &usize| level.outer.iter().any(|(_, _, slot)| slot == at);
+        if columns.iter().all(is_outer) {
+            return Ok((bound, columns.is_empty()));
         }
         Err(SqlError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
-            format!("argument of {} must not contain variables", side.units),
+            format!("argument of {units} must not contain variables"),
         ))
     }
 
+    fn is_in_body(&mut self) -> bool {
+        self.levels.iter().any(|level| level.arguments.is_some())
+    }
+
     /// So many rows or groups.
-    fn count_offset(&mut self, expr: &ast::Expr, side: &Side<'_>) -> SqlResult<ScalarValue> {
-        let bound = self.bound_offset(expr, side)?;
-        let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
-        match self.value_now(&bound)?.unwrap_or(Datum::Int8(0)) {
-            Datum::Int8(n) if n >= 0 => Ok(ScalarValue::UInt64(Some(n as u64))),
-            Datum::Null => Err(null_offset(side)),
-            _ => Err(SqlError::new(
-                SqlState("22013"),
-                format!("frame {} offset must not be negative", side.name),
-            )),
+    fn count_offset(
+        &mut self,
+        expr: &ast::Expr,
+        (units, end): (ast::WindowFrameUnits, bool),
+    ) -> SqlResult<Offset> {
+        let (bound, known) = self.bound_offset(expr, units)?;
+        if cast_exists(bound.ty(), &SqlType::Int8) > Some(CastContext::Assignment)
+            || cast_exists(bound.ty(), &SqlType::Int8).is_none()
+        {
+            let given = bound.ty().base_name();
+            let text = format!("argument of {units} must be type bigint, not type {given}");
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
+        }
+        let value = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)?;
+        let now =
+            if known { self.value_now(&value)?.unwrap_or(Datum::Int8(0)) } else { Datum::Int8(0) };
+        match now {
+            Datum::Int8(n) if n >= 0 => Ok(Offset { value, count: known.then_some(n as u64) }),
+            // Of a body that is only checked, arguments are NULL.
+            Datum::Null if self.is_in_body() => Ok(Offset { value, count: None }),
+            Datum::Null => Err(null_offset(end)),
+            _ => Err(negative_offset(end)),
         }
     }
 
-    /// So much more or less than the key.
+    /// So much more or less than the key, of a type that is shown as another.
     fn value_offset(
         &mut self,
         expr: &ast::Expr,
-        side: &Side<'_>,
-        measure: &Measure,
-        key: &SqlType,
-    ) -> SqlResult<ScalarValue> {
-        let bound = self.bound_offset(expr, side)?;
-        let wanted = measure.offset_type();
+        (units, end): (ast::WindowFrameUnits, bool),
+        (key, shown): (&SqlType, &SqlType),
+    ) -> SqlResult<Offset> {
+        let (bound, known) = self.bound_offset(expr, units)?;
+        let wanted = offset_type(key).ok_or_else(|| SqlError::internal("no distance"))?;
         let given = bound.ty();
         let fits = *given == SqlType::Unknown
             || given.same_base(&wanted)
             || (wanted != SqlType::Interval
                 && cast_exists(given, &wanted) == Some(CastContext::Implicit));
         if !fits {
-            let (key, given) = (key.base_name(), given.base_name());
+            let (key, given) = (shown.base_name(), given.base_name());
             return Err(not_in_range(format!("column type {key} and offset type {given}"))
                 .with_hint("Cast the offset value to an appropriate type."));
         }
-        let bound = coerce(bound, &wanted, CastContext::Implicit, self)?;
-        let value = match self.value_now(&bound)? {
-            Some(Datum::Null) => return Err(null_offset(side)),
-            Some(value) => value,
-            // Of an execution to come: whatever stands here is not used.
-            None => return measure.carried(&measure.nothing()),
-        };
-        if let (Datum::Interval(i), SqlType::TimestampTz) = (&value, key)
-            && i.days != 0
-        {
-            self.check_days()?;
+        let value = coerce(bound, &wanted, CastContext::Implicit, self)?;
+        let known = known && !self.is_in_body();
+        if known && self.value_now(&value)?.is_some_and(|now| now.is_null()) {
+            return Err(null_offset(end));
         }
-        measure.carried(&value)
-    }
-
-    /// Days of a time zone whose clock changes differ in length.
-    fn check_days(&mut self) -> SqlResult<()> {
-        let zone = self.bind_anew().map_or(TimeZone::utc(), |eval| eval.style.zone);
-        if zone == TimeZone::utc() || matches!(zone, TimeZone::Fixed(_)) {
-            return Ok(());
-        }
-        Err(SqlError::unsupported(
-            "RANGE with an offset of days over timestamptz in this time zone",
-        )
-        .with_hint("Use hours, or SET timezone = 'UTC'."))
+        Ok(Offset { value, count: None })
     }
 }
 
-/// 22004.
-fn null_offset(side: &Side<'_>) -> SqlError {
-    SqlError::new(SqlState("22004"), format!("frame {} offset must not be null", side.name))
+fn offsets_of(units: ast::WindowFrameUnits) -> &'static str {
+    match units {
+        ast::WindowFrameUnits::Rows => "window ROWS",
+        ast::WindowFrameUnits::Range => "window RANGE",
+        ast::WindowFrameUnits::Groups => "window GROUPS",
+    }
 }
 
-fn has_offset(bound: &ast::WindowFrameBound) -> bool {
-    matches!(
-        bound,
-        ast::WindowFrameBound::Preceding(Some(_)) | ast::WindowFrameBound::Following(Some(_))
-    )
+fn edge(bound: &ast::WindowFrameBound) -> Edge {
+    match bound {
+        ast::WindowFrameBound::CurrentRow => Edge::Current,
+        ast::WindowFrameBound::Preceding(None) | ast::WindowFrameBound::Following(None) => {
+            Edge::Unbounded
+        }
+        ast::WindowFrameBound::Preceding(Some(_)) => Edge::Before,
+        ast::WindowFrameBound::Following(Some(_)) => Edge::Behind,
+    }
 }
 
 /// 42P20 for a frame that ends before it starts.

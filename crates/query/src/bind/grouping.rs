@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_scalar::{
-    AggregateCode, Bound, Choice, Code, Volatility, at_beginning, coerce, first_of_group, resolve,
+    AggregateCode, Bound, Choice, Code, Direct, OrderKey, Volatility, at_beginning, coerce,
+    common_type, first_of_group, is_hypothetical, resolve,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
+use super::call::Arguments;
 use super::{Binder, SlotKind, aggregate_not_allowed, grouping_sets};
 use crate::error::from_df;
-use crate::exec::aggregate::{FIRST, OrderKey, Spec, aggregate};
+use crate::exec::aggregate::{FIRST, Spec, aggregate};
 use crate::exec::scalar;
 
 /// One grouping expression.
@@ -63,7 +65,12 @@ fn resolve_aggregate(
     let Code::Aggregate(code) = choice.function.code else {
         return Err(SqlError::internal(format!("{name} is no aggregate")));
     };
-    match code.within_group {
+    let before = match code.within_group {
+        Some(Direct::Count(before)) => Some(before),
+        Some(Direct::AsKeys) => Some(within),
+        None => None,
+    };
+    match before {
         Some(before) if within == 0 || direct != before => Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("WITHIN GROUP is required for ordered-set aggregate {name}"),
@@ -74,6 +81,20 @@ fn resolve_aggregate(
         )),
         _ => Ok((choice, code)),
     }
+}
+
+/// 42601 for clauses of arguments that have another meaning with WITHIN GROUP.
+fn check_clauses(given: &Arguments<'_>, within: &[ast::OrderByExpr]) -> SqlResult<()> {
+    if within.is_empty() || (!given.distinct && given.order.is_empty()) {
+        return Ok(());
+    }
+    let what = if given.distinct { "DISTINCT" } else { "multiple ORDER BY clauses" };
+    Err(SqlError::syntax(format!("cannot use {what} with WITHIN GROUP")))
+}
+
+fn order_key(key: &ast::OrderByExpr) -> OrderKey {
+    let desc = key.options.asc == Some(false);
+    OrderKey { desc, nulls_first: key.options.nulls_first.unwrap_or(desc) }
 }
 
 /// 42803 for an aggregate in the arguments of another.
@@ -90,6 +111,7 @@ impl Binder<'_> {
     ) -> SqlResult<Chosen> {
         let given = Self::arguments(function)?;
         let within: &[ast::OrderByExpr] = &function.within_group;
+        check_clauses(&given, within)?;
         if !given.star && given.exprs.is_empty() && given.rows.is_empty() && within.is_empty() {
             return Err(SqlError::new(
                 SqlState::WRONG_OBJECT_TYPE,
@@ -105,6 +127,9 @@ impl Binder<'_> {
             args.push(
                 row.ok_or_else(|| self.level().scope.not_found(&[table.clone(), "*".into()]))?,
             );
+        }
+        if is_hypothetical(name) && !within.is_empty() {
+            args = self.of_one_row(name, args, given.exprs.len())?;
         }
         let (choice, code) = resolve_aggregate(name, &args, given.exprs.len(), within.len())?;
         let mut converted = Vec::with_capacity(args.len() + given.order.len());
@@ -131,10 +156,8 @@ impl Binder<'_> {
         };
         for key in given.order.iter().chain(&from) {
             let bound = self.settled(&key.expr)?;
-            let desc = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(desc);
             bound.ty().check_comparable("ordering")?;
-            order.push((OrderKey { desc, nulls_first }, bound.ty().clone()));
+            order.push((order_key(key), bound.ty().clone()));
             args.push(bound);
         }
         let spec = Spec {
@@ -145,9 +168,59 @@ impl Binder<'_> {
             distinct: given.distinct,
             filtered: function.filter.is_some(),
             order,
+            within: within.iter().map(order_key).collect(),
             place: self.place.clone(),
         };
         Ok(Chosen { udf: aggregate(spec), args, ret })
+    }
+
+    /// The values of a row that is given, and those of the keys that it is compared with, each two
+    /// of one type.
+    fn of_one_row(
+        &mut self,
+        name: &str,
+        mut args: Vec<Bound>,
+        direct: usize,
+    ) -> SqlResult<Vec<Bound>> {
+        let keys = args.len() - direct;
+        if direct != keys {
+            let types: Vec<String> = args.iter().map(|arg| arg.ty().base_name()).collect();
+            let text = format!("function {name}({}) does not exist", types.join(", "));
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, text).with_hint(format!(
+                "To use the hypothetical-set aggregate {name}, the number of hypothetical direct \
+                 arguments (here {direct}) must match the number of ordering columns (here {keys})."
+            )));
+        }
+        for at in 0..direct {
+            let types = [args[at].ty().clone(), args[direct + at].ty().clone()];
+            let [a, b] = &types;
+            let common = common_type(&[a, b]).ok_or_else(|| {
+                let (a, b) = (a.base_name(), b.base_name());
+                let text = format!("WITHIN GROUP types {b} and {a} cannot be matched");
+                SqlError::new(SqlState::DATATYPE_MISMATCH, text)
+            })?;
+            for at in [at, direct + at] {
+                args[at] = coerce(args[at].clone(), &common, CastContext::Implicit, self)?;
+            }
+        }
+        Ok(args)
+    }
+
+    /// 42803 for an argument in front of WITHIN GROUP that differs among the rows of a group.
+    fn check_direct(&mut self, direct: &[Bound]) -> SqlResult<()> {
+        let inputs = self.level().inputs;
+        for arg in direct {
+            if self.level().groups.iter().any(|group| group.bound.is_like(arg, 0)) {
+                continue;
+            }
+            for at in arg.columns().into_iter().filter(|at| *at < inputs) {
+                self.group_of_input(at).map_err(|e| {
+                    let only = "an ordered-set aggregate must use only grouped columns.";
+                    e.with_detail(format!("Direct arguments of {only}"))
+                })?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn aggregate_call(
@@ -160,11 +233,11 @@ impl Binder<'_> {
             let outer = found.ok_or_else(|| SqlError::internal("an aggregate of no query"))?;
             return Ok(self.brought_in(outer));
         }
-        if self.level().aggregating.inside {
-            return Err(nested_aggregate());
-        }
         if let Some(clause) = self.level().aggregating.refused_in {
             return Err(aggregate_not_allowed(clause));
+        }
+        if self.level().aggregating.inside {
+            return Err(nested_aggregate());
         }
         // Written once more, in HAVING or ORDER BY: it is computed once.
         let text = function.to_string();
@@ -181,6 +254,11 @@ impl Binder<'_> {
         };
         self.level().aggregating.inside = false;
         let (chosen, filter) = (chosen?, filter?);
+        let direct = match function.within_group.len() {
+            0 => 0,
+            keys => chosen.args.len() - keys,
+        };
+        self.check_direct(&chosen.args[..direct])?;
         let column = self.fresh("agg");
         let slot = self.add_column(&column, chosen.ret.clone());
         self.note_aggregate(name, &chosen, slot);
@@ -448,6 +526,7 @@ impl Binder<'_> {
             distinct: false,
             filtered: false,
             order: Vec::new(),
+            within: Vec::new(),
             place: self.place.clone(),
         };
         let call =

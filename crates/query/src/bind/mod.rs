@@ -122,7 +122,7 @@ struct Level {
     aggregates: Vec<grouping::Pending>,
     windows: Vec<window::Pending>,
     set_functions: Vec<function_table::Pending>,
-    named_windows: Vec<(String, ast::WindowSpec)>,
+    named_windows: Vec<window::Named>,
     /// Number of slots that are columns of FROM.
     inputs: usize,
     /// For each input: (relation number, table oid, attnum, part of the primary key).
@@ -143,6 +143,8 @@ struct Aggregating {
     inside: bool,
     /// What may not hold aggregates, for the error.
     refused_in: Option<&'static str>,
+    /// Why there may be no window functions.
+    no_windows: Option<&'static str>,
     /// The order of the query that is all of FROM.
     from_order: Vec<ast::OrderByExpr>,
 }

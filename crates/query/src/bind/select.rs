@@ -190,11 +190,7 @@ impl Binder<'_> {
             let bound = self.condition(condition, "WHERE")?;
             plan = self.filtered(plan, &bound, true)?;
         }
-        for ast::NamedWindowDefinition(name, definition) in &select.named_window {
-            if let ast::NamedWindowExpr::WindowSpec(spec) = definition {
-                self.level().named_windows.push((ident_name(name), spec.clone()));
-            }
-        }
+        self.name_windows(&select.named_window)?;
         let grouped = self.select_groups(select)?;
         let mut items = self.select_items(&select.projection)?;
         let mut having = match &select.having {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use braid_parser::{Exclusion, take_exclusion};
-use braid_scalar::{Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name, resolve};
+use braid_scalar::{
+    Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name, is_aggregate,
+    is_called_as_window, resolve,
+};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
@@ -15,23 +18,25 @@ use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, ran
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition, WindowUDF, cast,
+    AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition,
+    WindowUDF, cast,
 };
 use sqlparser::ast;
 
 use super::call::Arguments;
 use super::frames::{Frame, OrderedBy};
 use super::grouping::Chosen;
-use super::{Binder, aggregate_not_allowed, column};
+use super::{Binder, column};
 use crate::arrow_form;
 use crate::error::from_df;
+use crate::exec::aggregate::spec_of;
 use crate::exec::scalar;
-use crate::exec::windows::{Excluding, Inner};
+use crate::exec::windows::{Edge, Framed, Inner, Layout};
 
 /// A window call that was met.
 #[derive(Clone)]
 pub(super) struct Pending {
-    function: WindowFunctionDefinition,
+    function: Function,
     args: Vec<Bound>,
     partition: Vec<Bound>,
     order: Vec<OrderedBy>,
@@ -62,31 +67,22 @@ impl Pending {
 }
 
 impl Pending {
-    /// The call with its arguments and its FILTER.
-    fn call(&self, mut args: Vec<Expr>, filter: Option<Expr>) -> WindowFunction {
-        let inner = self.excluded_from();
-        let Some((inner, exclusion)) = inner.zip(self.exclusion) else {
-            let mut call = WindowFunction::new(self.function.clone(), args);
-            call.params.filter = filter.map(Box::new);
-            return call;
+    /// What we compute of it ourselves, if DataFusion does not, or not well.
+    fn own(&self, frame: &Frame) -> Option<Inner> {
+        let varies = |at: Option<usize>| {
+            let arg = at.and_then(|at| self.args.get(at));
+            arg.is_some_and(|arg| arg.as_const().is_none())
         };
-        let count = (args.len(), filter.is_some());
-        args.extend(filter);
-        let ret = arrow_form::data_type(&self.ret);
-        let function = Excluding::function(inner, exclusion, count, ret);
-        WindowFunction::new(WindowFunctionDefinition::WindowUDF(function), args)
-    }
-
-    /// What looks at a frame that leaves rows out.
-    fn excluded_from(&self) -> Option<Inner> {
         match &self.function {
-            WindowFunctionDefinition::AggregateUDF(aggregate) => {
-                Some(Inner::Aggregate(aggregate.clone()))
+            Function::Aggregate(function) => {
+                let spec = spec_of(function).filter(|_| frame.streamed().is_none())?;
+                Some(Inner::Aggregate(spec.clone()))
             }
-            WindowFunctionDefinition::WindowUDF(function) => {
-                let codes = [WindowCode::FirstValue, WindowCode::LastValue, WindowCode::NthValue];
-                let is = |code: &WindowCode| definition(*code).name() == function.name();
-                codes.into_iter().find(is).map(Inner::Value)
+            Function::Window(code) => {
+                // Of whole partitions DataFusion looks at each frame for itself.
+                let all = frame.shape.end == Edge::Unbounded || frame.streamed().is_none();
+                let own = (code.is_of_frame() && all) || varies(code.counting_argument());
+                own.then_some(Inner::Window(*code))
             }
         }
     }
@@ -109,9 +105,38 @@ fn definition(code: WindowCode) -> Arc<WindowUDF> {
     }
 }
 
+/// A window of WINDOW.
+#[derive(Clone)]
+pub(super) struct Named {
+    name: String,
+    spec: ast::WindowSpec,
+    exclusion: Option<Exclusion>,
+}
+
+const NESTED: &str = "window function calls cannot be nested";
+pub(super) const IN_DEFINITION: &str = "window functions are not allowed in window definitions";
+
+/// A window function or an aggregate.
+#[derive(Clone)]
+enum Function {
+    Aggregate(Arc<AggregateUDF>),
+    Window(WindowCode),
+}
+
+impl Function {
+    fn definition(&self) -> WindowFunctionDefinition {
+        match self {
+            Function::Aggregate(function) => {
+                WindowFunctionDefinition::AggregateUDF(function.clone())
+            }
+            Function::Window(code) => WindowFunctionDefinition::WindowUDF(definition(*code)),
+        }
+    }
+}
+
 /// A window call that was resolved.
 struct Resolved {
-    function: WindowFunctionDefinition,
+    function: Function,
     args: Vec<Bound>,
     ret: SqlType,
     /// Taken where there is no row to look at, if it differs from row to row.
@@ -120,23 +145,46 @@ struct Resolved {
 
 /// What aggregates cannot be told when they have a window.
 fn refuse_in_window(name: &str, function: &ast::Function, given: &Arguments<'_>) -> SqlResult<()> {
+    let refuse = |text: String| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
     if !function.within_group.is_empty() {
-        return Err(SqlError::unsupported(format!("OVER with the ordered-set aggregate {name}")));
+        return refuse(format!("OVER is not supported for ordered-set aggregate {name}"));
     }
     if given.distinct {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "DISTINCT is not implemented for window functions",
-        ));
+        return refuse("DISTINCT is not implemented for window functions".to_string());
     }
     if !given.order.is_empty() {
-        return Err(SqlError::unsupported("ORDER BY in the arguments of a window function"));
+        let text = "aggregate ORDER BY is not implemented for window functions";
+        return refuse(text.to_string());
+    }
+    Ok(())
+}
+
+/// What functions that are no aggregates cannot be told.
+fn refuse_in_function(
+    name: &str,
+    function: &ast::Function,
+    given: &Arguments<'_>,
+) -> SqlResult<()> {
+    if !function.within_group.is_empty() {
+        let text = format!("window function {name} cannot have WITHIN GROUP");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+    }
+    refuse_in_window(name, function, given)?;
+    if function.filter.is_some() {
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "FILTER is not implemented for non-aggregate window functions",
+        ));
     }
     Ok(())
 }
 
 /// 42P20 for what a window that is made of a named one cannot say again.
-fn check_copied(name: &str, base: &ast::WindowSpec, spec: &ast::WindowSpec) -> SqlResult<()> {
+fn check_copied(
+    name: &str,
+    base: &ast::WindowSpec,
+    (spec, over): (&ast::WindowSpec, bool),
+) -> SqlResult<()> {
     let refuse = |text: String| Err(SqlError::new(SqlState("42P20"), text));
     if !spec.partition_by.is_empty() {
         return refuse(format!("cannot override PARTITION BY clause of window \"{name}\""));
@@ -149,7 +197,7 @@ fn check_copied(name: &str, base: &ast::WindowSpec, spec: &ast::WindowSpec) -> S
     }
     let text = format!("cannot copy window \"{name}\" because it has a frame clause");
     let error = SqlError::new(SqlState("42P20"), text);
-    let bare = spec.order_by.is_empty() && spec.window_frame.is_none();
+    let bare = over && spec.order_by.is_empty() && spec.window_frame.is_none();
     Err(match bare {
         true => error.with_hint("Omit the parentheses in this OVER clause."),
         false => error,
@@ -157,80 +205,91 @@ fn check_copied(name: &str, base: &ast::WindowSpec, spec: &ast::WindowSpec) -> S
 }
 
 impl Binder<'_> {
+    /// Notes the windows of WINDOW, each of which may be made of one before it.
+    pub(super) fn name_windows(&mut self, all: &[ast::NamedWindowDefinition]) -> SqlResult<()> {
+        for ast::NamedWindowDefinition(ident, definition) in all {
+            let ast::NamedWindowExpr::WindowSpec(spec) = definition else {
+                return Err(SqlError::syntax(format!("syntax error at or near \"{ident}\"")));
+            };
+            let name = ident_name(ident);
+            if self.level().named_windows.iter().any(|known| known.name == name) {
+                let text = format!("window \"{name}\" is already defined");
+                return Err(SqlError::new(SqlState("42P20"), text));
+            }
+            let (spec, exclusion) = self.own_window(spec, false)?;
+            self.level().named_windows.push(Named { name, spec, exclusion });
+        }
+        Ok(())
+    }
+
+    fn named_window(&mut self, ident: &ast::Ident) -> SqlResult<Named> {
+        let (name, start) = (ident_name(ident), ident.span.start);
+        let found = self.level().named_windows.iter().find(|known| known.name == name);
+        found.cloned().ok_or_else(|| {
+            let text = format!("window \"{name}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_OBJECT, text).or_at(start.line, start.column)
+        })
+    }
+
+    /// A window as it is written, behind OVER or in WINDOW, with what it has of the one that it is
+    /// made of, and what its frame leaves out.
+    fn own_window(
+        &mut self,
+        spec: &ast::WindowSpec,
+        over: bool,
+    ) -> SqlResult<(ast::WindowSpec, Option<Exclusion>)> {
+        let mut spec = spec.clone();
+        let exclusion = take_exclusion(&mut spec);
+        if let Some(name) = spec.window_name.take() {
+            let base = self.named_window(&name)?;
+            check_copied(&base.name, &base.spec, (&spec, over))?;
+            spec.partition_by = base.spec.partition_by;
+            if spec.order_by.is_empty() {
+                spec.order_by = base.spec.order_by;
+            }
+        }
+        Ok((spec, exclusion))
+    }
+
     /// The window of a call, and what its frame leaves out.
     fn window_spec(
         &mut self,
         over: &ast::WindowType,
     ) -> SqlResult<(ast::WindowSpec, Option<Exclusion>)> {
-        let named = |binder: &mut Self, name: &ast::Ident| {
-            let (name, start) = (ident_name(name), name.span.start);
-            binder
-                .level()
-                .named_windows
-                .iter()
-                .find(|(n, _)| *n == name)
-                .map(|(_, spec)| spec.clone())
-                .ok_or_else(|| {
-                    let text = format!("window \"{name}\" does not exist");
-                    SqlError::new(SqlState::UNDEFINED_OBJECT, text).or_at(start.line, start.column)
-                })
-        };
         match over {
             ast::WindowType::NamedWindow(name) => {
-                let mut spec = named(self, name)?;
-                let exclusion = take_exclusion(&mut spec);
-                Ok((spec, exclusion))
+                let named = self.named_window(name)?;
+                Ok((named.spec, named.exclusion))
             }
-            ast::WindowType::WindowSpec(spec) => {
-                let mut spec = spec.clone();
-                let exclusion = take_exclusion(&mut spec);
-                if let Some(name) = spec.window_name.take() {
-                    let base = named(self, &name)?;
-                    check_copied(&ident_name(&name), &base, &spec)?;
-                    spec.partition_by = base.partition_by;
-                    if spec.order_by.is_empty() {
-                        spec.order_by = base.order_by;
-                    }
-                }
-                Ok((spec, exclusion))
-            }
+            ast::WindowType::WindowSpec(spec) => self.own_window(spec, true),
         }
     }
 
     pub(super) fn window_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<Bound> {
         self.risky |= !matches!(name, "row_number" | "rank" | "dense_rank" | "count");
+        let refuse = |text: String| Err(SqlError::new(SqlState("42P20"), text));
+        if let Some(why) = self.level().aggregating.no_windows {
+            return refuse(why.to_string());
+        }
         if let Some(clause) = self.level().aggregating.refused_in {
-            return Err(SqlError::new(
-                SqlState("42P20"),
-                format!("window functions are not allowed in {clause}"),
-            ));
+            return refuse(format!("window functions are not allowed in {clause}"));
         }
         if self.level().aggregating.inside {
-            return Err(aggregate_not_allowed("window functions' arguments"));
+            return Err(SqlError::new(
+                SqlState::GROUPING_ERROR,
+                "aggregate function calls cannot contain window function calls",
+            ));
         }
         let over = function.over.as_ref().ok_or_else(|| SqlError::internal("no OVER"))?;
         let (spec, exclusion) = self.window_spec(over)?;
-        let Resolved { function: definition, args, ret, default } =
-            self.window_function(name, function)?;
-        let filter = match &function.filter {
-            Some(f) => Some(self.condition(f, "FILTER")?),
-            None => None,
-        };
+        let (resolved, filter) = self.without_windows(NESTED, |b| {
+            let resolved = b.window_function(name, function)?;
+            let filter = function.filter.as_ref().map(|f| b.condition(f, "FILTER"));
+            Ok((resolved, filter.transpose()?))
+        })?;
+        let Resolved { function: definition, args, ret, default } = resolved;
         let args = self.behind_filter(filter.as_ref(), args);
-        let mut partition = Vec::new();
-        for expr in &spec.partition_by {
-            let bound = self.settled(expr)?;
-            bound.ty().check_comparable("equality")?;
-            partition.push(bound);
-        }
-        let mut order = Vec::new();
-        for key in &spec.order_by {
-            let desc = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(desc);
-            let bound = self.settled(&key.expr)?;
-            bound.ty().check_comparable("ordering")?;
-            order.push((bound, desc, nulls_first));
-        }
+        let (partition, order) = self.without_windows(IN_DEFINITION, |b| b.window_keys(&spec))?;
         let mut pending = Pending {
             function: definition,
             args,
@@ -252,6 +311,37 @@ impl Binder<'_> {
         Ok(Bound::new(Node::Case(vec![branch], Some(default)), ret))
     }
 
+    /// What makes partitions, and their order.
+    fn window_keys(&mut self, spec: &ast::WindowSpec) -> SqlResult<(Vec<Bound>, Vec<OrderedBy>)> {
+        let mut partition = Vec::new();
+        for expr in &spec.partition_by {
+            let bound = self.settled(expr)?;
+            bound.ty().check_comparable("equality")?;
+            partition.push(bound);
+        }
+        let mut order = Vec::new();
+        for key in &spec.order_by {
+            let desc = key.options.asc == Some(false);
+            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            let bound = self.settled(&key.expr)?;
+            bound.ty().check_comparable("ordering")?;
+            order.push((bound, desc, nulls_first));
+        }
+        Ok((partition, order))
+    }
+
+    /// Binds what may hold no window functions, for this reason.
+    pub(super) fn without_windows<T>(
+        &mut self,
+        why: &'static str,
+        bind: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        let before = self.level().aggregating.no_windows.replace(why);
+        let bound = bind(self);
+        self.level().aggregating.no_windows = before;
+        bound
+    }
+
     /// The column that a window call fills.
     fn window_slot(&mut self, mut pending: Pending) -> Bound {
         let column = self.fresh("win");
@@ -264,10 +354,10 @@ impl Binder<'_> {
 
     fn window_function(&mut self, name: &str, function: &ast::Function) -> SqlResult<Resolved> {
         let given = Self::arguments(function)?;
-        if braid_scalar::is_aggregate(name) {
+        if is_aggregate(name) && !is_called_as_window(name, function) {
             let Chosen { udf, args, ret } = self.choose_aggregate(name, function)?;
             refuse_in_window(name, function, &given)?;
-            let function = WindowFunctionDefinition::AggregateUDF(udf);
+            let function = Function::Aggregate(udf);
             return Ok(Resolved { function, args, ret, default: None });
         }
         let mut args = Vec::new();
@@ -284,21 +374,23 @@ impl Binder<'_> {
                 ),
             ));
         };
+        refuse_in_function(name, function, &given)?;
         let mut converted = Vec::with_capacity(args.len());
         for (arg, ty) in args.into_iter().zip(&choice.args) {
             converted.push(coerce(arg, ty, CastContext::Implicit, self)?);
         }
         let mut resolved = self.counted(name, code, converted, choice.ret)?;
         let last = resolved.args.len().checked_sub(1);
-        if last == code.default_argument()
-            && resolved.args.last().is_some_and(|d| d.as_const().is_none())
-        {
+        let varies = |arg: Option<&Bound>| arg.is_some_and(|arg| arg.as_const().is_none());
+        let counts = code.counting_argument().and_then(|at| resolved.args.get(at));
+        if last == code.default_argument() && varies(resolved.args.last()) && !varies(counts) {
             resolved.default = resolved.args.pop();
         }
         Ok(resolved)
     }
 
-    /// The functions whose count is the same for all rows, and the others.
+    /// The functions that count rows or parts, as a rule the same number for all rows, and the
+    /// others.
     fn counted(
         &mut self,
         name: &str,
@@ -307,12 +399,15 @@ impl Binder<'_> {
         ret: SqlType,
     ) -> SqlResult<Resolved> {
         if let Some(arg) = code.counting_argument().and_then(|at| args.get_mut(at)) {
-            let wide = coerce(arg.clone(), &SqlType::Int8, CastContext::Implicit, self)?;
-            *arg = self.fixed_argument(name, &wide)?;
+            *arg = coerce(arg.clone(), &SqlType::Int8, CastContext::Implicit, self)?;
+            if arg.is_const() {
+                let value = self.value_now(arg)?.unwrap_or(Datum::Int8(1));
+                *arg = Bound::constant(value, SqlType::Int8);
+            }
             if arg.as_const().is_some_and(Datum::is_null) {
                 // Without a count there is no row to look at.
                 let null = Bound::constant(Datum::Null, ret.clone());
-                let function = WindowFunctionDefinition::WindowUDF(first_value_udwf());
+                let function = Function::Window(WindowCode::FirstValue);
                 return Ok(Resolved { function, args: vec![null], ret, default: None });
             }
             if let (Some(state), Some(Datum::Int8(..=0))) = (code.state_below_one(), arg.as_const())
@@ -321,20 +416,7 @@ impl Binder<'_> {
                 return Err(SqlError::new(SqlState(state), message));
             }
         }
-        let function = WindowFunctionDefinition::WindowUDF(definition(code));
-        Ok(Resolved { function, args, ret, default: None })
-    }
-
-    /// An argument that is the same for all rows, as a constant.
-    fn fixed_argument(&mut self, name: &str, arg: &Bound) -> SqlResult<Bound> {
-        if !arg.is_const() {
-            return Err(SqlError::unsupported(format!("a count for {name} that is not constant"))
-                .with_hint("Use a constant or a parameter."));
-        }
-        Ok(match self.value_now(arg)? {
-            Some(value) => Bound::constant(value, arg.ty().clone()),
-            None => Bound::constant(Datum::Int8(1), SqlType::Int8),
-        })
+        Ok(Resolved { function: Function::Window(code), args, ret, default: None })
     }
 
     /// The window nodes for the calls of this level.
@@ -343,46 +425,89 @@ impl Binder<'_> {
         let mut plan = plan;
         for one in pending {
             self.check_cancel()?;
-            let mut args = Vec::with_capacity(one.args.len());
-            for arg in &one.args {
-                let expr = self.plan_expr(arg)?;
-                args.push(self.without_placeholders(&mut plan, expr)?);
-            }
-            let mut partition = Vec::new();
-            for bound in &one.partition {
-                let expr = self.plan_expr(bound)?;
-                let expr = self.without_placeholders(&mut plan, expr)?;
-                partition.push(scalar::sortable(expr, bound.ty()));
-            }
-            let Frame { window: frame, key } = self.frame(&one.order, one.frame.as_ref())?;
-            let mut order = Vec::new();
-            for (bound, desc, nulls_first) in &one.order {
-                let bound = key.as_ref().map_or(bound, |(key, _)| key);
-                let expr = self.plan_expr(bound)?;
-                let expr = self.without_placeholders(&mut plan, expr)?;
-                let mut expr = scalar::sortable(expr, bound.ty());
-                if let Some((_, carrier)) = &key
-                    && arrow_form::data_type(bound.ty()) != *carrier
-                {
-                    expr = cast(expr, carrier.clone());
+            let args = self.planned(&mut plan, &one.args)?;
+            let partition = self.sortable_keys(&mut plan, one.partition.iter())?;
+            let frame = self.frame(&one.order, one.frame.as_ref(), one.exclusion)?;
+            let keys =
+                self.sortable_keys(&mut plan, one.order.iter().map(|(bound, _, _)| bound))?;
+            let sorts = keys.iter().cloned().zip(&one.order);
+            let sorts =
+                sorts.map(|(key, (_, desc, nulls_first))| Sort::new(key, !desc, *nulls_first));
+            let order = sorts.collect();
+            let filter = self.planned(&mut plan, one.filter.as_slice())?.pop();
+            let mut call = match one.own(&frame) {
+                Some(inner) => {
+                    self.own_call(&mut plan, &one, (inner, frame), (args, filter, keys))?
                 }
-                order.push(Sort::new(expr, !desc, *nulls_first));
-            }
-            let filter = match &one.filter {
-                Some(f) => {
-                    let expr = self.plan_expr(f)?;
-                    Some(self.without_placeholders(&mut plan, expr)?)
+                None => {
+                    let mut call = WindowFunction::new(one.function.definition(), args);
+                    call.params.filter = filter.map(Box::new);
+                    call.params.window_frame = frame.streamed().unwrap_or_else(|| frame.unused());
+                    call
                 }
-                None => None,
             };
-            let mut call = one.call(args, filter);
             call.params.partition_by = partition;
             call.params.order_by = order;
-            call.params.window_frame = frame;
             let name = self.slot_name(one.slot);
             plan = window_column(plan, call, name, &arrow_form::data_type(&one.ret))?;
         }
         Ok(plan)
+    }
+
+    /// A call of a function of ours: with its filter and all that its frames are made of behind its
+    /// arguments.
+    fn own_call(
+        &mut self,
+        plan: &mut LogicalPlan,
+        one: &Pending,
+        (inner, frame): (Inner, Frame),
+        (mut args, filter, keys): (Vec<Expr>, Option<Expr>, Vec<Expr>),
+    ) -> SqlResult<WindowFunction> {
+        let keys = if frame.shape.needs_peers() { keys } else { Vec::new() };
+        let offsets = frame.offsets.each_ref();
+        let layout = Layout {
+            own: args.len(),
+            filtered: filter.is_some(),
+            offsets: offsets.map(Option::is_some),
+            keyed: frame.key.is_some(),
+            peers: keys.len(),
+        };
+        args.extend(filter);
+        let offsets = offsets.into_iter().flatten().map(|offset| &offset.value);
+        let behind: Vec<Bound> = offsets.chain(&frame.key).cloned().collect();
+        args.extend(self.planned(plan, &behind)?);
+        args.extend(keys);
+        let unused = frame.unused();
+        let place = self.place.clone();
+        let own = Framed::function(inner, frame.shape, layout, one.ret.clone(), place);
+        let mut call = WindowFunction::new(WindowFunctionDefinition::WindowUDF(own), args);
+        call.params.window_frame = unused;
+        Ok(call)
+    }
+
+    /// The expressions of a call over a plan.
+    fn planned(&mut self, plan: &mut LogicalPlan, all: &[Bound]) -> SqlResult<Vec<Expr>> {
+        let mut exprs = Vec::with_capacity(all.len());
+        for bound in all {
+            let expr = self.plan_expr(bound)?;
+            exprs.push(self.without_placeholders(plan, expr)?);
+        }
+        Ok(exprs)
+    }
+
+    /// Keys that compare as SQL compares.
+    fn sortable_keys<'b>(
+        &mut self,
+        plan: &mut LogicalPlan,
+        all: impl Iterator<Item = &'b Bound>,
+    ) -> SqlResult<Vec<Expr>> {
+        let mut keys = Vec::new();
+        for bound in all {
+            let expr = self.plan_expr(bound)?;
+            let expr = self.without_placeholders(plan, expr)?;
+            keys.push(scalar::sortable(expr, bound.ty()));
+        }
+        Ok(keys)
     }
 
     /// The expression, or a column below that holds its value if it is of an outer query or a

@@ -4,12 +4,12 @@
 //! here, so that their equality and order are SQL's. What has a fold over columns goes there
 //! (`exec/folds`); here is the form that takes rows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes, first_of_group};
+use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes, OrderKey, first_of_group};
 use braid_sql::general_query::row_memory;
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
@@ -25,17 +25,10 @@ use datafusion::logical_expr::{
 use super::execution::Place;
 use super::folds::{self, Groups, Single};
 use super::scalar::next_id;
+use super::stoppable::check;
+use super::windows::Sliding;
 use crate::arrow_form::{self, Reader};
 use crate::error::to_df;
-
-/// One key of an aggregate's ORDER BY.
-#[derive(Clone, Copy, Debug)]
-pub struct OrderKey {
-    /// DESC.
-    pub desc: bool,
-    /// NULLS FIRST.
-    pub nulls_first: bool,
-}
 
 /// The name of the aggregate that keeps the first value that is not NULL: plans show it of values
 /// that are equal. No function of SQL has it.
@@ -57,18 +50,20 @@ pub struct Spec {
     pub filtered: bool,
     /// ORDER BY keys and their types; they follow the arguments.
     pub order: Vec<(OrderKey, SqlType)>,
+    /// Keys of WITHIN GROUP; they are the last arguments.
+    pub within: Vec<OrderKey>,
     /// For text forms of values.
     pub place: Arc<Place>,
 }
 
 impl Spec {
     /// The state of an empty group.
-    fn start(&self) -> Box<dyn State> {
-        (self.code.start)(AggregateTypes { args: &self.args, ret: &self.ret })
+    pub(super) fn start(&self) -> Box<dyn State> {
+        (self.code.start)(AggregateTypes { args: &self.args, ret: &self.ret, sorted: &self.within })
     }
 
     /// The result of a state.
-    fn finish(&self, state: &dyn State) -> Result<Datum> {
+    pub(super) fn finish(&self, state: &dyn State) -> Result<Datum> {
         state.finish(&self.place.execution_or_nothing().eval).map_err(to_df)
     }
 }
@@ -110,18 +105,14 @@ pub(crate) fn depends_on_order(function: &AggregateUDF) -> bool {
     }
 }
 
-/// The state of an aggregate of ours that has seen nothing, for a first argument of this carrier.
-pub(crate) fn state_of(
-    function: &AggregateUDF,
-    carrier: Option<&DataType>,
-) -> Option<Box<dyn Accumulator>> {
-    let spec = &function.inner().downcast_ref::<SqlAggregate>()?.spec;
-    Some(start(spec, carrier))
+/// What an aggregate of ours computes.
+pub(crate) fn spec_of(function: &AggregateUDF) -> Option<&Arc<Spec>> {
+    Some(&function.inner().downcast_ref::<SqlAggregate>()?.spec)
 }
 
 fn start(spec: &Arc<Spec>, carrier: Option<&DataType>) -> Box<dyn Accumulator> {
     match folds::fold(spec, carrier) {
-        Some(fold) => Box::new(Single::new(fold)),
+        Some(fold) => Box::new(Single::new(fold, spec.place.clone())),
         None => Box::new(Grouped::new(spec.clone())),
     }
 }
@@ -151,8 +142,9 @@ pub(crate) fn parts(function: &AggregateUDF) -> Option<Parts> {
     let like = |name: &str, code: AggregateCode, ret: &SqlType| {
         let (args, place) = (spec.args.clone(), spec.place.clone());
         let (name, ret) = (name.to_string(), ret.clone());
-        let order = Vec::new();
-        aggregate(Spec { code, name, args, ret, distinct: false, filtered: false, order, place })
+        let (order, within) = (Vec::new(), spec.within.clone());
+        let (distinct, filtered) = (false, false);
+        aggregate(Spec { code, name, args, ret, distinct, filtered, order, within, place })
     };
     let ty = spec.args.first()?;
     match spec.name.as_str() {
@@ -213,7 +205,7 @@ impl AggregateUDFImpl for SqlAggregate {
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Sliding { spec: self.spec.clone(), rows: VecDeque::new() }))
+        Ok(Box::new(Sliding::new(self.spec.clone())))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -238,7 +230,7 @@ fn first_type(fields: &[FieldRef]) -> Option<&DataType> {
 }
 
 /// Rows of arguments out of arrays.
-fn rows(
+pub(super) fn rows(
     spec: &Spec,
     values: &[ArrayRef],
     mut f: impl FnMut(Vec<Datum>) -> Result<()>,
@@ -262,12 +254,13 @@ struct Grouped {
     kept: Vec<Vec<Datum>>,
     seen: HashSet<GroupKey>,
     bytes: usize,
+    asked: bool,
 }
 
 impl Grouped {
     fn new(spec: Arc<Spec>) -> Grouped {
         let running = spec.start();
-        Grouped { spec, running, kept: Vec::new(), seen: HashSet::new(), bytes: 0 }
+        Grouped { spec, running, kept: Vec::new(), seen: HashSet::new(), bytes: 0, asked: false }
     }
 
     fn take(&mut self, row: Vec<Datum>) -> Result<()> {
@@ -312,16 +305,7 @@ fn sorted<'a>(spec: &Spec, kept: &'a [Vec<Datum>]) -> Vec<&'a Vec<Datum>> {
     let first = spec.args.len();
     sorted.sort_by(|a, b| {
         for (at, (key, _)) in spec.order.iter().enumerate() {
-            let (x, y) = (&a[first + at], &b[first + at]);
-            let order = match (x.is_null(), y.is_null()) {
-                (true, true) => std::cmp::Ordering::Equal,
-                (true, false) if key.nulls_first => std::cmp::Ordering::Less,
-                (true, false) => std::cmp::Ordering::Greater,
-                (false, true) if key.nulls_first => std::cmp::Ordering::Greater,
-                (false, true) => std::cmp::Ordering::Less,
-                (false, false) if key.desc => y.cmp_sql(x),
-                (false, false) => x.cmp_sql(y),
-            };
+            let order = key.compare(&a[first + at], &b[first + at]);
             if order.is_ne() {
                 return order;
             }
@@ -349,6 +333,11 @@ impl Accumulator for Grouped {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.asked {
+            check(&self.spec.place.execution_or_nothing().cancel)?;
+        }
+        // A window asks once more for each row, and a list may be long.
+        self.asked = true;
         let spec = &self.spec;
         let value = if sorts_distinct(spec) {
             let mut rows: Vec<&Vec<Datum>> = self.seen.iter().map(|k| &k.0).collect();
@@ -400,52 +389,6 @@ impl Accumulator for Grouped {
     }
 }
 
-/// The aggregate of a frame that moves: its rows are kept and aggregated anew at each step.
-#[derive(Debug)]
-struct Sliding {
-    spec: Arc<Spec>,
-    rows: VecDeque<Vec<Datum>>,
-}
-
-impl Accumulator for Sliding {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let spec = self.spec.clone();
-        rows(&spec, values, |row| {
-            self.rows.push_back(row);
-            Ok(())
-        })
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        // Frames only move forward, so what leaves is what came first.
-        let leaving = values.first().map_or(0, |a| a.len()).min(self.rows.len());
-        self.rows.drain(..leaving);
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let value = whole(&self.spec, self.rows.iter())?;
-        Ok(arrow_form::scalar(value, &self.spec.ret))
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>() + self.rows.iter().map(|row| row_memory(row)).sum::<usize>()
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let parts: Vec<Datum> = self.rows.iter().map(|row| Datum::record(row.clone())).collect();
-        Ok(vec![arrow_form::scalar(Datum::record(parts), &SqlType::Record)])
-    }
-
-    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use braid_scalar::{Code, resolve};
@@ -457,7 +400,8 @@ mod tests {
         let Code::Aggregate(code) = choice.function.code else { panic!("{name}") };
         let (name, args, ret) = (name.to_string(), choice.args, choice.ret);
         let (filtered, order, place) = (false, Vec::new(), Arc::default());
-        Spec { code, name, args, ret, distinct, filtered, order, place }
+        let within = Vec::new();
+        Spec { code, name, args, ret, distinct, filtered, order, within, place }
     }
 
     #[test]
@@ -474,7 +418,7 @@ mod tests {
         }
         let spec = spec("count", true);
         let fold = folds::fold(&spec, Some(column.data_type())).expect("a fold");
-        let mut set = Single::new(fold);
+        let mut set = Single::new(fold, Arc::default());
         set.update_batch(std::slice::from_ref(&column)).expect("taken");
         let members = values.len() * size_of::<i64>();
         assert!(set.size() > 2 * members + members / 2, "{} for {members}", set.size());

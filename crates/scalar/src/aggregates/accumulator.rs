@@ -1,5 +1,6 @@
 //! What an aggregate is to a plan.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
@@ -64,6 +65,38 @@ pub struct AggregateTypes<'a> {
     pub args: &'a [SqlType],
     /// Of the result.
     pub ret: &'a SqlType,
+    /// The keys of WITHIN GROUP, which are the last arguments.
+    pub sorted: &'a [OrderKey],
+}
+
+/// How a key sorts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OrderKey {
+    /// DESC.
+    pub desc: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+impl OrderKey {
+    /// The order of two values of the key.
+    pub fn compare(self, a: &Datum, b: &Datum) -> Ordering {
+        match (a.is_null(), b.is_null()) {
+            (false, false) if self.desc => b.cmp_sql(a),
+            (false, false) => a.cmp_sql(b),
+            (a, b) if self.nulls_first => b.cmp(&a),
+            (a, b) => a.cmp(&b),
+        }
+    }
+}
+
+/// The arguments in front of WITHIN GROUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direct {
+    /// So many.
+    Count(usize),
+    /// One for each key.
+    AsKeys,
 }
 
 impl AggregateTypes<'_> {
@@ -79,8 +112,8 @@ pub struct AggregateCode {
     pub start: fn(AggregateTypes<'_>) -> Box<dyn Accumulator>,
     /// Whether another order of the rows may give another value.
     pub by_order: bool,
-    /// Called with WITHIN GROUP: how many arguments stand before it.
-    pub within_group: Option<usize>,
+    /// Called with WITHIN GROUP behind these.
+    pub within_group: Option<Direct>,
     /// The value is the first that is not NULL when rows are sorted by it; `true`: the last.
     pub extreme: Option<bool>,
 }

@@ -10,6 +10,7 @@
 
 mod accumulator;
 mod extremes;
+mod hypothetical;
 mod lists;
 mod ordered;
 mod pairs;
@@ -19,7 +20,7 @@ mod sums;
 
 use crate::registry::Table;
 
-pub use accumulator::{Accumulator, AggregateCode, AggregateTypes};
+pub use accumulator::{Accumulator, AggregateCode, AggregateTypes, Direct, OrderKey};
 pub use extremes::first_of_group;
 
 /// What adds the aggregates of each subject to the registry.
@@ -29,6 +30,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     extremes::fill,
     lists::fill,
     ordered::fill,
+    hypothetical::fill,
     pairs::fill,
     ranges::fill,
 ];

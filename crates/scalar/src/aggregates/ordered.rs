@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 
-use super::accumulator::{Accumulator, AggregateTypes};
+use super::accumulator::{Accumulator, AggregateTypes, OrderKey};
 use crate::EvalContext;
 use crate::functions::f64_of;
 use crate::registry::Table;
 
-/// The value that occurs most often.
-#[derive(Debug, Default)]
-struct Mode(Vec<Datum>);
+/// The value that occurs most often, of several the first.
+#[derive(Debug)]
+struct Mode(Vec<Datum>, OrderKey);
 
 impl Accumulator for Mode {
     fn update(&mut self, args: &[Datum]) -> SqlResult<()> {
@@ -23,7 +23,7 @@ impl Accumulator for Mode {
 
     fn finish(&self, _: &EvalContext) -> SqlResult<Datum> {
         let mut sorted: Vec<&Datum> = self.0.iter().collect();
-        sorted.sort_by(|a, b| a.cmp_sql(b));
+        sorted.sort_by(|a, b| self.1.compare(a, b));
         let mut best: (usize, &Datum) = (0, &Datum::Null);
         for run in sorted.chunk_by(|a, b| a.cmp_sql(b).is_eq()) {
             if run.len() > best.0 {
@@ -59,6 +59,7 @@ struct Percentile {
     continuous: bool,
     /// The type of the values.
     element: SqlType,
+    key: OrderKey,
 }
 
 impl Accumulator for Percentile {
@@ -80,7 +81,7 @@ impl Accumulator for Percentile {
             return Ok(Datum::Null);
         }
         let mut values: Vec<&Datum> = self.values.iter().collect();
-        values.sort_by(|a, b| a.cmp_sql(b));
+        values.sort_by(|a, b| self.key.compare(a, b));
         let Datum::Array(all) = &self.fraction else { return self.at(&values, &self.fraction) };
         let items = all.items.iter().map(|one| self.at(&values, one)).collect::<SqlResult<_>>()?;
         Ok(Datum::Array(Arc::new(ArrayValue::of(self.element.clone(), items, &all.dimensions()))))
@@ -148,15 +149,20 @@ impl Percentile {
     }
 }
 
+fn key(types: AggregateTypes<'_>) -> OrderKey {
+    types.sorted.first().copied().unwrap_or_default()
+}
+
 fn percentile(types: AggregateTypes<'_>, continuous: bool) -> Box<dyn Accumulator> {
     let element = types.args.get(1).cloned().unwrap_or(SqlType::Text);
-    Box::new(Percentile { fraction: Datum::Null, values: Vec::new(), continuous, element })
+    let (fraction, values, key) = (Datum::Null, Vec::new(), key(types));
+    Box::new(Percentile { fraction, values, continuous, element, key })
 }
 
 /// Adds the aggregates of this file.
 pub(super) fn fill(t: &mut Table) {
-    t.aggregate("mode(anyelement) anyelement -- the value that occurs most often", |_| {
-        Box::<Mode>::default()
+    t.aggregate("mode(anyelement) anyelement -- the value that occurs most often", |types| {
+        Box::new(Mode(Vec::new(), key(types)))
     })
     .within_group(0);
     for signature in [

@@ -148,10 +148,9 @@ fn refuse_clauses(call: &Function, name: &str) -> SqlResult<()> {
         "OVER" => "a window function nor an aggregate function",
         _ => "an aggregate function",
     };
-    let not = if what == "OVER" { "neither" } else { "not" };
     Err(SqlError::new(
         SqlState::WRONG_OBJECT_TYPE,
-        format!("{what} specified, but {name} is {not} {neither}"),
+        format!("{what} specified, but {name} is not {neither}"),
     ))
 }
 

@@ -130,7 +130,7 @@ impl Aggregate {
     /// As [`Aggregate::start`], with the account that pays for rows that it keeps.
     pub(super) fn start_in(&self, account: Option<&Arc<Account>>) -> State {
         let types: Vec<SqlType> = self.args.iter().map(|a| a.ty().clone()).collect();
-        let types = AggregateTypes { args: &types, ret: &self.ty };
+        let types = AggregateTypes { args: &types, ret: &self.ty, sorted: &[] };
         let accumulator = (self.code.start)(types);
         let account = account.filter(|_| accumulator.keeps_rows());
         let held = account.map(|account| account.hold("the value of a subquery"));

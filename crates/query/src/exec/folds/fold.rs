@@ -14,6 +14,8 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::{counts, distinct, extremes, sums};
 use crate::exec::aggregate::{FIRST, Spec};
+use crate::exec::execution::Place;
+use crate::exec::stoppable::check;
 
 /// Which rows of a batch go into which group.
 pub(in crate::exec) struct Rows<'a> {
@@ -206,13 +208,15 @@ pub(in crate::exec) struct Single {
     fold: Box<dyn Fold>,
     /// The group of each row of a batch.
     zeros: Vec<usize>,
+    place: Arc<Place>,
+    results: usize,
 }
 
 impl Single {
     /// Around a new fold.
-    pub(in crate::exec) fn new(mut fold: Box<dyn Fold>) -> Single {
+    pub(in crate::exec) fn new(mut fold: Box<dyn Fold>, place: Arc<Place>) -> Single {
         fold.grow(1);
-        Single { fold, zeros: Vec::new() }
+        Single { fold, zeros: Vec::new(), place, results: 0 }
     }
 
     fn rows(&mut self, arrays: &[ArrayRef]) -> usize {
@@ -236,6 +240,11 @@ impl Accumulator for Single {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        // A window asks once for each row, in one go for very many that are peers.
+        self.results += 1;
+        if self.results.is_multiple_of(256) {
+            check(&self.place.execution_or_nothing().cancel)?;
+        }
         ScalarValue::try_from_array(&self.fold.finish(0..1)?, 0)
     }
 

@@ -35,6 +35,7 @@ fn spec(name: &str, arg: &SqlType) -> Spec {
         distinct: false,
         filtered: false,
         order: Vec::new(),
+        within: Vec::new(),
         place: Arc::default(),
     }
 }
@@ -110,7 +111,7 @@ fn shown(result: Result<ArrayRef, datafusion::error::DataFusionError>, ty: &SqlT
 
 /// What the row form makes of the rows of each group.
 fn by_rows(spec: &Spec, groups: usize, rows: &[(usize, Datum)]) -> String {
-    let types = braid_scalar::AggregateTypes { args: &spec.args, ret: &spec.ret };
+    let types = braid_scalar::AggregateTypes { args: &spec.args, ret: &spec.ret, sorted: &[] };
     let mut states: Vec<_> = (0..groups).map(|_| (spec.code.start)(types)).collect();
     for (group, value) in rows {
         if let Err(e) = states[*group].update(std::slice::from_ref(value)) {
@@ -276,7 +277,7 @@ fn the_first_value_of_a_group_is_kept() {
             .collect();
         let array = arrow_form::build(&ty, parsed.iter());
         let fold = super::extremes::first(array.data_type()).expect("a fold");
-        let mut single = Single::new(fold);
+        let mut single = Single::new(fold, Arc::default());
         single.update_batch(&[array]).expect("takes");
         let kept = arrow_form::from_scalar(&single.evaluate().expect("gives"), &ty);
         assert_eq!(format!("{kept:?}"), format!("{:?}", parsed[1]));
@@ -314,7 +315,7 @@ fn values_behind_pointers_are_counted_and_given_back() {
 fn one_group_can_be_looked_at_again() {
     let spec = spec("sum", &SqlType::Int4);
     let fold = fold(&spec, Some(&DataType::Int32)).expect("a fold");
-    let mut single = Single::new(fold);
+    let mut single = Single::new(fold, Arc::default());
     let batch = arrow_form::build(&SqlType::Int4, [Datum::Int4(2), Datum::Int4(3)].iter());
     for want in ["5", "10"] {
         single.update_batch(std::slice::from_ref(&batch)).expect("takes");

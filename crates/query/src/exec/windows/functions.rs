@@ -19,7 +19,7 @@ use datafusion::physical_plan::windows::{
 use crate::exec::aggregate::is_filtered;
 
 /// Bytes that a function's result takes for a row while it is computed.
-const RESULT_BYTES: usize = 96;
+pub(super) const RESULT_BYTES: usize = 96;
 
 /// A function.
 pub(super) enum Function {

@@ -110,6 +110,10 @@ pub(super) const AGGREGATES: &[Recipe] = &[
         "percentile_cont(0.3) WITHIN GROUP (ORDER BY {})"
     ),
     recipe!("percentile_disc", ORDERED, "percentile_disc(0.7) WITHIN GROUP (ORDER BY {})"),
+    recipe!("rank", NUMBERS, "rank(1) WITHIN GROUP (ORDER BY {})"),
+    recipe!("dense_rank", NUMBERS, "dense_rank(1) WITHIN GROUP (ORDER BY {} DESC)"),
+    recipe!("percent_rank", NUMBERS, "percent_rank(1) WITHIN GROUP (ORDER BY {} NULLS FIRST)"),
+    recipe!("cume_dist", NUMBERS, "cume_dist(1) WITHIN GROUP (ORDER BY {})"),
     // PostgreSQL 15 has no any_value.
     recipe!("any_value", &[&["int4"]], "NULL"),
 ];
