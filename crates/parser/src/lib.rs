@@ -58,6 +58,7 @@ pub use functions::function::{
 pub use insert::{Inference, InsertClauses, Overriding, take_clauses};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use rewrites::exclusion::{Exclusion, take_exclusion};
+pub use rewrites::grouping::INNER_SETS;
 pub use rewrites::locking::is_moved;
 pub use rewrites::merge::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub use rewrites::no_inherit::take_no_inherit;

@@ -74,6 +74,7 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     rewrites::exclusion::rewrite(&mut out);
     rewrites::relations::rewrite(&mut out);
     rewrites::frame_bounds::rewrite(&mut out);
+    rewrites::grouping::rewrite(&mut out);
     rewrites::collations::rewrite(&mut out);
     rewrites::rows_from::rewrite(&mut out);
     rewrites::fetch_first::rewrite(&mut out);

@@ -136,7 +136,10 @@ impl Levels {
         let lower = Aggregate::try_new(node.input.clone(), groups, self.lower)?;
 
         let groups = (0..node.group_expr.len()).map(|at| column(&name(at))).collect();
-        let upper = self.upper.iter().map(|(expr, _)| expr.clone()).collect();
+        // Two may be the same but for how they are written.
+        let named =
+            |(at, (expr, _)): (usize, &(Expr, bool))| expr.clone().alias(format!("all {at}"));
+        let upper = self.upper.iter().enumerate().map(named).collect();
         let upper = Aggregate::try_new(LogicalPlan::Aggregate(lower).into(), groups, upper)?;
 
         let counts = std::iter::repeat_n(false, node.group_expr.len());

@@ -23,6 +23,7 @@ pub(crate) mod collations;
 pub(crate) mod exclusion;
 pub(crate) mod fetch_first;
 pub(crate) mod frame_bounds;
+pub(crate) mod grouping;
 pub(crate) mod locking;
 pub(crate) mod merge;
 pub(crate) mod nested_joins;

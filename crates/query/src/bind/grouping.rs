@@ -34,6 +34,8 @@ pub(super) struct Pending {
     text: String,
     udf: Arc<AggregateUDF>,
     args: Vec<Bound>,
+    /// How many of them stand before WITHIN GROUP.
+    direct: usize,
     filter: Option<Bound>,
     slot: usize,
 }
@@ -228,7 +230,7 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<Bound> {
-        if self.queries_out(function) > 0 {
+        if self.queries_out(function)? > 0 {
             let found = self.one_level_out(|b| b.aggregate_call(name, function).map(Some))?;
             let outer = found.ok_or_else(|| SqlError::internal("an aggregate of no query"))?;
             return Ok(self.brought_in(outer));
@@ -263,7 +265,7 @@ impl Binder<'_> {
         let slot = self.add_column(&column, chosen.ret.clone());
         self.note_aggregate(name, &chosen, slot);
         let args = self.behind_filter(filter.as_ref(), chosen.args);
-        let pending = Pending { text, udf: chosen.udf, args, filter, slot };
+        let pending = Pending { text, udf: chosen.udf, args, direct, filter, slot };
         self.level().aggregates.push(pending);
         Ok(Bound::column(slot, chosen.ret))
     }
@@ -303,8 +305,9 @@ impl Binder<'_> {
         select: &[(Option<String>, ast::Expr)],
     ) -> SqlResult<()> {
         let Some(sets) = grouping_sets::alternatives(exprs)? else {
+            let keys = grouping_sets::flat(exprs);
             let groups: Vec<(ast::Expr, Bound)> =
-                exprs.iter().map(|e| self.bind_group(e, select)).collect::<SqlResult<_>>()?;
+                keys.into_iter().map(|e| self.bind_group(e, select)).collect::<SqlResult<_>>()?;
             for (target, bound) in groups {
                 self.add_group(Some(target), bound);
             }
@@ -314,7 +317,7 @@ impl Binder<'_> {
         let mut members: Vec<Vec<usize>> = Vec::with_capacity(sets.len());
         for set in &sets {
             let mut own = Vec::with_capacity(set.len());
-            for e in set {
+            for e in grouping_sets::flat(set) {
                 let (target, bound) = self.bind_group(e, select)?;
                 let known = groups.iter().position(|(_, g)| g.is_like(&bound, 0));
                 own.push(known.unwrap_or(groups.len()));
@@ -469,8 +472,10 @@ impl Binder<'_> {
         }
         for one in pending {
             let mut args = Vec::with_capacity(one.args.len());
-            for arg in &one.args {
-                let arg = self.lift(&mut plan, arg)?;
+            for (at, arg) in one.args.iter().enumerate() {
+                let of_sets = sets.as_ref().filter(|_| at < one.direct);
+                let of_sets = of_sets.map(|sets| sets.over_groups(&groups, arg));
+                let arg = self.lift(&mut plan, of_sets.as_ref().unwrap_or(arg))?;
                 args.push(self.plan_number(&arg)?);
             }
             let filter = match &one.filter {

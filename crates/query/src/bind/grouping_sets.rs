@@ -10,6 +10,7 @@
 //! there are no rows: then the sets are the outer side of the join, and what is computed for the
 //! row of NULLs that it makes is left out again.
 
+use braid_parser::INNER_SETS;
 use braid_scalar::{Bound, CaseBranch, Node};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{JoinType, ScalarValue};
@@ -18,7 +19,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use sqlparser::ast;
 
 use super::function_table::columns_of;
-use super::grouping::nested_aggregate;
+use super::grouping::{Group, nested_aggregate};
 use super::{Binder, column};
 use crate::error::from_df;
 
@@ -54,6 +55,14 @@ impl GroupingSets {
         Bound::new(Node::InList(number, numbers.collect(), false), SqlType::Bool)
     }
 
+    /// An expression over groups in the set of its row: those that the set leaves out are NULL.
+    pub(super) fn over_groups(&self, groups: &[Group], bound: &Bound) -> Bound {
+        match groups.iter().position(|group| group.bound.is_like(bound, 0)) {
+            Some(group) => self.value(group, bound),
+            None => bound.map_children(&mut |part| self.over_groups(groups, part)),
+        }
+    }
+
     /// The value of a group in the set of its row: NULL if the set leaves it out.
     pub(super) fn value(&self, group: usize, bound: &Bound) -> Bound {
         if self.all_have(group) {
@@ -81,6 +90,20 @@ impl GroupingSets {
         let branches = values.into_iter().map(branch).collect();
         Bound::new(Node::Case(branches, Some(int(0))), SqlType::Int4)
     }
+}
+
+/// Keys one by one: those of lists in parentheses, too.
+pub(super) fn flat(keys: &[ast::Expr]) -> Vec<&ast::Expr> {
+    fn add<'a>(key: &'a ast::Expr, out: &mut Vec<&'a ast::Expr>) {
+        match key {
+            ast::Expr::Nested(inner) => add(inner, out),
+            ast::Expr::Tuple(parts) => parts.iter().for_each(|part| add(part, out)),
+            key => out.push(key),
+        }
+    }
+    let mut out = Vec::with_capacity(keys.len());
+    keys.iter().for_each(|key| add(key, &mut out));
+    out
 }
 
 /// What GROUP BY lists: alternatives of lists of expressions, if it has sets.
@@ -114,7 +137,13 @@ fn alternatives_of(e: &ast::Expr) -> SqlResult<Vec<Vec<ast::Expr>>> {
     Ok(match e {
         ast::Expr::Nested(inner) => alternatives_of(inner)?,
         ast::Expr::Tuple(parts) => vec![parts.clone()],
-        ast::Expr::GroupingSets(sets) => sets.clone(),
+        ast::Expr::GroupingSets(sets) => {
+            let each = sets.iter().map(|set| match set.as_slice() {
+                [one] => within_sets(one),
+                _ => Ok(vec![set.clone()]),
+            });
+            each.collect::<SqlResult<Vec<_>>>()?.concat()
+        }
         ast::Expr::Rollup(parts) => (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect(),
         ast::Expr::Cube(parts) if parts.len() > CUBE_MAX => {
             return Err(SqlError::new(
@@ -133,6 +162,33 @@ fn alternatives_of(e: &ast::Expr) -> SqlResult<Vec<Vec<ast::Expr>>> {
     })
 }
 
+/// The lists that an element of GROUPING SETS stands for: sets within it are read as calls.
+fn within_sets(e: &ast::Expr) -> SqlResult<Vec<Vec<ast::Expr>>> {
+    if let ast::Expr::Nested(inner) = e {
+        return within_sets(inner);
+    }
+    let ast::Expr::Function(call) = e else { return alternatives_of(e) };
+    let name = Binder::bare_name(&call.name);
+    let elements = || Ok::<_, SqlError>(Binder::arguments(call)?.exprs);
+    let parts = || -> SqlResult<Vec<Vec<ast::Expr>>> {
+        let part = |e: &ast::Expr| match e {
+            ast::Expr::Tuple(parts) => parts.clone(),
+            e => vec![e.clone()],
+        };
+        Ok(elements()?.into_iter().map(part).collect())
+    };
+    match name.as_str() {
+        INNER_SETS => {
+            let each = elements()?.into_iter().map(within_sets);
+            Ok(each.collect::<SqlResult<Vec<_>>>()?.concat())
+        }
+        "rollup" => alternatives_of(&ast::Expr::Rollup(parts()?)),
+        "cube" => alternatives_of(&ast::Expr::Cube(parts()?)),
+        "row" if elements()?.is_empty() => Ok(vec![Vec::new()]),
+        _ => Ok(vec![vec![e.clone()]]),
+    }
+}
+
 impl Binder<'_> {
     /// Notes the sets of this level; by set, which groups it has.
     pub(super) fn note_sets(&mut self, sets: Vec<Vec<bool>>) {
@@ -145,6 +201,11 @@ impl Binder<'_> {
 
     /// `GROUPING(a, b)`.
     pub(super) fn grouping_call(&mut self, function: &ast::Function) -> SqlResult<Bound> {
+        if self.queries_out(function)? > 0 {
+            let found = self.one_level_out(|b| b.grouping_call(function).map(Some))?;
+            let outer = found.ok_or_else(|| SqlError::internal("GROUPING of no query"))?;
+            return Ok(self.brought_in(outer));
+        }
         if self.level().aggregating.inside {
             return Err(nested_aggregate());
         }
