@@ -5,6 +5,7 @@
 //!   5*--why             one token `*--`          *      of ~ ! @ # % ^ & | ` ? in them
 //!   in ((select 2), 1)  a query, then rubbish    in (coalesce((select 2)), 1)
 //!   'a' (new line) 'b'  an alias              'ab'
+//!   a *< b              two operators        one
 //!   0b11, 1_000         an alias of 0         refused, as PostgreSQL 15 does
 //!   x isnull            an alias              x is null
 //!   x like any (list)   no operator           x ~~ any (list)
@@ -25,6 +26,10 @@ use crate::script::{word, wrap};
 /// What the tokenizer reports.
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let dialect = PostgreSqlDialect {};
+    let plain = crate::rewrites::unicode_escapes::plain(sql)?;
+    let sql = plain.as_deref().unwrap_or(sql);
+    let plain = crate::rewrites::escaped_texts::plain_bytes(sql)?;
+    let sql = plain.as_deref().unwrap_or(sql);
     let mut text = crate::spellings::plain_backticks(sql).unwrap_or_else(|| sql.to_string());
     // Blanks that were put in: line, column. Tokens behind one stand one column too far right.
     let mut inserted: Vec<(u64, u64)> = Vec::new();
@@ -38,7 +43,7 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
             None => {
                 let tokens = finish(found?, &inserted);
                 refuse_junk(&tokens)?;
-                return join_texts(tokens);
+                return join_texts(join_images(tokens));
             }
             Some(at) => {
                 let byte = byte_of(&text, at);
@@ -113,6 +118,38 @@ fn refuse_junk(tokens: &[TokenWithSpan]) -> Result<(), TokenizerError> {
         }
     }
     Ok(())
+}
+
+/// `*<`, `*=` and their like are one operator, of rows.
+fn join_images(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let image = |pair: &[TokenWithSpan]| {
+        let sign = match pair[1].token {
+            Token::Eq => "*=",
+            Token::Neq => "*<>",
+            Token::Lt => "*<",
+            Token::LtEq => "*<=",
+            Token::Gt => "*>",
+            Token::GtEq => "*>=",
+            _ => return None,
+        };
+        let joined = pair[0].token == Token::Mul && pair[0].span.end == pair[1].span.start;
+        joined.then(|| Token::CustomBinaryOperator(sign.to_string()))
+    };
+    if !tokens.windows(2).any(|pair| image(pair).is_some()) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let pair = out.last().map(|last| [last.clone(), token.clone()]);
+        match (pair.as_ref().and_then(|pair| image(pair)), out.last_mut()) {
+            (Some(operator), Some(last)) => {
+                last.token = operator;
+                last.span.end = token.span.end;
+            }
+            _ => out.push(token),
+        }
+    }
+    out
 }
 
 /// Where a comment begins that was taken for a part of an operator.
@@ -238,7 +275,10 @@ pub(crate) fn plain_arrays(tokens: &mut Vec<TokenWithSpan>) {
                 || is_token(tokens, at + 1, &Token::LParen);
             let named = matches!(&tokens[at - 1].token, Token::Word(_))
                 || is_token(tokens, at - 1, &Token::RParen);
-            if bound || (!made && named) {
+            if is(tokens, at - 1, "as") && !made {
+                // A name for a column.
+                tokens[at].token = Token::make_word("array", Some('"'));
+            } else if bound || (!made && named) {
                 let span = tokens[at].span;
                 let brackets = [Token::LBracket, Token::RBracket];
                 let brackets = brackets.map(|token| TokenWithSpan { token, span });
@@ -340,6 +380,59 @@ pub(crate) fn plain_trims(tokens: &mut Vec<TokenWithSpan>) {
             if is(tokens, from, "from") {
                 tokens.remove(from);
             }
+        }
+        at += 1;
+    }
+}
+
+/// `SUBSTRING(x SIMILAR p ESCAPE e)` is a call with three arguments.
+pub(crate) fn plain_substrings(tokens: &mut [TokenWithSpan]) {
+    for at in 0..tokens.len() {
+        if !is(tokens, at, "substring") || !is_token(tokens, at + 1, &Token::LParen) {
+            continue;
+        }
+        let Some(end) = closing(tokens, at + 1) else { continue };
+        let mut inside = Vec::new();
+        let mut next = at + 2;
+        while next < end {
+            inside.push(next);
+            let group = is_token(tokens, next, &Token::LParen).then(|| closing(tokens, next));
+            next = group.flatten().unwrap_or(next) + 1;
+        }
+        let place = |word: &str| inside.iter().copied().find(|at| is(tokens, *at, word));
+        if let (Some(similar), Some(escape)) = (place("similar"), place("escape"))
+            && similar < escape
+            && !is(tokens, similar + 1, "to")
+        {
+            tokens[similar].token = Token::Comma;
+            tokens[escape].token = Token::Comma;
+        }
+    }
+}
+
+/// `FROM f(x) AS (a int)`: a list of columns without a name, which sqlparser wants: that of the
+/// function is put in.
+pub(crate) fn named_column_lists(tokens: &mut Vec<TokenWithSpan>) {
+    let before_item = ["from", "join", "lateral"];
+    let mut at = 0;
+    while at + 2 < tokens.len() {
+        let begins = before_item.iter().any(|word| is(tokens, at, word))
+            || is_token(tokens, at, &Token::Comma);
+        let call = is_token(tokens, at + 2, &Token::LParen)
+            && matches!(&tokens[at + 1].token, Token::Word(w) if w.quote_style.is_none());
+        if begins
+            && call
+            && let Some(end) = closing(tokens, at + 2)
+            && is(tokens, end + 1, "as")
+            && is_token(tokens, end + 2, &Token::LParen)
+            && [end + 3, end + 4]
+                .iter()
+                .all(|at| matches!(tokens.get(*at).map(|t| &t.token), Some(Token::Word(_))))
+            && !["select", "with", "values", "table"].iter().any(|w| is(tokens, end + 3, w))
+            && !["insert", "update", "delete", "merge"].iter().any(|w| is(tokens, end + 3, w))
+        {
+            let name = tokens[at + 1].token.to_string().to_lowercase();
+            tokens.insert(end + 2, wrap(Token::make_word(&name, Some('"'))));
         }
         at += 1;
     }

@@ -57,6 +57,7 @@ pub use functions::function::{
 };
 pub use insert::{Inference, InsertClauses, Overriding, take_clauses};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
+pub use rewrites::escaped_texts::with_standard_texts;
 pub use rewrites::exclusion::{Exclusion, take_exclusion};
 pub use rewrites::grouping::INNER_SETS;
 pub use rewrites::locking::is_moved;

@@ -56,12 +56,23 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
 
 pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     let mut out = lexical::tokens(sql).map_err(|e| {
-        SqlError::syntax(unfinished(&e.message)).or_at(e.location.line, e.location.column)
+        let error = SqlError::syntax(unfinished(&e.message));
+        let error = match e.message.as_str() {
+            "invalid Unicode escape" => {
+                error.with_hint("Unicode escapes must be \\XXXX or \\+XXXXXX.")
+            }
+            message if message.starts_with("invalid byte") => {
+                SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+            }
+            _ => error,
+        };
+        error.or_at(e.location.line, e.location.column)
     })?;
     check_nesting(&out)?;
     rewrite_words(&mut out);
     lexical::mark_scalar_queries(&mut out);
     lexical::plain_trims(&mut out);
+    lexical::plain_substrings(&mut out);
     lexical::mark_symmetric(&mut out);
     lexical::plain_stars(&mut out);
     lexical::plain_nulls(&mut out);
@@ -76,7 +87,9 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     rewrites::frame_bounds::rewrite(&mut out);
     rewrites::grouping::rewrite(&mut out);
     rewrites::collations::rewrite(&mut out);
+    rewrites::variadic::rewrite(&mut out);
     rewrites::rows_from::rewrite(&mut out);
+    lexical::named_column_lists(&mut out);
     rewrites::fetch_first::rewrite(&mut out);
     rewrites::recursion::rewrite(&mut out);
     lexical::move_locks(&mut out);
@@ -87,7 +100,10 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
 fn unfinished(message: &str) -> String {
     if message.contains("Unterminated") || message.contains("Expected close") {
         format!("unterminated quoted text: {message}")
-    } else if message.starts_with("syntax error") || message.starts_with("trailing junk") {
+    } else if ["syntax error", "trailing junk", "invalid Unicode", "invalid byte", "UESCAPE must"]
+        .iter()
+        .any(|start| message.starts_with(start))
+    {
         message.to_string()
     } else {
         format!("syntax error: {message}")

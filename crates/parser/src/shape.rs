@@ -56,7 +56,8 @@ impl Shape {
     /// The shape of a text that is one SELECT, INSERT, UPDATE or DELETE.
     pub fn of(sql: &str) -> Option<Shape> {
         let sql = sql.trim_end().trim_end_matches(';').trim_end();
-        if sql.len() > MAX_BYTES {
+        // Characters by their numbers: `U&'..'`.
+        if sql.len() > MAX_BYTES || sql.contains("&'") {
             return None;
         }
         Reader::new(sql).read()

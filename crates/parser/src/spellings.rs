@@ -132,7 +132,7 @@ pub(crate) fn plain_backticks(sql: &str) -> Option<String> {
 }
 
 /// The length of `$tag$ .. $tag$`, or of the sign.
-fn dollar_quoted(text: &str) -> Option<usize> {
+pub(crate) fn dollar_quoted(text: &str) -> Option<usize> {
     let tag = text[1..].find('$').map(|n| &text[..n + 2]);
     let name = |t: &&str| t[1..t.len() - 1].chars().all(|c| c.is_alphanumeric() || c == '_');
     match tag.filter(name) {

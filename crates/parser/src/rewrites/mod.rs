@@ -2,6 +2,7 @@
 //!
 //! - [`check_option`]: WITH CHECK OPTION of views.
 //! - [`collations`]: COLLATE behind a cast.
+//! - [`escaped_texts`]: backslashes in texts.
 //! - [`exclusion`]: EXCLUDE of a window's frame.
 //! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
 //! - [`frame_bounds`]: casts in a window's frame.
@@ -16,10 +17,13 @@
 //! - [`rows_from`]: ROWS FROM.
 //! - [`shown`]: the way back, for texts that are kept.
 //! - [`subscripts`]: `SET a[1] = ..`.
+//! - [`unicode_escapes`]: texts and names with characters by their numbers.
+//! - [`variadic`]: arguments in an array.
 //! - [`whole_rows`]: `t.*` beside an operator.
 
 pub(crate) mod check_option;
 pub(crate) mod collations;
+pub(crate) mod escaped_texts;
 pub(crate) mod exclusion;
 pub(crate) mod fetch_first;
 pub(crate) mod frame_bounds;
@@ -35,4 +39,6 @@ pub(crate) mod relations;
 pub(crate) mod rows_from;
 pub(crate) mod shown;
 pub(crate) mod subscripts;
+pub(crate) mod unicode_escapes;
+pub(crate) mod variadic;
 pub(crate) mod whole_rows;
