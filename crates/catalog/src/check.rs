@@ -114,7 +114,7 @@ impl Catalog {
             if self.is_missing(&c.ty) {
                 bad.push(format!("table {name}: column {} has a missing type", c.name));
             }
-            if let Some(Refined::Domain(domain)) = c.refinement
+            if let Some(Refined::Domain(domain) | Refined::Elements(domain)) = c.refinement
                 && self.domain(domain).is_none()
             {
                 bad.push(format!("table {name}: column {} has a missing domain", c.name));

@@ -128,8 +128,20 @@ impl Column {
 pub enum Refined {
     /// So many digits of seconds.
     Precision(u8),
+    /// Of intervals: the fields that are kept, and perhaps digits, as PostgreSQL's type modifier
+    /// has them.
+    Fields(i32),
     /// What the domain of this id says.
     Domain(u32),
+    /// Of arrays: what it says of each element.
+    Elements(u32),
+}
+
+impl Refined {
+    /// Whether it is by the domain of this id.
+    pub fn names(self, id: u32) -> bool {
+        matches!(self, Refined::Domain(domain) | Refined::Elements(domain) if domain == id)
+    }
 }
 
 /// One key column of an index.

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_types::{
-    CompositeField, CompositeType, EnumLabel, EnumType, RangeKind, RangeName, RangeType, SqlType,
-    shown_type_name,
+    CompositeField, CompositeType, EnumLabel, EnumType, IntervalFields, RangeKind, RangeName,
+    RangeType, SqlType, shown_type_name,
 };
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,9 @@ pub struct Attribute {
     pub name: String,
     /// Type.
     pub ty: SqlType,
+    /// What its declared type asks of values beyond `ty`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refinement: Option<Refined>,
     /// `COMMENT ON COLUMN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
@@ -132,6 +135,12 @@ pub struct Domain {
     /// Digits of seconds that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<u8>,
+    /// Of intervals: the fields that are kept, as PostgreSQL's type modifier has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<i32>,
+    /// The domain that it is over, or that elements of its base type are of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<Refined>,
     /// Whether NULL is refused.
     pub not_null: bool,
     /// DEFAULT expression as SQL text, for columns without one of their own.
@@ -275,6 +284,44 @@ impl Catalog {
         let oid = oid_of(table.id);
         let names = (schema, table.name.clone());
         Arc::new(CompositeType::new((oid, oid | ROW_ARRAYS), names, fields.collect()))
+    }
+
+    /// The types whose values are, or hold, values of a type: itself, domains over it, composite
+    /// types with fields of those, and so on.
+    pub fn types_over(&self, id: u32) -> Vec<u32> {
+        let mut found = vec![id];
+        loop {
+            let within = |ty: &SqlType, refined: Option<Refined>| {
+                found.iter().any(|id| {
+                    refined.is_some_and(|refined| refined.names(*id)) || uses_type(ty, oid_of(*id))
+                })
+            };
+            let holds = |user: &&Arc<UserType>| match &user.kind {
+                TypeKind::Domain(domain) => within(&domain.base, domain.over),
+                TypeKind::Composite(fields) => fields.iter().any(|f| within(&f.ty, f.refinement)),
+                TypeKind::Enum(_) | TypeKind::Range(_) => false,
+            };
+            let new = self.types.values().filter(holds).map(|user| user.id);
+            let new: Vec<u32> = new.filter(|id| !found.contains(id)).collect();
+            if new.is_empty() {
+                return found;
+            }
+            found.extend(new);
+        }
+    }
+
+    /// A domain and those over it whose values are the same.
+    pub fn domains_over(&self, id: u32) -> Vec<u32> {
+        let mut found = vec![id];
+        for at in 0.. {
+            let Some(id) = found.get(at).copied() else { break };
+            let over = |user: &&Arc<UserType>| match &user.kind {
+                TypeKind::Domain(domain) => domain.over == Some(Refined::Domain(id)),
+                _ => false,
+            };
+            found.extend(self.types.values().filter(over).map(|user| user.id));
+        }
+        found
     }
 
     /// A domain by id.
@@ -436,23 +483,36 @@ impl Catalog {
 impl Column {
     /// Whether the column is declared with the type of this id, or with its arrays.
     pub fn names_type(&self, id: u32) -> bool {
-        self.refinement == Some(Refined::Domain(id)) || is_type(&self.ty, oid_of(id))
+        self.refinement.is_some_and(|refined| refined.names(id)) || is_type(&self.ty, oid_of(id))
     }
 
     /// Whether the column has the type of this id: as its domain, or anywhere in its values.
     pub fn has_type(&self, id: u32) -> bool {
-        self.refinement == Some(Refined::Domain(id)) || uses_type(&self.ty, oid_of(id))
+        self.refinement.is_some_and(|refined| refined.names(id)) || uses_type(&self.ty, oid_of(id))
     }
 
     /// Its type modifier for clients.
     pub fn typmod(&self) -> i32 {
-        match (self.refinement, &self.ty) {
+        let value = self.ty.element().unwrap_or(&self.ty);
+        match (self.refinement, value) {
             (Some(Refined::Precision(digits)), SqlType::Interval) => {
-                // All fields, as PostgreSQL writes them, in the upper half.
-                (0x7fff << 16) | i32::from(digits)
+                IntervalFields::typmod(None, Some(digits))
             }
+            (Some(Refined::Fields(typmod)), _) => typmod,
             (Some(Refined::Precision(digits)), _) => i32::from(digits),
             _ => self.ty.typmod(),
+        }
+    }
+}
+
+impl Domain {
+    /// The type modifier of its base type for clients.
+    pub fn typmod(&self) -> i32 {
+        match (self.fields, self.precision, &self.base) {
+            (Some(typmod), ..) => typmod,
+            (None, Some(digits), SqlType::Interval) => IntervalFields::typmod(None, Some(digits)),
+            (None, Some(digits), _) => i32::from(digits),
+            (None, None, base) => base.typmod(),
         }
     }
 }

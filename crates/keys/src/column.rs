@@ -93,6 +93,7 @@ pub fn is_key_type(ty: &SqlType) -> bool {
             false
         }
         SqlType::Int2Vector | SqlType::OidVector | SqlType::Geometry(_) => false,
+        ty if ty.is_unordered_text() => false,
         SqlType::Array(e) => is_key_type(e),
         SqlType::Range(kind) | SqlType::Multirange(kind) => is_key_type(&kind.element()),
         SqlType::Composite(ty) => ty.fields.iter().all(|f| is_key_type(&f.ty)),

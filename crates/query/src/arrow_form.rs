@@ -100,6 +100,7 @@ pub fn data_type(ty: &SqlType) -> DataType {
         SqlType::Float8 => DataType::Float64,
         ty if ty.is_text_like() => DataType::Utf8,
         SqlType::Json | SqlType::Unknown | SqlType::Void => DataType::Utf8,
+        ty if ty.is_unordered_text() => DataType::Utf8,
         _ => DataType::Binary,
     }
 }

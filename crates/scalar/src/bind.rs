@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, NormalizationForm, Subscript,
-    UnaryOperator, Value,
+    TypedString, UnaryOperator, Value,
 };
 
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
@@ -15,7 +15,8 @@ use crate::bind_compare::{
 use crate::conversion::{at_stranger, coerce, fold, settle, unify};
 use crate::scope::is_star;
 use crate::syntax::{
-    at_beginning, at_its_place, bind_interval, comparison, operator_name, plain_operator,
+    at_beginning, at_its_place, bind_interval, comparison, interval_text, operator_name,
+    plain_operator,
 };
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
@@ -135,14 +136,7 @@ fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlRe
             bind_access(root, access_chain, scope, ctx)
         }
         Expr::Value(value) => bind_value(&value.value, ctx),
-        Expr::TypedString(typed) => {
-            let text = typed.value.clone().into_string().unwrap_or_default();
-            let ty = sql_type_of(&typed.data_type, ctx.params().named_types())?;
-            let refinement = refinement_of(&typed.data_type, ctx.params().named_types())?;
-            let literal = Bound::constant(Datum::text(text), SqlType::Unknown);
-            let value = settle(literal, &ty, CastContext::Explicit, ctx)?;
-            fold(refinement.over(value))
-        }
+        Expr::TypedString(typed) => bind_typed(typed, ctx),
         Expr::Interval(interval) => bind_interval(interval, scope, ctx),
         Expr::UnaryOp { op, expr } => bind_unary(*op, expr, scope, ctx),
         Expr::BinaryOp { left, op, right } => bind_binary(left, op, right, scope, ctx),
@@ -357,6 +351,13 @@ fn select_field(value: &Bound, field: &Expr) -> SqlResult<Bound> {
         let at = ty.place_of(&name).ok_or_else(no_field)?;
         return field_of(value, at);
     }
+    if let (Node::Row(parts, None), Expr::Identifier(ident)) = (row.node(), field) {
+        let name = ident_name(ident);
+        let places = plain_names(parts.len());
+        if let Some(at) = places.iter().position(|n| **n == *name) {
+            return Ok(parts[at].clone());
+        }
+    }
     let (Node::Row(parts, Some(names)), Expr::Identifier(ident)) = (row.node(), field) else {
         if *value.ty() == SqlType::Record {
             let text =
@@ -389,11 +390,16 @@ fn shown(field: &Expr) -> String {
     }
 }
 
+/// The names of the fields of `ROW(..)`.
+fn plain_names(count: usize) -> Arc<[Arc<str>]> {
+    (1..=count).map(|n| Arc::from(format!("f{n}"))).collect()
+}
+
 /// Fields of a row, each with its name.
 pub type NamedFields = Vec<(Arc<str>, Bound)>;
 
 /// The fields of a row with their names, as `(row).*` writes them out; `None` for what is no row,
-/// or one without names.
+/// or one whose names are not known.
 ///
 /// # Errors
 /// Those of constants that are computed.
@@ -401,6 +407,7 @@ pub fn fields_of(value: &Bound) -> SqlResult<Option<NamedFields>> {
     let names = match (value.ty(), inner_row(value).node()) {
         (SqlType::Composite(ty), _) => ty.names().clone(),
         (_, Node::Row(_, Some(names))) => names.clone(),
+        (_, Node::Row(parts, None)) => plain_names(parts.len()),
         _ => return Ok(None),
     };
     let of = match value.ty() {
@@ -421,7 +428,7 @@ fn inner_row(value: &Bound) -> &Bound {
 
 /// The field at a place of a value of a composite type.
 pub(crate) fn field_of(value: &Bound, at: usize) -> SqlResult<Bound> {
-    if let Node::Row(parts, Some(_)) = value.node() {
+    if let Node::Row(parts, _) = value.node() {
         return Ok(parts[at].clone());
     }
     let field = match value.ty() {
@@ -752,13 +759,16 @@ fn bind_like(
 ) -> SqlResult<Bound> {
     refuse_bytes_in_patterns(name, expr, pattern)?;
     let mut args = vec![bind_unsettled(expr, scope, ctx)?, bind_unsettled(pattern, scope, ctx)?];
+    // What is of no type yet is bytes beside bytes.
+    let bytes = args.iter().any(|arg| *arg.ty() == SqlType::Bytea);
+    let other = if bytes { SqlType::Bytea } else { SqlType::Text };
     if let Some(escape) = escape {
         let escape = bind_value(&escape.value, ctx)?;
-        args.push(settle(escape, &SqlType::Text, CastContext::Implicit, ctx)?);
+        args.push(settle(escape, &other, CastContext::Implicit, ctx)?);
     }
     for arg in &mut args {
         if *arg.ty() == SqlType::Unknown {
-            *arg = settle(arg.clone(), &SqlType::Text, CastContext::Implicit, ctx)?;
+            *arg = settle(arg.clone(), &other, CastContext::Implicit, ctx)?;
         }
     }
     bind_named(name, args, true, ctx)
@@ -784,6 +794,19 @@ fn bind_trim(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult
     bind_named(name, args, false, ctx)
 }
 
+/// `date '2020-01-01'`
+fn bind_typed(typed: &TypedString, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    let text = typed.value.clone().into_string().unwrap_or_default();
+    let ty = sql_type_of(&typed.data_type, ctx.params().named_types())?;
+    let refinement = refinement_of(&typed.data_type, ctx.params().named_types())?;
+    let literal = Bound::constant(Datum::text(text), SqlType::Unknown);
+    let value = match interval_text(&literal, &refinement)? {
+        Some(interval) => interval,
+        None => settle(literal, &ty, CastContext::Explicit, ctx)?,
+    };
+    fold(refinement.over(value))
+}
+
 fn bind_cast(
     expr: &Expr,
     data_type: &DataType,
@@ -792,6 +815,12 @@ fn bind_cast(
 ) -> SqlResult<Bound> {
     let ty = sql_type_of(data_type, ctx.params().named_types())?;
     let refinement = refinement_of(data_type, ctx.params().named_types())?;
+    if refinement.fields.is_some() {
+        let value = bind_unsettled(expr, scope, ctx)?;
+        if let Some(interval) = interval_text(&value, &refinement)? {
+            return fold(refinement.over(interval));
+        }
+    }
     let value = cast_to(expr, &ty, scope, ctx)?;
     fold(refinement.over(value))
 }

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory};
+use braid_types::{
+    CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists,
+};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
@@ -13,6 +15,7 @@ use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::{is_shape, is_without_order, match_sides};
 use crate::conversion::{at_stranger, coerce, fails_always, fold, unify};
 use crate::functions::populate;
+use crate::syntax::{bind_spread, marked};
 use crate::user_functions::{Resolved, constructors, resolve_call};
 use crate::{
     ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
@@ -108,6 +111,9 @@ pub(crate) fn bind_function(
     }
     if name == "array" {
         return Err(general_query_needed("a subquery"));
+    }
+    if let Some(spread) = marked(function) {
+        return bind_spread(&name, spread, scope, ctx);
     }
     let stars = match name == "row" {
         true => with_stars(function, scope)?,
@@ -244,7 +250,10 @@ fn as_type(name: &str, given: &SqlType) -> Option<SqlType> {
     let takes = |arg: &ArgType| matches!(arg, ArgType::Exact(ty) if ty.same_base(given));
     let own =
         registry::overloads(name).iter().any(|f| matches!(f.args.as_slice(), [arg] if takes(arg)));
-    if own { None } else { SqlType::from_name(name) }
+    // Nor is it one where there is no such cast, but a function.
+    let called =
+        |ty: &SqlType| !registry::overloads(name).is_empty() && cast_exists(given, ty).is_none();
+    if own { None } else { SqlType::from_name(name).filter(|ty| !called(ty)) }
 }
 
 /// NULLIF has the type that its left side has as an operand of `=`: `nullif(1, 1.5)` is numeric.

@@ -56,7 +56,7 @@ pub(crate) fn is_shape(value: &Bound) -> bool {
 
 /// Whether values of a type have no order, and none are equal as arrays and indexes mean it.
 pub(crate) fn is_without_order(ty: &SqlType) -> bool {
-    matches!(ty, SqlType::Json | SqlType::Geometry(_))
+    matches!(ty, SqlType::Json | SqlType::Geometry(_)) || ty.is_unordered_text()
 }
 
 /// Converts both sides so that their values compare directly.

@@ -13,11 +13,18 @@ pub trait TypeNames: std::fmt::Debug + Send + Sync {
     /// its values have.
     fn user_type(&self, parts: &[String]) -> Option<SqlType>;
 
-    /// What a domain asks of its values; `None` if the name means no domain.
+    /// What a domain, or a type with fields of domains, asks of its values; `None` if the name
+    /// means neither.
     ///
     /// # Errors
     /// Those of binding its conditions.
     fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>>;
+
+    /// What is asked of values of a type, whatever it is called.
+    ///
+    /// # Errors
+    /// Those of binding conditions.
+    fn refinement_of_type(&self, ty: &SqlType) -> SqlResult<Refinement>;
 
     /// Functions of a name, with its schema if one is written.
     ///
@@ -59,6 +66,14 @@ impl ParamTypes {
     /// The types that users have made and that can be named here.
     pub fn named_types(&self) -> Option<&dyn TypeNames> {
         self.named.as_deref()
+    }
+
+    /// What is asked of values of a type by the types of its parts.
+    ///
+    /// # Errors
+    /// Those of binding conditions of domains.
+    pub fn refinement_of_type(&self, ty: &SqlType) -> SqlResult<Refinement> {
+        self.named_types().map_or_else(|| Ok(Refinement::default()), |t| t.refinement_of_type(ty))
     }
 
     /// The same, to be kept.
@@ -251,6 +266,13 @@ pub trait SessionFunctions: Send + Sync {
     fn sleep(&self, micros: i64) -> SqlResult<()> {
         let _ = micros;
         Err(SqlError::unsupported("pg_sleep here"))
+    }
+    /// What computes for long asks now and then whether the statement has to stop.
+    ///
+    /// # Errors
+    /// 57014, and those of a session that ends.
+    fn check_interrupt(&self) -> SqlResult<()> {
+        Ok(())
     }
     /// `pg_cancel_backend`, `pg_terminate_backend`: whether there is such a session.
     fn signal_backend(&self, pid: i32, terminate: bool) -> bool {

@@ -9,6 +9,7 @@ use braid_types::{
 
 use sqlparser::ast::Expr;
 
+use crate::bind_compare::is_without_order;
 use crate::functions::populate::populate;
 use crate::{BindContext, Bound, EvalContext, Node, beginning};
 
@@ -603,8 +604,7 @@ pub(crate) fn unify(
 /// The type both sides of a comparison are brought to; `None` if they do not compare.
 pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     use SqlType as T;
-    let unequal = |t: &T| matches!(t, T::Json | T::Geometry(_));
-    if unequal(left) || unequal(right) {
+    if is_without_order(left) || is_without_order(right) {
         return None;
     }
     if left.same_base(right) {

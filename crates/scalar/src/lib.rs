@@ -65,6 +65,7 @@ pub use conversion::{common_type, convert as convert_datum, system_oid};
 pub use functions::populate::{no_row_type, populate};
 pub use functions::type_functions::{Direction, TypeFunction, functions_of_type, type_functions};
 pub use functions::{NULL_BOUND, partition_hash, plain_text, to_json};
+pub use named_arguments::ordered_arguments;
 pub use operators::add_interval;
 pub use pattern::TextPattern;
 pub use refinement::{Domain, Refinement};

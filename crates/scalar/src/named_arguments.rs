@@ -18,9 +18,11 @@ enum Otherwise {
     Zero,
     /// A truth value.
     Flag(bool),
+    /// A text.
+    Word(&'static str),
 }
 
-use Otherwise::{Flag, Missing, Zero};
+use Otherwise::{Flag, Missing, Word, Zero};
 
 /// Functions, with the names of their parameters in order.
 const NAMED: &[(&str, &[(&str, Otherwise)])] = &[
@@ -50,6 +52,16 @@ const NAMED: &[(&str, &[(&str, Otherwise)])] = &[
         ],
     ),
     (
+        "jsonb_set_lax",
+        &[
+            ("jsonb_in", Missing),
+            ("path", Missing),
+            ("replacement", Missing),
+            ("create_if_missing", Flag(true)),
+            ("null_value_treatment", Word("use_json_null")),
+        ],
+    ),
+    (
         "jsonb_insert",
         &[
             ("jsonb_in", Missing),
@@ -58,6 +70,16 @@ const NAMED: &[(&str, &[(&str, Otherwise)])] = &[
             ("insert_after", Flag(false)),
         ],
     ),
+    ("jsonb_path_exists", PATH),
+    ("jsonb_path_exists_tz", PATH),
+    ("jsonb_path_match", PATH),
+    ("jsonb_path_match_tz", PATH),
+    ("jsonb_path_query", PATH),
+    ("jsonb_path_query_tz", PATH),
+    ("jsonb_path_query_array", PATH),
+    ("jsonb_path_query_array_tz", PATH),
+    ("jsonb_path_query_first", PATH),
+    ("jsonb_path_query_first_tz", PATH),
 ];
 
 const TIMESTAMP: &[(&str, Otherwise)] = &[
@@ -69,6 +91,9 @@ const TIMESTAMP: &[(&str, Otherwise)] = &[
     ("sec", Missing),
 ];
 
+const PATH: &[(&str, Otherwise)] =
+    &[("target", Missing), ("path", Missing), ("vars", Word("{}")), ("silent", Flag(false))];
+
 /// The arguments in their order, with those that are left out; `None` if all are given by their
 /// places.
 ///
@@ -76,20 +101,28 @@ const TIMESTAMP: &[(&str, Otherwise)] = &[
 /// 42883 for names that the function has not; 42601 for names twice, and places after names.
 pub(crate) fn in_order(name: &str, function: &Function) -> SqlResult<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    ordered_arguments(name, &list.args)
+}
+
+/// The same of a list of arguments.
+///
+/// # Errors
+/// See above.
+pub fn ordered_arguments(name: &str, args: &[FunctionArg]) -> SqlResult<Option<Vec<Expr>>> {
     let parameters = NAMED.iter().find(|(n, _)| *n == name).map(|(_, parameters)| *parameters);
     let is_named = |arg: &FunctionArg| name_of(arg).is_some();
-    let any_named = list.args.iter().any(is_named);
+    let any_named = args.iter().any(is_named);
     let optional = parameters.is_some_and(|p| p.iter().any(|(_, otherwise)| *otherwise == Zero));
     if !any_named && !optional {
         return Ok(None);
     }
-    let none = || no_function(name, &list.args);
+    let none = || no_function(name, args);
     let parameters = parameters.ok_or_else(none)?;
     let mut given: Vec<Option<Expr>> = vec![None; parameters.len()];
-    for (at, arg) in list.args.iter().enumerate() {
+    for (at, arg) in args.iter().enumerate() {
         let (place, value) = match name_of(arg) {
             Some((name, value)) => (place_of(parameters, &name).ok_or_else(none)?, value),
-            None if list.args[..at].iter().any(is_named) => {
+            None if args[..at].iter().any(is_named) => {
                 let text = "positional argument cannot follow named argument";
                 return Err(SqlError::syntax(text));
             }
@@ -109,6 +142,7 @@ pub(crate) fn in_order(name: &str, function: &Function) -> SqlResult<Option<Vec<
             Missing => None,
             Zero => Some(Expr::value(Value::Number("0".into(), false))),
             Flag(yes) => Some(Expr::value(Value::Boolean(*yes))),
+            Word(text) => Some(Expr::value(Value::SingleQuotedString((*text).into()))),
         })
         .ok_or_else(none)
     };

@@ -1,15 +1,14 @@
 //! Operators that are not comparisons: arithmetic, concatenation, patterns, jsonb, arrays.
 
+use std::borrow::Cow;
+
 use braid_types::{
     CastContext, Datum, Interval, MICROS_PER_DAY, SqlError, SqlResult, SqlState, SqlType, cast,
     check_date, check_timestamp, civil_from_days, days_from_civil, jsonb, numeric,
 };
 
 use crate::functions::numeric_special as special;
-use crate::functions::{
-    f64_of, i64_of, interval_of, json_of, path_exists, path_matches, path_of, path_step, text_of,
-    words,
-};
+use crate::functions::{f64_of, i64_of, interval_of, json_of, path_of, path_step, text_of, words};
 use crate::registry::{Eval, Table};
 use crate::{EvalContext, pattern};
 use braid_types::jsonb::serde_json;
@@ -485,7 +484,8 @@ fn concat_rarer(t: &mut Table) {
     let mixed: Eval = |a, c| Ok(Datum::text(format!("{}{}", piece(&a[0], c), piece(&a[1], c))));
     for signature in beside_text![
         "point" "lseg" "line" "box" "path" "polygon" "circle" "tid" "xid8" "money" "inet" "cidr"
-        "macaddr" "macaddr8" "int4range" "int8range" "numrange" "daterange" "tsrange" "tstzrange"
+        "macaddr" "macaddr8" "pg_lsn" "jsonpath" "refcursor" "int4range" "int8range" "numrange"
+        "daterange" "tsrange" "tstzrange"
     ] {
         t.add(signature, mixed).stable();
     }
@@ -542,35 +542,35 @@ fn concat_ops(t: &mut Table) {
     });
 }
 
+/// A text, or bytes as if each was a character.
+fn characters(value: &Datum) -> Cow<'_, str> {
+    match value {
+        Datum::Bytea(bytes) => bytes.iter().map(|b| char::from(*b)).collect(),
+        text => Cow::Borrowed(text_of(text)),
+    }
+}
+
 fn like(a: &[Datum], ignore_case: bool) -> SqlResult<bool> {
-    let escape = match a.get(2) {
-        None => Some('\\'),
-        Some(e) => {
-            let text = text_of(e);
-            let mut chars = text.chars();
-            let first = chars.next();
-            if chars.next().is_some() {
-                return Err(SqlError::new(SqlState("22025"), "invalid escape string")
-                    .with_hint("Escape string must be empty or one character."));
-            }
-            first
-        }
-    };
-    pattern::like(text_of(&a[0]), text_of(&a[1]), escape, ignore_case)
+    let escape = a.get(2).map_or(Ok(Some('\\')), |e| pattern::escape_of(&characters(e)))?;
+    pattern::like(&characters(&a[0]), &characters(&a[1]), escape, ignore_case)
 }
 
 fn pattern_ops(t: &mut Table) {
     t.add("~~(text, text) bool -- LIKE", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("~~(bytea, bytea) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
     t.add("~~(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("~~(bytea, bytea, bytea) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
     t.add("!~~(text, text) bool -- NOT LIKE", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("!~~(bytea, bytea) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
     t.add("!~~(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("!~~(bytea, bytea, bytea) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
     t.add("~~*(text, text) bool -- ILIKE", |a, _| Ok(Datum::Bool(like(a, true)?)));
     t.add("~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
     t.add("!~~*(text, text) bool -- NOT ILIKE", |a, _| Ok(Datum::Bool(!like(a, true)?)));
     t.add("!~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
     let similar: Eval = |a, _| {
-        let escape = a.get(2).map_or(Some('\\'), |e| text_of(e).chars().next());
-        let regex = pattern::regex(&pattern::similar_regex(text_of(&a[1]), escape), "")?;
+        let escape = a.get(2).map_or(Ok(Some('\\')), |e| pattern::escape_of(text_of(e)))?;
+        let regex = pattern::regex(&pattern::similar_regex(text_of(&a[1]), escape)?, "")?;
         Ok(Datum::Bool(regex.is_match(text_of(&a[0]))))
     };
     t.add("similar_to(text, text) bool -- SIMILAR TO", similar);
@@ -792,8 +792,6 @@ fn json_ops(t: &mut Table) {
         "?(jsonb, text) bool -- whether the text is a key of the object or an element of the array",
         |a, _| Ok(Datum::Bool(json_has(json_of(&a[0]), text_of(&a[1])))),
     );
-    t.add("@?(jsonb, text) bool -- whether a path gives any item", |a, _| path_exists(a));
-    t.add("@@(jsonb, text) bool -- what a path's predicate says", |a, _| path_matches(a));
     t.add("?|(jsonb, text[]) bool -- whether any of the texts is a key or an element", |a, _| {
         Ok(Datum::Bool(words(&a[1]).iter().any(|k| json_has(json_of(&a[0]), k))))
     });

@@ -11,7 +11,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use braid_types::ordered::timetz;
-use braid_types::{Datum, Interval, OrderedKind, SqlError, SqlResult, SqlState};
+use braid_types::{
+    Datum, Interval, IntervalFields, OrderedKind, RecordValue, SqlError, SqlResult, SqlState,
+};
 
 use crate::{Applied, Bound, EvalContext, Node, Volatility};
 
@@ -31,6 +33,12 @@ pub struct Domain {
 pub struct Refinement {
     /// Digits of seconds that are kept; six are all that there are.
     pub precision: Option<u8>,
+    /// Of an interval: the fields that are kept.
+    pub fields: Option<IntervalFields>,
+    /// Of an array: what is asked of its elements.
+    pub elements: Option<Arc<Refinement>>,
+    /// Of a row: what is asked of its fields, by their places.
+    pub members: Vec<(usize, Refinement)>,
     /// What the value must keep to.
     pub domain: Option<Arc<Domain>>,
 }
@@ -38,7 +46,11 @@ pub struct Refinement {
 impl Refinement {
     /// Whether every value passes as it is.
     pub fn is_none(&self) -> bool {
-        self.precision.is_none_or(|digits| digits >= 6) && self.domain.is_none()
+        self.precision.is_none_or(|digits| digits >= 6)
+            && self.fields.is_none()
+            && self.elements.is_none()
+            && self.members.is_empty()
+            && self.domain.is_none()
     }
 
     /// The value as the type wants it.
@@ -50,10 +62,43 @@ impl Refinement {
             Some(digits) => round_seconds(value, digits),
             None => value,
         };
+        let value = match (self.fields, value) {
+            (Some(fields), Datum::Interval(interval)) => Datum::Interval(fields.cut(interval)),
+            (_, value) => self.refine_parts(value, ctx)?,
+        };
         if let Some(domain) = &self.domain {
             domain.judge(&value, ctx)?;
         }
         Ok(value)
+    }
+
+    /// Elements and fields.
+    fn refine_parts(&self, value: Datum, ctx: &EvalContext) -> SqlResult<Datum> {
+        match (&value, &self.elements) {
+            (Datum::Array(array), Some(each)) => {
+                let items = array.items.iter().map(|item| each.refine(item.clone(), ctx));
+                let items = items.collect::<SqlResult<_>>()?;
+                Ok(Datum::Array(Arc::new(array.like(array.element.clone(), items))))
+            }
+            (Datum::Record(row), _) if !self.members.is_empty() => {
+                let mut fields = row.fields.clone();
+                for (at, member) in &self.members {
+                    if let Some(field) = fields.get_mut(*at) {
+                        *field = member.refine(std::mem::replace(field, Datum::Null), ctx)?;
+                    }
+                }
+                Ok(Datum::Record(Arc::new(RecordValue { names: row.names.clone(), fields })))
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// What is asked of arrays of such values.
+    pub fn of_elements(self) -> Refinement {
+        match self.is_none() {
+            true => Refinement::default(),
+            false => Refinement { elements: Some(Arc::new(self)), ..Refinement::default() },
+        }
     }
 
     /// An expression whose values are refined.
@@ -120,13 +165,17 @@ impl Applied for Refinement {
         match (&self.domain, self.precision) {
             (Some(domain), _) => domain.name.clone(),
             (None, Some(digits)) => format!("round_seconds_{digits}"),
-            (None, None) => "value".to_string(),
+            (None, None) if self.fields.is_some() => "cut_fields".to_string(),
+            (None, None) => "parts".to_string(),
         }
     }
 
     fn volatility(&self) -> Volatility {
         let checks = self.domain.iter().flat_map(|d| &d.checks);
-        checks.map(|(_, check)| check.volatility()).max().unwrap_or(Volatility::Immutable)
+        let own = checks.map(|(_, check)| check.volatility());
+        let parts = self.elements.iter().map(|each| each.volatility());
+        let members = self.members.iter().map(|(_, member)| member.volatility());
+        own.chain(parts).chain(members).max().unwrap_or(Volatility::Immutable)
     }
 
     fn as_any(&self) -> &dyn Any {

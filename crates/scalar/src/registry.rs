@@ -310,6 +310,36 @@ impl Table {
         self.entry(signature, Code::Value(eval))
     }
 
+    /// Adds a function that is an operator by another name, of those operands that fit.
+    pub(crate) fn alias(
+        &mut self,
+        name: &'static str,
+        (sign, about): (&'static str, &'static str),
+        fits: fn(&[ArgType]) -> bool,
+    ) {
+        let all = self.by_name.get(sign).map_or(&[][..], Vec::as_slice);
+        let own: Vec<Builtin> = all
+            .iter()
+            .filter(|operator| fits(&operator.args))
+            .map(|operator| Builtin {
+                name,
+                args: operator.args.clone(),
+                ret: operator.ret.clone(),
+                about: "",
+                ..*operator
+            })
+            .collect();
+        let list = self.by_name.entry(name).or_default();
+        for entry in own {
+            if list.iter().all(|known| known.args != entry.args) {
+                list.push(entry);
+            }
+        }
+        if let Some(first) = list.first_mut().filter(|first| first.about.is_empty()) {
+            first.about = about;
+        }
+    }
+
     /// Adds a function that gives rows.
     pub(crate) fn rows(&mut self, signature: &'static str, eval: RowsEval) -> Added<'_> {
         self.entry(signature, Code::Rows(eval, Columns::One))

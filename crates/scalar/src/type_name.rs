@@ -1,9 +1,8 @@
 //! Parsed type names to types.
 
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{IntervalField, IntervalFields, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, IntervalFields,
-    TimezoneInfo,
+    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
 };
 
 use crate::{Refinement, TypeNames, object_name_parts};
@@ -65,10 +64,27 @@ fn seconds_precision(data_type: &DataType) -> Option<u8> {
     .map(|p| p.min(6) as u8)
 }
 
-/// Whether an interval of these fields reads and keeps what one of all fields does.
-fn keeps_all(fields: Option<IntervalFields>) -> bool {
-    use IntervalFields::{DayToSecond, HourToSecond, Second};
-    matches!(fields, None | Some(DayToSecond | HourToSecond | Second))
+/// The fields that an interval is of.
+fn interval_fields(data_type: &DataType) -> Option<IntervalFields> {
+    use IntervalField::{Day, Hour, Minute, Month, Second, Year};
+    use sqlparser::ast::IntervalFields as Named;
+    let DataType::Interval { fields: Some(fields), .. } = data_type else { return None };
+    let (first, last) = match fields {
+        Named::Year => (Year, Year),
+        Named::Month => (Month, Month),
+        Named::Day => (Day, Day),
+        Named::Hour => (Hour, Hour),
+        Named::Minute => (Minute, Minute),
+        Named::Second => (Second, Second),
+        Named::YearToMonth => (Year, Month),
+        Named::DayToHour => (Day, Hour),
+        Named::DayToMinute => (Day, Minute),
+        Named::DayToSecond => (Day, Second),
+        Named::HourToMinute => (Hour, Minute),
+        Named::HourToSecond => (Hour, Second),
+        Named::MinuteToSecond => (Minute, Second),
+    };
+    Some(IntervalFields { first, last })
 }
 
 /// What a type name asks of values beyond their type: digits of seconds, or what a domain says.
@@ -82,13 +98,21 @@ pub fn refinement_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> Sql
             | ArrayElemTypeDef::AngleBracket(inner)
             | ArrayElemTypeDef::Parenthesis(inner),
         ) => match refinement_of(inner, types)? {
-            none if none.is_none() => Ok(Refinement::default()),
-            _ => Err(SqlError::unsupported(format!("an array of {inner}"))
-                .with_hint("Arrays keep microseconds, and hold values of no domain.")),
+            // Arrays of arrays are arrays of more dimensions, which have elements only.
+            own if matches!(**inner, DataType::Array(_)) => Ok(own),
+            own if !own.is_none() && sql_type_of(inner, types)?.element().is_some() => {
+                Err(SqlError::unsupported(format!("an array of {inner}"))
+                    .with_hint("Arrays hold values of no domain over arrays."))
+            }
+            own => Ok(own.of_elements()),
         },
         other => match (types, user_type_name(other)) {
             (Some(types), Some(name)) => Ok(types.domain(&name)?.unwrap_or_default()),
-            _ => Ok(Refinement { precision: seconds_precision(other), domain: None }),
+            _ => Ok(Refinement {
+                precision: seconds_precision(other),
+                fields: interval_fields(other),
+                ..Refinement::default()
+            }),
         },
     }
 }
@@ -97,14 +121,26 @@ pub fn refinement_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> Sql
 pub(crate) fn name_with_precision(oid: u32, typmod: i32) -> Option<String> {
     let digits = typmod & 0xffff;
     let (name, rest) = match SqlType::from_oid(oid, -1)? {
+        SqlType::Interval => return interval_name(typmod),
+        SqlType::Array(element) => {
+            let name = name_with_precision(element.oid(), typmod)?;
+            return Some(format!("{name}[]"));
+        }
         SqlType::Time => ("time", " without time zone"),
         SqlType::TimeTz => ("time", " with time zone"),
         SqlType::Timestamp => ("timestamp", " without time zone"),
         SqlType::TimestampTz => ("timestamp", " with time zone"),
-        SqlType::Interval => ("interval", ""),
         _ => return None,
     };
     (0..=6).contains(&digits).then(|| format!("{name}({digits}){rest}")).filter(|_| typmod >= 0)
+}
+
+/// The name of intervals with a type modifier: `interval day to second(3)`.
+fn interval_name(typmod: i32) -> Option<String> {
+    let (fields, digits) = IntervalFields::of_typmod(typmod);
+    let fields = fields.map(|fields| format!(" {fields}")).unwrap_or_default();
+    let digits = digits.map(|digits| format!("({digits})")).unwrap_or_default();
+    (typmod >= 0).then(|| format!("interval{fields}{digits}"))
 }
 
 /// The type that a parsed type name means: `integer`, `varchar(3)`, `text[]`, also Spanner's names
@@ -152,11 +188,7 @@ pub fn sql_type_of(data_type: &DataType, types: Option<&dyn TypeNames>) -> SqlRe
             SqlType::Timestamp
         }
         DataType::Timestamp(..) => SqlType::TimestampTz,
-        DataType::Interval { fields, .. } if keeps_all(*fields) => SqlType::Interval,
-        DataType::Interval { .. } => {
-            return Err(SqlError::unsupported(format!("the type {data_type}"))
-                .with_hint("Use interval, or one of its fields down to the second."));
-        }
+        DataType::Interval { .. } => SqlType::Interval,
         DataType::Uuid => SqlType::Uuid,
         DataType::JSON => SqlType::Json,
         DataType::JSONB => SqlType::Jsonb,

@@ -36,6 +36,11 @@ const ENDLESS: &[(&str, &str)] = &[
         "series",
         "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b, k c",
     ),
+    (
+        "path",
+        "SELECT jsonb_path_exists((SELECT jsonb_agg(a) FROM k), \
+         '$[*] ? ($[*] ? ($[*] == -1) == -2)')",
+    ),
     ("one series", "SELECT count(*) FROM generate_series(1, 9000000000000000)"),
     (
         "lateral",

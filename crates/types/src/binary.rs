@@ -10,8 +10,8 @@ use crate::array::{check_bounds, check_dimensions};
 use crate::datetime::timestamp_in;
 use crate::{
     ArrayValue, CastContext, Datum, Dimension, EnumValue, Geometry, Interval, Ordered, OrderedKind,
-    RangeKind, Shape, SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, numeric, range,
-    user_type,
+    RangeKind, Shape, SqlError, SqlResult, SqlState, SqlType, cast, json, jsonb, jsonpath, numeric,
+    range, user_type,
 };
 
 fn malformed(ty: &SqlType) -> SqlError {
@@ -88,6 +88,7 @@ impl Datum {
                 json::check(text)?;
                 Datum::Json(text.into())
             }
+            SqlType::Jsonpath => path_in(bytes, ty)?,
             SqlType::Enum(enum_type) => Datum::Enum(EnumValue {
                 ty: enum_type.clone(),
                 place: enum_type.place_of(checked_text(bytes)?)?,
@@ -138,7 +139,10 @@ impl Datum {
             Datum::NumericInf(false) => out.extend([0, 0, 0, 0, 0xD0, 0, 0, 0x20]),
             Datum::NumericInf(true) => out.extend([0, 0, 0, 0, 0xF0, 0, 0, 0x20]),
             Datum::Text(s) if *ty == SqlType::CharByte => out.push(cast::char_byte(s)),
-            Datum::Text(s) => out.extend(s.as_bytes()),
+            Datum::Text(s) => {
+                out.extend((*ty == SqlType::Jsonpath).then_some(PATH_VERSION));
+                out.extend(s.as_bytes());
+            }
             Datum::Bytea(b) => out.extend(b.iter()),
             Datum::Date(d) => out.extend(d.to_be_bytes()),
             Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => {
@@ -200,6 +204,19 @@ impl Datum {
             Datum::Record(_) => SqlType::Record,
         }
     }
+}
+
+/// What stands in front of a path's text.
+const PATH_VERSION: u8 = 1;
+
+fn path_in(bytes: &[u8], ty: &SqlType) -> SqlResult<Datum> {
+    let (version, text) = bytes.split_first().ok_or_else(|| malformed(ty))?;
+    if *version != PATH_VERSION {
+        let text = format!("unsupported jsonpath version number: {version}");
+        return Err(SqlError::new(SqlState("XX000"), text));
+    }
+    let path = jsonpath::Path::parse(checked_text(text)?)?;
+    Ok(Datum::text(path.to_string()))
 }
 
 /// `"char"`: the character of that number; 0 is no character.

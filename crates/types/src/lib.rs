@@ -14,11 +14,10 @@ mod datetime;
 mod datetime_in;
 mod datetime_text;
 mod datum;
+mod documents;
 mod error;
 pub mod geometry;
 mod interval;
-pub mod json;
-pub mod jsonb;
 pub mod numeric;
 pub mod numeric_functions;
 pub mod oid;
@@ -41,6 +40,7 @@ pub use datetime::{
     civil_from_days, commit_time_is_pending, days_from_civil,
 };
 pub use datum::{Datum, Interval, RecordValue};
+pub use documents::{json, jsonb, jsonpath};
 pub use error::{Mark, Place, SqlError, SqlResult, SqlState};
 pub use geometry::{Geometry, GeometryKind, Point};
 pub use interval::{IntervalField, IntervalFields};
@@ -50,6 +50,7 @@ pub use range::{MultirangeValue, RangeKind, RangeName, RangeType, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use text::quote::quote_ident;
+pub use text::regexp;
 pub use time_zone::TimeZone;
 pub use user_type::{
     CompositeField, CompositeType, EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name,

@@ -74,6 +74,9 @@ oids! {
     CIRCLE = 718, CIRCLE_ARRAY = 719, "circle";
     TID = 27, TID_ARRAY = 1010, "tid";
     XID8 = 5069, XID8_ARRAY = 271, "xid8";
+    PG_LSN = 3220, PG_LSN_ARRAY = 3221, "pg_lsn";
+    JSONPATH = 4072, JSONPATH_ARRAY = 4073, "jsonpath";
+    REFCURSOR = 1790, REFCURSOR_ARRAY = 2201, "refcursor";
     RECORD = 2249, RECORD_ARRAY = 2287, "record";
 }
 

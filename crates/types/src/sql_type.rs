@@ -118,6 +118,12 @@ pub enum SqlType {
     Xid8,
     /// `tid`: the place of a row, as PostgreSQL has it.
     Tid,
+    /// `pg_lsn`: a place in a log of changes, as PostgreSQL has it.
+    PgLsn,
+    /// `jsonpath`: a path of SQL/JSON, kept as it is printed.
+    Jsonpath,
+    /// `refcursor`: the name of a cursor.
+    Refcursor,
 }
 
 /// The groups of types that overload resolution prefers among.
@@ -313,6 +319,9 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
     (SqlType::Geometry(GeometryKind::Circle), oid::CIRCLE, oid::CIRCLE_ARRAY, "circle", "circle"),
     (SqlType::Xid8, oid::XID8, oid::XID8_ARRAY, "xid8", "xid8"),
     (SqlType::Tid, oid::TID, oid::TID_ARRAY, "tid", "tid"),
+    (SqlType::PgLsn, oid::PG_LSN, oid::PG_LSN_ARRAY, "pg_lsn", "pg_lsn"),
+    (SqlType::Jsonpath, oid::JSONPATH, oid::JSONPATH_ARRAY, "jsonpath", "jsonpath"),
+    (SqlType::Refcursor, oid::REFCURSOR, oid::REFCURSOR_ARRAY, "refcursor", "refcursor"),
     (SqlType::Record, oid::RECORD, oid::RECORD_ARRAY, "record", "record"),
     (SqlType::Void, oid::VOID, 0, "void", "void"),
     (SqlType::Unknown, oid::UNKNOWN, 0, "unknown", "unknown"),
@@ -463,7 +472,8 @@ impl SqlType {
             | SqlType::TimestampTz
             | SqlType::Macaddr8
             | SqlType::Money
-            | SqlType::Xid8 => 8,
+            | SqlType::Xid8
+            | SqlType::PgLsn => 8,
             SqlType::Interval | SqlType::Uuid => 16,
             SqlType::Name => 64,
             SqlType::Geometry(kind) => kind.len(),
@@ -579,6 +589,9 @@ impl SqlType {
             | SqlType::Macaddr8
             | SqlType::Xid8
             | SqlType::Tid
+            | SqlType::PgLsn
+            | SqlType::Jsonpath
+            | SqlType::Refcursor
             | SqlType::Void => TypeCategory::User,
             SqlType::Unknown => TypeCategory::Unknown,
         }
@@ -611,6 +624,7 @@ impl SqlType {
     pub fn is_comparable(&self) -> bool {
         match self {
             SqlType::Json | SqlType::Void | SqlType::Unknown | SqlType::Record => false,
+            ty if ty.is_unordered_text() => false,
             SqlType::Geometry(_) => false,
             SqlType::Array(element) => element.is_comparable(),
             SqlType::Composite(ty) => ty.fields.iter().all(|f| f.ty.is_comparable()),
@@ -676,6 +690,11 @@ impl SqlType {
     /// Types whose values are [`crate::Datum::Text`].
     pub fn is_text_like(&self) -> bool {
         self.category() == TypeCategory::String
+    }
+
+    /// Types whose values are texts, too, but no strings, and have no order.
+    pub fn is_unordered_text(&self) -> bool {
+        matches!(self, SqlType::Jsonpath | SqlType::Refcursor)
     }
 
     /// The sign between elements in the text of arrays of this type: of boxes not a comma, of which

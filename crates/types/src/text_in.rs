@@ -8,7 +8,7 @@ use crate::oid::pseudo_type_oid;
 use crate::text::float::{parse_float4, parse_float8};
 use crate::{
     ArrayValue, CastContext, Datum, EnumValue, Geometry, Ordered, OrderedKind, SqlError, SqlResult,
-    SqlState, SqlType, Style, array, cast, json, jsonb, numeric, range, user_type,
+    SqlState, SqlType, Style, array, cast, json, jsonb, jsonpath, numeric, range, user_type,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -65,6 +65,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             json::check(text)?;
             Datum::Json(Arc::from(text))
         }
+        SqlType::Jsonpath => Datum::text(jsonpath::Path::parse(text)?.to_string()),
         SqlType::Enum(ty) => Datum::Enum(EnumValue { ty: ty.clone(), place: ty.place_of(text)? }),
         SqlType::Array(element) => parse_array(text, element, style)?,
         SqlType::Int2Vector | SqlType::OidVector => {

@@ -7,6 +7,7 @@ use crate::Style;
 use crate::datetime::{
     MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_EPOCH_MICROS, civil_from_days, days_from_civil,
 };
+use crate::datetime_in::abbreviations;
 use crate::interval::parse_interval;
 
 /// A session's or an expression's time zone.
@@ -27,13 +28,11 @@ impl TimeZone {
     /// Parses a zone of AT TIME ZONE: as [`TimeZone::parse_setting`], and abbreviations.
     pub fn parse(name: &str) -> Option<TimeZone> {
         let name = name.trim();
-        if name.eq_ignore_ascii_case("z") || name.eq_ignore_ascii_case("zulu") {
+        // These are zones with a name as well, which SHOW prints.
+        if ["z", "zulu", "utc", "uct", "gmt"].iter().any(|utc| name.eq_ignore_ascii_case(utc)) {
             return Some(TimeZone::utc());
         }
-        if let Some(seconds) = abbreviation(name) {
-            return Some(TimeZone::Fixed(seconds));
-        }
-        named(name).or_else(|| posix(name))
+        abbreviations::meaning(name).or_else(|| named(name)).or_else(|| posix(name))
     }
 
     /// Parses the value of the setting `TimeZone`: `Europe/Berlin` in any case, hours east of UTC
@@ -59,6 +58,12 @@ impl TimeZone {
             return Some((zone, zone.name()));
         }
         posix(name).map(|zone| (zone, name.to_ascii_uppercase()))
+    }
+
+    /// All abbreviations: what they mean, and whether of a summer time, which is not known of those
+    /// whose zone tells.
+    pub fn all_abbreviations() -> impl Iterator<Item = (&'static str, TimeZone, Option<bool>)> {
+        abbreviations::all()
     }
 
     /// Every zone that has a name.
@@ -197,25 +202,6 @@ fn naive(micros: i64) -> Option<NaiveDateTime> {
     }
     let unix = micros.checked_add(UNIX_EPOCH_MICROS)?;
     chrono::DateTime::from_timestamp_micros(unix).map(|t| t.naive_utc())
-}
-
-fn abbreviation(name: &str) -> Option<i32> {
-    let hours = match name.to_ascii_uppercase().as_str() {
-        "EST" => -5,
-        "EDT" | "AST" => -4,
-        "CST" => -6,
-        "CDT" => -5,
-        "MST" => -7,
-        "MDT" => -6,
-        "PST" => -8,
-        "PDT" => -7,
-        "CET" | "MEZ" | "BST" => 1,
-        "CEST" | "MESZ" | "EET" => 2,
-        "EEST" | "MSK" => 3,
-        "JST" => 9,
-        _ => return None,
-    };
-    Some(hours * 3600)
 }
 
 /// `+02`, `-03:30`.

@@ -66,6 +66,9 @@ const VALUES: &[(&str, &str, &str)] = &[
     ("box[]", "{(3,4),(1,2);\"(5,6),(7,8)\"}", "{(3,4),(1,2);(7,8),(5,6)}"),
     ("tid", "(4294967295,65535)", "(4294967295,65535)"),
     ("xid8", "18446744073709551615", "18446744073709551615"),
+    ("pg_lsn", "16/b374D848", "16/B374D848"),
+    ("jsonpath", "lax $.a[1, 2 to last] ? (@ > 1)", "$.\"a\"[1,2 to last]?(@ > 1)"),
+    ("refcursor", "a cursor", "a cursor"),
     ("tid[]", "{\"(1,2)\"}", "{\"(1,2)\"}"),
 ];
 
@@ -164,6 +167,7 @@ fn shapes_have_the_binary_form_of_postgres() {
         ("polygon", "((1,2),(3,4))", of(&["00000002", ONE, TWO, THREE, FOUR])),
         ("tid", "(1,2)", "000000010002".to_string()),
         ("xid8", "258", "0000000000000102".to_string()),
+        ("pg_lsn", "1/2", "0000000100000002".to_string()),
     ] {
         let ty = ty(name);
         let value = Datum::parse(text, &ty, TimeZone::utc()).unwrap_or_else(|e| panic!("{e}"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_catalog::Relation as CatalogRelation;
 use braid_scalar::{
     Bound, CmpOp, Node, Padding, ScopeColumn, coerce, common_type, compare_bound, ident_name,
-    is_only, object_name_parts,
+    is_only, object_name_parts, ordered_arguments,
 };
 use braid_sql::general_query::KEY_COLUMN;
 use braid_sql::storage::TableLayout;
@@ -128,14 +128,7 @@ impl Binder<'_> {
                 match args {
                     Some(args) => {
                         let alias = alias.as_ref();
-                        let own =
-                            self.item_of_user(name, &args.args, *with_ordinality, alias, left)?;
-                        if let Some(item) = own {
-                            return Ok(item);
-                        }
-                        let exprs = plain_args(&args.args)?;
-                        let name = Self::bare_name(name);
-                        self.function_item(&name, &exprs, *with_ordinality, alias, left)
+                        self.called_item(name, &args.args, *with_ordinality, alias, left)
                     }
                     None => {
                         let item = self.relation_item(name, alias.as_ref())?;
@@ -158,13 +151,7 @@ impl Binder<'_> {
                 Ok((self.derived_item(subquery, alias.as_ref())?, false))
             }
             ast::TableFactor::Function { name, args, with_ordinality, alias, .. } => {
-                let own = self.item_of_user(name, args, *with_ordinality, alias.as_ref(), left)?;
-                if let Some(item) = own {
-                    return Ok(item);
-                }
-                let exprs = plain_args(args)?;
-                let name = Self::bare_name(name);
-                self.function_item(&name, &exprs, *with_ordinality, alias.as_ref(), left)
+                self.called_item(name, args, *with_ordinality, alias.as_ref(), left)
             }
             ast::TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 let exprs: Vec<&ast::Expr> = array_exprs.iter().collect();
@@ -182,6 +169,23 @@ impl Binder<'_> {
             }
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }
+    }
+
+    /// A call of a function of a user or of a built-in one.
+    fn called_item(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        left: Option<&Item>,
+    ) -> SqlResult<(Item, bool)> {
+        if let Some(item) = self.item_of_user(name, args, ordinality, alias, left)? {
+            return Ok(item);
+        }
+        let name = Self::bare_name(name);
+        let ordered = ordered_arguments(&name, args)?;
+        self.function_item(&name, &plain_args(&ordered, args)?, ordinality, alias, left)
     }
 
     fn function_item(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, Code, Columns, coerce, output_name};
+use braid_scalar::{Bound, Code, Columns, coerce, ordered_arguments, output_name};
 use braid_types::{
     CastContext, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
 };
@@ -97,8 +97,15 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<Bound> {
-        let given = Self::arguments(function)?;
-        let (chosen, args) = self.choose_set_function(name, &given.exprs)?;
+        let ordered = match &function.args {
+            ast::FunctionArguments::List(list) => ordered_arguments(name, &list.args)?,
+            _ => None,
+        };
+        let exprs = match &ordered {
+            Some(exprs) => exprs.iter().collect(),
+            None => Self::arguments(function)?.exprs,
+        };
+        let (chosen, args) = self.choose_set_function(name, &exprs)?;
         if matches!(chosen.function.code, Code::Rows(_, Columns::Elements)) {
             let types: Vec<String> = chosen.args.iter().map(SqlType::base_name).collect();
             return Err(SqlError::new(
@@ -325,8 +332,14 @@ pub(super) fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
-/// The arguments of a call in FROM, which have no names.
-pub(super) fn plain_args(args: &[ast::FunctionArg]) -> SqlResult<Vec<&ast::Expr>> {
+/// The arguments of a call in FROM; `ordered` if some have names.
+pub(super) fn plain_args<'a>(
+    ordered: &'a Option<Vec<ast::Expr>>,
+    args: &'a [ast::FunctionArg],
+) -> SqlResult<Vec<&'a ast::Expr>> {
+    if let Some(exprs) = ordered {
+        return Ok(exprs.iter().collect());
+    }
     args.iter()
         .map(|a| match a {
             ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Ok(e),

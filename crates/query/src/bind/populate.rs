@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, Volatility, coerce, ident_name, no_row_type, populate};
+use braid_scalar::{
+    Bound, Refinement, Volatility, coerce, ident_name, no_row_type, populate, refinement_of,
+};
 use braid_types::{
     CastContext, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
 };
@@ -70,7 +72,10 @@ impl Binder<'_> {
             _ => None,
         };
         let row = match (base_type, listed) {
-            (Some(ty), None) => ty,
+            (Some(ty), None) => {
+                let own = SqlType::Composite(ty.clone());
+                (ty, self.params.refinement_of_type(&own)?)
+            }
             (None, Some(listed)) => listed,
             (Some(_), Some(_)) => {
                 return Err(SqlError::syntax(
@@ -92,8 +97,9 @@ impl Binder<'_> {
     fn listed_columns(
         &mut self,
         alias: Option<&ast::TableAlias>,
-    ) -> SqlResult<Option<Arc<CompositeType>>> {
+    ) -> SqlResult<Option<(Arc<CompositeType>, Refinement)>> {
         let columns = alias.map_or(&[][..], |a| a.columns.as_slice());
+        let mut members = Vec::new();
         let mut fields: Vec<CompositeField> = Vec::new();
         for column in columns {
             let Some(data_type) = &column.data_type else { return Ok(None) };
@@ -103,19 +109,23 @@ impl Binder<'_> {
                 let text = format!("column name \"{name}\" specified more than once");
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, text));
             }
+            let member = refinement_of(data_type, self.params.named_types())?;
+            if !member.is_none() {
+                members.push((fields.len(), member));
+            }
             fields.push(CompositeField { name: name.as_str().into(), ty });
         }
         if fields.is_empty() {
             return Ok(None);
         }
         let row = CompositeType::new((0, 0), (String::new(), "record".into()), fields);
-        Ok(Some(Arc::new(row)))
+        Ok(Some((Arc::new(row), Refinement { members, ..Refinement::default() })))
     }
 
     fn populated(
         &mut self,
         call: &Populating,
-        row: Arc<CompositeType>,
+        (row, refinement): (Arc<CompositeType>, Refinement),
         base: Option<Bound>,
         document: &ast::Expr,
         ordinality: bool,
@@ -148,7 +158,7 @@ impl Binder<'_> {
             args.push((self.plan_expr(base)?, base.ty().clone()));
         }
         let place = Some(self.place.clone());
-        let code = Box::new(Populate { ty: own.clone(), row: row.clone(), set: call.set });
+        let code = Box::new(Populate { ty: own.clone(), row, refinement, set: call.set });
         let label = call.name.clone();
         let value = RowUdf::call_expr(label, code, args, own.clone(), Volatility::Volatile, place);
         let fresh = self.fresh("row");
@@ -175,11 +185,18 @@ impl Binder<'_> {
 struct Populate {
     ty: SqlType,
     row: Arc<CompositeType>,
+    refinement: Refinement,
     set: bool,
 }
 
 impl RowFunction for Populate {
     fn call(&self, args: &[Datum], ctx: &braid_scalar::EvalContext) -> SqlResult<Datum> {
+        self.refinement.refine(self.row_of(args, ctx)?, ctx)
+    }
+}
+
+impl Populate {
+    fn row_of(&self, args: &[Datum], ctx: &braid_scalar::EvalContext) -> SqlResult<Datum> {
         let kept = match args.get(1) {
             Some(Datum::Record(kept)) => Some(kept),
             _ => None,

@@ -162,7 +162,10 @@ pub(super) fn argument_name(a: &ArgType) -> String {
 }
 
 pub(super) fn pg_proc(v: &View<'_>) -> Made {
-    let mut rows: Vec<_> = functions().map(|(oid, f)| row(oid, f)).collect();
+    // Those that give binary forms are listed with their types.
+    let own = |f: &Builtin| !type_functions().iter().any(|of_type| of_type.name == f.name);
+    let mut rows: Vec<_> =
+        functions().filter(|(_, f)| own(f)).map(|(oid, f)| row(oid, f)).collect();
     rows.extend(type_functions().iter().map(type_function));
     rows.extend(sql_functions::proc_rows(v));
     Ok(rows)

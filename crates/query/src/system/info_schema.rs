@@ -6,7 +6,7 @@ use braid_catalog::{
 };
 use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
-use braid_types::{Datum, SqlResult, SqlType, quote_ident};
+use braid_types::{Datum, IntervalFields, SqlResult, SqlType, quote_ident};
 
 use super::defaults::shown_default;
 use super::definition::check_text;
@@ -330,8 +330,16 @@ fn columns(v: &View<'_>) -> Made {
                 row[23] = text(schema.name.as_str());
                 row[24] = text(user.name.as_str());
             }
-            if let Some(Refined::Precision(digits)) = c.refinement {
-                row[13] = number(i32::from(digits));
+            match c.refinement {
+                Some(Refined::Precision(digits)) => row[13] = number(i32::from(digits)),
+                Some(Refined::Fields(typmod)) => {
+                    let (fields, digits) = IntervalFields::of_typmod(typmod);
+                    row[13] = number(digits.map_or(6, i32::from));
+                    let digits = digits.map(|digits| format!("({digits})")).unwrap_or_default();
+                    let named = fields.map(|f| format!("{f}{digits}").to_uppercase());
+                    row[14] = named.map_or(Datum::Null, text);
+                }
+                _ => {}
             }
             row[5] = default(v, c).map_or(Datum::Null, text);
             row[6] = yes_no(c.nullable);

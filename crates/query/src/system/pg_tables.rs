@@ -275,9 +275,8 @@ fn server(name: &str) -> Option<SystemTable> {
                 Ok(all.into_iter().map(row).collect())
             },
         ),
-        "pg_timezone_names" => {
-            made("name text, abbrev text, utc_offset interval, is_dst bool", pg_timezone_names)
-        }
+        "pg_timezone_names" => made(ZONE_NAMES, pg_timezone_names),
+        "pg_timezone_abbrevs" => made(ZONE_ABBREVS, pg_timezone_abbrevs),
         "pg_settings" => made(
             "name text, setting text, unit text, category text, short_desc text, \
              extra_desc text, context text, vartype text, source text, min_val text, \
@@ -546,9 +545,12 @@ impl<'a> Attribute<'a> {
 }
 
 /// Oid and modifier of a column's type as it was declared.
-fn declared(c: &Column) -> (u32, i32) {
+fn declared(v: &View<'_>, c: &Column) -> (u32, i32) {
     match c.refinement {
         Some(Refined::Domain(id)) => (oid_of(id), -1),
+        Some(Refined::Elements(id)) if let Some(user) = v.catalog.user_type(id) => {
+            (oid_of(user.array), -1)
+        }
         _ => (c.ty.oid(), c.typmod()),
     }
 }
@@ -590,7 +592,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 relation: oid_of(t.id),
                 name: &c.name,
                 ty: &c.ty,
-                declared: declared(c),
+                declared: declared(v, c),
                 number: c.id as i16,
                 not_null: !c.nullable,
                 has_default: c.default.is_some() || c.generated.is_some(),
@@ -612,7 +614,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 let Some(c) = t.column(id) else { continue };
                 let name = braid_sql::session::index_column_name(c, &taken);
                 let plain = Attribute::plain(oid_of(i.id), &name, &c.ty, at as i16 + 1);
-                rows.push(attribute_row(&Attribute { declared: declared(c), ..plain }));
+                rows.push(attribute_row(&Attribute { declared: declared(v, c), ..plain }));
                 taken.push(name);
             }
         }
@@ -621,7 +623,10 @@ fn pg_attribute(v: &View<'_>) -> Made {
         for f in fields {
             let (relation, ty) = (oid_of(user.id), v.catalog.as_known(&f.ty));
             let ty = ty.as_ref().unwrap_or(&f.ty);
-            rows.push(attribute_row(&Attribute::plain(relation, &f.name, ty, f.number as i16)));
+            let plain = Attribute::plain(relation, &f.name, ty, f.number as i16);
+            let column = Column::new(f.number, f.name.as_str(), ty.clone());
+            let declared = declared(v, &Column { refinement: f.refinement, ..column });
+            rows.push(attribute_row(&Attribute { declared, ..plain }));
         }
     }
     for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
@@ -885,6 +890,11 @@ fn pg_sequences(v: &View<'_>) -> Made {
         .collect()
 }
 
+/// Columns of `pg_timezone_names`.
+const ZONE_NAMES: &str = "name text, abbrev text, utc_offset interval, is_dst bool";
+/// Columns of `pg_timezone_abbrevs`.
+const ZONE_ABBREVS: &str = "abbrev text, utc_offset interval, is_dst bool";
+
 /// The zones that have names, as they are when the transaction begins.
 fn pg_timezone_names(v: &View<'_>) -> Made {
     let now = v.eval.transaction_micros;
@@ -898,6 +908,20 @@ fn pg_timezone_names(v: &View<'_>) -> Made {
         ]
     };
     Ok(TimeZone::all_named().map(row).collect())
+}
+
+/// The abbreviations of zones, as they are when the transaction begins.
+fn pg_timezone_abbrevs(v: &View<'_>) -> Made {
+    let now = v.eval.transaction_micros;
+    let row = |(name, zone, summer): (&str, TimeZone, Option<bool>)| {
+        let micros = i64::from(zone.offset_at_utc(now)) * MICROS_PER_SECOND;
+        vec![
+            text(name),
+            Datum::Interval(Interval { micros, ..Interval::default() }),
+            flag(summer.unwrap_or_else(|| zone.is_summer_at(now))),
+        ]
+    };
+    Ok(TimeZone::all_abbreviations().map(row).collect())
 }
 
 fn pg_settings(v: &View<'_>) -> Made {

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use braid_catalog::{Attribute, Catalog, Check, Domain, TypeKind, UserType, id_of_oid, oid_of};
+use braid_catalog::{
+    Attribute, Catalog, Check, Domain, Refined, TypeKind, UserType, id_of_oid, oid_of,
+};
 use braid_parser::parse_expr;
 use braid_scalar::functions_of_type;
 use braid_sql::session::Shown;
@@ -134,7 +136,7 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
             TypeKind::Enum(_) | TypeKind::Composite(_) => add(&ty, oid_of(user.schema)),
             TypeKind::Domain(domain) => {
                 let array = SqlType::Array(Box::new(ty.clone()));
-                domains.push(domain_row(user, domain, row(&ty, oid_of(user.schema))));
+                domains.push(domain_row(v, user, domain, row(&ty, oid_of(user.schema))));
                 domains.push(domain_array_row(user, row(&array, oid_of(user.schema))));
             }
         }
@@ -204,10 +206,15 @@ mod field {
     pub(super) const ACL: usize = 31;
 }
 
-fn domain_row(user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datum> {
+fn domain_row(v: &View<'_>, user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datum> {
     row.resize(field::DEFAULT + 1, Datum::Null);
-    let digits = domain.precision.map_or(domain.base.typmod(), i32::from);
-    row[field::BASE] = row[field::OID].clone();
+    row[field::BASE] = match domain.over {
+        Some(Refined::Domain(id)) => object(id),
+        Some(Refined::Elements(id)) if let Some(element) = v.catalog.user_type(id) => {
+            object(element.array)
+        }
+        _ => row[field::OID].clone(),
+    };
     row[field::OID] = object(user.id);
     row[field::NAME] = text(user.name.as_str());
     row[field::KIND] = text("d");
@@ -216,7 +223,7 @@ fn domain_row(user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datu
     row[field::ELEMENT] = Datum::Oid(0);
     row[field::ARRAY] = object(user.array);
     row[field::NOT_NULL] = flag(domain.not_null);
-    row[field::MODIFIER] = Datum::Int4(digits);
+    row[field::MODIFIER] = Datum::Int4(domain.typmod());
     row[field::DEFAULT] = domain.default.as_deref().map_or(Datum::Null, text);
     row[field::DEFAULT_EXPRESSION] = row[field::DEFAULT].clone();
     row
@@ -325,6 +332,7 @@ const CLASSES: &[(u32, &str, u32)] = &[
     (10_047, "money_ops", 790),
     (10_050, "tid_ops", 27),
     (10_053, "xid8_ops", 5069),
+    (10_067, "pg_lsn_ops", 3220),
     (10_065, "uuid_ops", 2950),
     (10_069, "enum_ops", 3500),
     (10_076, "range_ops", ANY_RANGE),

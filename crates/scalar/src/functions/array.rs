@@ -42,8 +42,24 @@ fn dimensions(value: &Datum) -> Vec<Dimension> {
     }
 }
 
+/// How many of the sorted bounds are not above a value.
+fn bucket(value: &Datum, bounds: &Datum) -> SqlResult<Datum> {
+    let Datum::Array(bounds) = bounds else { return Ok(Datum::Null) };
+    if bounds.dimensions().len() > 1 {
+        let text = "thresholds must be one-dimensional array";
+        return Err(SqlError::new(SqlState("2202E"), text));
+    }
+    if bounds.items.iter().any(Datum::is_null) {
+        let text = "thresholds array must not contain NULLs";
+        return Err(SqlError::new(SqlState("22004"), text));
+    }
+    let below = bounds.items.partition_point(|bound| bound.cmp_sql(value).is_le());
+    Ok(Datum::Int4(below as i32))
+}
+
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
+    t.add("width_bucket(anyelement, anyarray) int4", |a, _| bucket(&a[0], &a[1]));
     t.add(
         "array_length(anyarray, int4) int4 -- length of a dimension, NULL of an empty array",
         |a, _| number(dimension(&a[0], &a[1]).map(|d| d.length as i32)),

@@ -1,8 +1,9 @@
 //! `to_date` and `to_timestamp` of text by a format.
 
+use braid_types::ordered::timetz;
 use braid_types::{
-    MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState, TimeZone, check_timestamp,
-    days_from_civil,
+    Datum, MICROS_PER_DAY, MICROS_PER_SECOND, SqlError, SqlResult, SqlState, TimeZone, check_date,
+    check_timestamp, days_from_civil,
 };
 
 use super::calendar::{DAYS, MONTHS, ROMAN, iso_year_start};
@@ -187,6 +188,7 @@ fn separated(next: Option<&Node<'_>>) -> bool {
                     | "B.C."
                     | "RM"
                     | "TZ"
+                    | "TZH"
                     | "OF"
             )
         }
@@ -214,9 +216,21 @@ fn full_year(value: i64, digits: usize) -> i64 {
     }
 }
 
-fn read(text: &str, format: &str) -> SqlResult<Fields> {
+/// How a text is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// As `to_timestamp` does, which skips blanks and forgives separators.
+    Leniently,
+    /// As SQL/JSON does: sign by sign, from end to end.
+    ByTheStandard,
+}
+
+fn read(text: &str, format: &str, way: Way) -> SqlResult<Fields> {
     let mut f = Fields::default();
     let list = nodes(format);
+    if way == Way::ByTheStandard {
+        return read_exactly(text, &list, f);
+    }
     let exact = list.iter().any(|n| matches!(n, Node::Pattern { name: "FX", .. }));
     let mut input = Input { rest: text };
     let mut extra = if exact { 0 } else { input.skip_blanks() };
@@ -266,6 +280,71 @@ fn read(text: &str, format: &str) -> SqlResult<Fields> {
         }
     }
     Ok(f)
+}
+
+/// By SQL/JSON: what is no field stands in the text as in the format, and both end together.
+fn read_exactly(text: &str, list: &[Node<'_>], mut f: Fields) -> SqlResult<Fields> {
+    let mut input = Input { rest: text };
+    for (at, node) in list.iter().enumerate() {
+        if input.rest.is_empty() {
+            let short = "input string is too short for datetime format";
+            return Err(malformed(short.to_string()));
+        }
+        match node {
+            Node::Text(c) => match input.rest.strip_prefix(*c) {
+                Some(rest) => input.rest = rest,
+                None if is_separator(*c) => {
+                    return Err(malformed(format!("unmatched format separator \"{c}\"")));
+                }
+                None => return Err(malformed(format!("unmatched format character \"{c}\""))),
+            },
+            Node::Pattern { name, fill, ordinal, text: shown, .. } => {
+                if *name == "TZH" {
+                    f.zone_sign = Some(zone_sign(&mut input, None));
+                }
+                let free = !fill || separated(list.get(at + 1));
+                field(&mut f, name, shown, free, &mut input)?;
+                if ordinal.is_some() {
+                    let skip = input.rest.char_indices().nth(2);
+                    input.rest = &input.rest[skip.map_or(input.rest.len(), |(i, _)| i)..];
+                }
+            }
+        }
+    }
+    input.skip_blanks();
+    if input.rest.is_empty() {
+        return Ok(f);
+    }
+    let behind = "trailing characters remain in input string after datetime format";
+    Err(malformed(behind.to_string()))
+}
+
+/// Whether the standard lets a format have this between fields.
+fn is_separator(c: char) -> bool {
+    "-./,':; ".contains(c)
+}
+
+/// 22007 for a format that has letters outside of quotes which are no field.
+fn check_separators(format: &str) -> SqlResult<()> {
+    let mut quoted = false;
+    let mut outside = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '\\' if quoted => drop(chars.next()),
+            _ if quoted => {}
+            c => outside.push(c),
+        }
+    }
+    for node in nodes(&outside) {
+        if let Node::Text(c) = node
+            && !is_separator(c)
+        {
+            return Err(malformed(format!("invalid datetime format separator: \"{c}\"")));
+        }
+    }
+    Ok(())
 }
 
 fn field(
@@ -368,8 +447,8 @@ fn field(
     Ok(())
 }
 
-/// Local microseconds.
-fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
+/// The local day, and the microseconds of it.
+fn assemble(f: &mut Fields, text: &str) -> SqlResult<(i64, i64)> {
     if let Some(seconds) = f.seconds_of_day {
         (f.hour, f.minute, f.second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     }
@@ -463,13 +542,18 @@ fn assemble(f: &mut Fields, text: &str) -> SqlResult<i64> {
         return Err(out_of_range(text));
     }
     let time = (f.hour * 3600 + f.minute * 60 + f.second) * MICROS_PER_SECOND + f.micros;
+    Ok((days, time))
+}
+
+/// Local microseconds.
+fn local_micros((days, time): (i64, i64)) -> SqlResult<i64> {
     check_timestamp(i128::from(days) * i128::from(MICROS_PER_DAY) + i128::from(time))
 }
 
 /// `to_timestamp(text, format)`: UTC microseconds.
 pub(super) fn timestamp(text: &str, format: &str, zone: &TimeZone) -> SqlResult<i64> {
-    let mut f = read(text, format)?;
-    let local = assemble(&mut f, text)?;
+    let mut f = read(text, format, Way::Leniently)?;
+    let local = local_micros(assemble(&mut f, text)?)?;
     let instant = match f.zone_sign {
         Some(sign) => {
             let seconds = sign * (f.zone_hour * 3600 + f.zone_minute * 60);
@@ -498,6 +582,71 @@ fn zone_sign(input: &mut Input<'_>, before: Option<char>) -> i64 {
 
 /// `to_date(text, format)`: days since 2000-01-01.
 pub(super) fn date(text: &str, format: &str) -> SqlResult<i64> {
-    let mut f = read(text, format)?;
-    Ok(assemble(&mut f, text)?.div_euclid(MICROS_PER_DAY))
+    let mut f = read(text, format, Way::Leniently)?;
+    check_date(assemble(&mut f, text)?.0).map(i64::from)
+}
+
+/// A date, a time or both, and the zone that was written with it, in seconds east of UTC.
+pub(super) struct Parsed {
+    pub(super) value: Datum,
+    pub(super) east: Option<i32>,
+}
+
+/// Reads a text by a format as SQL/JSON does: the fields of the format decide the type.
+///
+/// # Errors
+/// 22007 and 22008.
+pub(super) fn standard(text: &str, format: &str) -> SqlResult<Parsed> {
+    check_separators(format)?;
+    let (dated, timed, zoned) = parts_of(format);
+    let mut f = read(text, format, Way::ByTheStandard)?;
+    let (days, time) = assemble(&mut f, text)?;
+    let local = || local_micros((days, time));
+    let seconds = f.zone_sign.unwrap_or(1) * (f.zone_hour * 3600 + f.zone_minute * 60);
+    if f.zone_hour > 15 || f.zone_minute > 59 {
+        let message = format!("time zone displacement out of range: \"{text}\"");
+        return Err(SqlError::new(SqlState("22009"), message));
+    }
+    let unit = f.precision.map_or(1, |digits| 10i64.pow(6 - digits.min(6)));
+    let rounded = |micros: i64| {
+        let half = if micros < 0 { -(unit / 2) } else { unit / 2 };
+        (micros + half) / unit * unit
+    };
+    let (time, zone) = (rounded(time), TimeZone::Fixed(seconds as i32));
+    let value = match (dated, timed, zoned) {
+        (true, true, true) => {
+            let utc = rounded(zone.to_utc(local()?));
+            Datum::TimestampTz(check_timestamp(i128::from(utc))?)
+        }
+        (true, true, false) => Datum::Timestamp(check_timestamp(i128::from(rounded(local()?)))?),
+        (true, false, true) => {
+            return Err(malformed("datetime format is zoned but not timed".to_string()));
+        }
+        (true, false, false) => Datum::Date(check_date(days)?),
+        (false, true, true) => Datum::Ordered(timetz::of(time, seconds as i32)),
+        (false, true, false) => Datum::Time(time),
+        (false, false, _) => {
+            return Err(malformed("datetime format is not dated and not timed".to_string()));
+        }
+    };
+    Ok(Parsed { value, east: zoned.then_some(seconds as i32) })
+}
+
+/// Whether a format has fields of a date, of a time, of a zone.
+fn parts_of(format: &str) -> (bool, bool, bool) {
+    let mut parts = (false, false, false);
+    for node in nodes(format) {
+        let Node::Pattern { name, .. } = node else { continue };
+        match name {
+            "FX" => {}
+            "TZ" | "TZH" | "TZM" | "OF" => parts.2 = true,
+            "A.D." | "AD" | "B.C." | "BC" => parts.0 = true,
+            "A.M." | "AM" | "P.M." | "PM" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "SSSS"
+            | "SSSSS" | "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                parts.1 = true;
+            }
+            _ => parts.0 = true,
+        }
+    }
+    parts
 }

@@ -680,6 +680,9 @@ fn constructors(t: &mut Table) {
         "make_interval(int4, int4, int4, int4, int4, int4, float8) interval \
          -- an interval of years, months, weeks, days, hours, minutes, seconds",
         |a, _| {
+            if !f64_of(&a[6]).is_finite() {
+                return Err(overflow("interval out of range".to_string()));
+            }
             Ok(Datum::Interval(Interval {
                 months: (i64_of(&a[0]) * 12 + i64_of(&a[1])) as i32,
                 days: (i64_of(&a[2]) * 7 + i64_of(&a[3])) as i32,

@@ -38,7 +38,7 @@ pub fn to_json(value: &Datum, ctx: &EvalContext) -> SqlResult<Value> {
             Value::Object(map)
         }
         Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => {
-            Value::String(iso_text(value, ctx))
+            Value::String(iso_text(value, ctx.style.zone))
         }
         other => Value::String(other.to_text(ctx.style).unwrap_or_default()),
     })
@@ -49,6 +49,9 @@ fn object(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
         return Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
             "argument list must have even number of elements",
+        )
+        .with_hint(
+            "The arguments of jsonb_build_object() must consist of alternating keys and values.",
         ));
     }
     let mut map = Map::new();

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use braid_types::json::{self, Shape};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone, jsonb};
 
 use super::{bool_of, i64_of, text_of, words};
 use crate::EvalContext;
@@ -25,8 +25,8 @@ fn made(text: impl Into<std::sync::Arc<str>>) -> SqlResult<Datum> {
 }
 
 /// A timestamp, date or time as JSON writes it: ISO with a `T`, whatever `DateStyle` says.
-pub(super) fn iso_text(value: &Datum, ctx: &EvalContext) -> String {
-    let style = braid_types::Style::iso(ctx.style.zone);
+pub(super) fn iso_text(value: &Datum, zone: TimeZone) -> String {
+    let style = braid_types::Style::iso(zone);
     let text = value.to_text(style).unwrap_or_default();
     let zoned = matches!(value, Datum::TimestampTz(_));
     let text = match value {
@@ -80,7 +80,7 @@ pub(crate) fn json_text(value: &Datum, ctx: &EvalContext, pretty: bool) -> Strin
             format!("{{{}}}", fields.join(if pretty { ",\n " } else { "," }))
         }
         Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => {
-            json::quoted(&iso_text(value, ctx))
+            json::quoted(&iso_text(value, ctx.style.zone))
         }
         other => json::quoted(&other.to_text(ctx.style).unwrap_or_default()),
     }
@@ -99,7 +99,9 @@ pub(crate) fn json_key(value: &Datum, ctx: &EvalContext) -> SqlResult<String> {
             ))
         }
         Datum::Bool(b) => Ok(b.to_string()),
-        Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => Ok(iso_text(value, ctx)),
+        Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => {
+            Ok(iso_text(value, ctx.style.zone))
+        }
         other => Ok(other.to_text(ctx.style).unwrap_or_default()),
     }
 }
@@ -225,6 +227,9 @@ fn build_object(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
         return Err(SqlError::new(
             SqlState::INVALID_PARAMETER_VALUE,
             "argument list must have even number of elements",
+        )
+        .with_hint(
+            "The arguments of json_build_object() must consist of alternating keys and values.",
         ));
     }
     let mut fields = Vec::with_capacity(a.len() / 2);

@@ -20,6 +20,7 @@ mod geometry;
 mod json;
 mod json_text;
 mod jsonpath;
+mod lsn;
 mod math;
 pub(crate) mod money;
 mod multiranges;
@@ -27,12 +28,14 @@ mod names;
 mod networks;
 mod number_format;
 pub(crate) mod numeric_special;
+mod operator_functions;
 mod partition_hash;
 mod periods;
 pub(crate) mod pieces;
 pub(crate) mod populate;
 mod ranges;
 mod regex_places;
+mod row_images;
 mod slices;
 mod system;
 mod text;
@@ -51,7 +54,7 @@ pub(crate) use json::{path_of, path_step};
 pub(crate) use json_text::json_key;
 pub(crate) use json_text::json_text;
 pub use json_text::plain_text;
-pub(crate) use jsonpath::{path_exists, path_items, path_matches};
+pub(crate) use jsonpath::fill_rows as fill_path_rows;
 pub(crate) use multiranges::listed;
 pub use partition_hash::partition_hash;
 pub(crate) use ranges::constructed as ranged;
@@ -72,6 +75,8 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     networks::fill,
     bit_strings::fill,
     money::fill,
+    lsn::fill,
+    row_images::fill,
     ranges::fill,
     multiranges::fill,
     geometry::compare::fill,
@@ -89,4 +94,5 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     system::fill,
     advisory::fill,
     channels::fill,
+    operator_functions::fill,
 ];

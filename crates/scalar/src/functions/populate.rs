@@ -132,7 +132,9 @@ pub(crate) fn bind(name: &str, args: Vec<Bound>, ctx: &mut dyn BindContext) -> S
     let kind = if name.starts_with("jsonb") { SqlType::Jsonb } else { SqlType::Json };
     let document = coerce(document, &kind, CastContext::Implicit, ctx)?;
     let own = SqlType::Composite(ty.clone());
+    let refinement = ctx.params().refinement_of_type(&own)?;
     let made = Bound::new(Node::Cast(document.clone(), CastContext::Explicit), own.clone());
+    let made = refinement.over(made);
     if matches!(base.as_const(), Some(Datum::Null)) {
         return fold(made);
     }

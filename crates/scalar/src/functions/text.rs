@@ -230,6 +230,14 @@ fn trim_set(a: &[Datum]) -> Vec<char> {
     a.get(1).map_or(vec![' '], |set| text_of(set).chars().collect())
 }
 
+/// The first match of a regular expression, or of its first group if it has one.
+fn matched(text: &Datum, pattern: &str) -> SqlResult<Datum> {
+    let regex = pattern::regex(pattern, "")?;
+    let found = regex.captures(text_of(text));
+    let part = found.and_then(|found| found.get(usize::from(regex.captures_len() > 1)));
+    Ok(part.map_or(Datum::Null, |part| Datum::text(part.as_str())))
+}
+
 fn basic(t: &mut Table) {
     let length: Eval = |a, _| Ok(Datum::Int4(text_of(&a[0]).chars().count() as i32));
     t.add("length(text) int4 -- length in characters or bytes", length);
@@ -255,15 +263,10 @@ fn basic(t: &mut Table) {
     t.add("substring(text, int4, int4) text", sub);
     t.add("substr(text, int4) text -- as `substring`", sub);
     t.add("substr(text, int4, int4) text", sub);
-    t.add("substring(text, text) text", |a, _| {
-        let regex = pattern::regex(text_of(&a[1]), "")?;
-        Ok(match regex.captures(text_of(&a[0])) {
-            None => Datum::Null,
-            Some(found) => match found.get(if regex.captures_len() > 1 { 1 } else { 0 }) {
-                Some(m) => Datum::text(m.as_str()),
-                None => Datum::Null,
-            },
-        })
+    t.add("substring(text, text) text", |a, _| matched(&a[0], text_of(&a[1])));
+    t.add("substring(text, text, text) text", |a, _| {
+        let escape = pattern::escape_of(text_of(&a[2]))?;
+        matched(&a[0], &pattern::similar_regex(text_of(&a[1]), escape)?)
     });
     t.add("left(text, int4) text -- the first characters; negative, all but the last", |a, _| {
         let (s, n) = (text_of(&a[0]), i64_of(&a[1]));

@@ -165,6 +165,7 @@ pub fn functions_of_type(ty: &SqlType) -> &'static [TypeFunction] {
         SqlType::Multirange(_) => "multirange".to_string(),
         SqlType::Enum(_) => "enum".to_string(),
         SqlType::Composite(_) => "record".to_string(),
+        SqlType::Refcursor => "text".to_string(),
         other => other.internal_name(),
     };
     match ALL.iter().position(|f| f.of == name) {

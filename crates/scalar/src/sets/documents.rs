@@ -8,7 +8,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
 use crate::EvalContext;
 use crate::functions::pieces::Pieces;
-use crate::functions::{json_of, path_items, plain_text, text_of};
+use crate::functions::{fill_path_rows, json_of, plain_text, text_of};
 use crate::pattern::no_global;
 use crate::registry::{Rows, RowsEval, Table};
 
@@ -106,13 +106,7 @@ fn binary(t: &mut Table) {
         Ok(fields.map(|(k, v)| vec![Datum::text(k.as_str()), binary_text(v)]).collect())
     })
     .columns(&[("key", "text"), ("value", "text")]);
-    let found: RowsEval = |a, _| {
-        let items = path_items(a)?;
-        Ok(items.into_iter().map(|item| vec![item]).collect())
-    };
-    t.rows("jsonb_path_query(jsonb, text) jsonb -- the items of a path", found);
-    t.rows("jsonb_path_query(jsonb, text, jsonb) jsonb", found);
-    t.rows("jsonb_path_query(jsonb, text, jsonb, bool) jsonb", found);
+    fill_path_rows(t);
 }
 
 fn textual(t: &mut Table) {

@@ -445,7 +445,7 @@ impl Deparser<'_> {
     fn cast(&self, expr: &Expr, data_type: &DataType) -> Option<Part> {
         let refined = crate::refinement_of(data_type, None).ok()?;
         let to = sql_type_of(data_type, None).ok().or_else(|| self.type_of_user(data_type))?;
-        if refined.precision.is_some() {
+        if refined.precision.is_some() || refined.fields.is_some() {
             return None;
         }
         // Its elements are converted.

@@ -11,7 +11,7 @@ use sqlparser::ast::{self, Expr, Value};
 use crate::bind::bind_unsettled;
 use crate::conversion::{coerce, settle};
 use crate::refinement::round_seconds;
-use crate::{Applied, BindContext, Bound, EvalContext, Node, Scope, Volatility};
+use crate::{Applied, BindContext, Bound, EvalContext, Node, Refinement, Scope, Volatility};
 
 /// Binds a literal.
 pub(crate) fn bind_interval(
@@ -43,7 +43,21 @@ pub(crate) fn bind_interval(
         Some(_) => interval.fractional_seconds_precision,
         None => interval.leading_precision,
     };
-    let digits = digits.and_then(|digits| u8::try_from(digits).ok());
+    of_fields(text, fields, digits.and_then(|digits| u8::try_from(digits).ok()))
+}
+
+/// A text of no type yet as an interval of the fields that the type it is cast to has, which say
+/// what a number without a unit means; `None` if it is no text, or the type has no fields.
+pub(crate) fn interval_text(value: &Bound, refinement: &Refinement) -> SqlResult<Option<Bound>> {
+    match (value.node(), refinement.fields) {
+        (Node::Const(Datum::Text(text)), Some(fields)) if *value.ty() == SqlType::Unknown => {
+            of_fields(text.to_string(), fields, refinement.precision).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn of_fields(text: String, fields: IntervalFields, digits: Option<u8>) -> SqlResult<Bound> {
     let literal = Literal { text, fields, digits };
     let [postgres, sql] = [IntervalForm::Postgres, IntervalForm::Sql]
         .map(|interval| literal.read(&Style { interval, ..Style::utc() }));

@@ -6,6 +6,7 @@
 //! - [`literals`]: constants with their types.
 //! - [`places`]: where in the script stands what an error is about.
 //! - [`printed`]: which parentheses who reads it needs.
+//! - [`variadic`]: arguments in an array.
 //! - [`with_items`]: what the items of a WITH name.
 
 mod deparse;
@@ -14,12 +15,14 @@ mod literals;
 mod operator_names;
 mod places;
 mod printed;
+mod variadic;
 mod with_items;
 
 pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
-pub(crate) use interval_literal::bind_interval;
+pub(crate) use interval_literal::{bind_interval, interval_text};
 pub use literals::{SPECIAL, typed_literal};
 pub(crate) use operator_names::{comparison, operator_name, plain_operator};
 pub(crate) use places::at_its_place;
 pub use places::{at_beginning, beginning};
+pub(crate) use variadic::{bind_spread, marked};
 pub use with_items::{names_itself, with_in_order};

@@ -69,7 +69,7 @@ pub(crate) fn operator_name(op: &BinaryOperator) -> Option<&'static str> {
 
 /// Operators for which the parser has no names.
 fn custom_operator(sign: &str) -> Option<&'static str> {
-    const SIGNS: &[&str] = &["<<=", ">>=", "-|-"];
+    const SIGNS: &[&str] = &["<<=", ">>=", "-|-", "*=", "*<>", "*<", "*<=", "*>", "*>="];
     SIGNS.iter().find(|s| **s == sign).copied()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, Index, Refined, Table};
+use braid_catalog::{Catalog, Index, Table};
 use braid_keys::path::{OWN_CLASS, class_of};
 use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
@@ -53,10 +53,11 @@ impl Change {
     /// Makes those who use columns of a domain plan anew: what is asked of their rows has changed,
     /// though their own descriptors say the same.
     pub(crate) fn touch_users(&mut self, domain: u32) {
+        let all = self.catalog.types_over(domain);
         let users: Vec<Table> = self
             .catalog
             .tables()
-            .filter(|t| t.columns.iter().any(|c| c.refinement == Some(Refined::Domain(domain))))
+            .filter(|t| t.columns.iter().any(|c| all.iter().any(|id| c.has_type(*id))))
             .map(|t| Table { step: t.step + 1, ..(**t).clone() })
             .collect();
         for table in users {

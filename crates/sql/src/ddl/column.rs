@@ -1,7 +1,7 @@
 //! Column declarations: types, defaults, serial and identity, generated columns.
 
 use braid_catalog::{Column, Identity, Refined, Table, choose_constraint_name};
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{IntervalFields, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::{Change, bad_table, commit_timestamp, composite, sequence};
@@ -148,16 +148,30 @@ fn check_conflicts(
 }
 
 /// What a declared type asks of values beyond their type.
-pub(super) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResult<Option<Refined>> {
+pub(in crate::ddl) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResult<Option<Refined>> {
     if let Some(name) = braid_scalar::user_type_name(data_type)
         && let Some(user) = c.ctx.user_type(&name)?
         && c.catalog.domain(user.id).is_some()
     {
         return Ok(Some(Refined::Domain(user.id)));
     }
+    if let ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) = data_type {
+        // That nothing is asked of arrays within arrays is seen by what follows.
+        let types = c.ctx.no_params();
+        braid_scalar::refinement_of(data_type, types.named_types())?;
+        return Ok(match refined(c, element)? {
+            Some(Refined::Domain(id)) => Some(Refined::Elements(id)),
+            other => other,
+        });
+    }
     let types = c.ctx.no_params();
     let refinement = braid_scalar::refinement_of(data_type, types.named_types())?;
-    Ok(refinement.precision.map(Refined::Precision))
+    Ok(match refinement.fields {
+        Some(_) => {
+            Some(Refined::Fields(IntervalFields::typmod(refinement.fields, refinement.precision)))
+        }
+        None => refinement.precision.map(Refined::Precision),
+    })
 }
 
 /// Refuses another collation than that by bytes.

@@ -143,7 +143,10 @@ impl Session {
     /// Parses a text into statements; see [`braid_parser::parse_script`].
     pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
         self.begins(sql);
-        braid_parser::parse_script(sql)
+        match self.state.has_escaping_texts(sql) {
+            true => braid_parser::parse_script(&braid_parser::with_standard_texts(sql)?),
+            false => braid_parser::parse_script(sql),
+        }
     }
 
     /// `I` idle, `T` in a transaction block, `E` in a failed one.

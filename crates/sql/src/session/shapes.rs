@@ -78,6 +78,9 @@ impl Session {
         if self.open.as_ref().is_some_and(OpenTxn::is_failed) {
             return Ok(None);
         }
+        if self.state.has_escaping_texts(text) {
+            return Ok(None);
+        }
         let Some(first) = Shape::of(text) else { return Ok(None) };
         self.begins(text);
         for is_last in [false, true] {

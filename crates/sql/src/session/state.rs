@@ -14,7 +14,7 @@ use braid_parser::IsolationLevel;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use parking_lot::{Condvar, Mutex};
 
-use super::context::Notice;
+use super::context::{Notice, canceled};
 use super::cursors::ShownCursors;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
@@ -276,6 +276,12 @@ impl SessionState {
     /// The value of a setting.
     pub(crate) fn settings_get(&self, name: &str) -> Option<String> {
         self.shared.lock().settings.get(name)
+    }
+
+    /// Whether a script may have backslashes in texts which escape something.
+    pub(super) fn has_escaping_texts(&self, sql: &str) -> bool {
+        sql.contains('\\')
+            && self.settings_get("standard_conforming_strings").as_deref() == Some("off")
     }
 
     /// The database object.
@@ -571,16 +577,15 @@ impl SessionFunctions for SessionState {
         self.db.advisory().unlock_all(self.pid, false);
     }
 
+    fn check_interrupt(&self) -> SqlResult<()> {
+        if self.cancel.load(Ordering::Relaxed) { Err(canceled()) } else { Ok(()) }
+    }
+
     fn sleep(&self, micros: i64) -> SqlResult<()> {
         let until = self.db.clock_micros().saturating_add(micros);
         let (nobody, never) = (Mutex::new(()), Condvar::new());
         loop {
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(SqlError::new(
-                    SqlState::QUERY_CANCELED,
-                    "canceling statement due to user request",
-                ));
-            }
+            self.check_interrupt()?;
             let left = until.saturating_sub(self.db.clock_micros());
             let Ok(left @ 1..) = u64::try_from(left) else { return Ok(()) };
             never.wait_for(&mut nobody.lock(), NAP.min(Duration::from_micros(left)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Column, Domain, Refined, Relation, TypeKind, UserType, oid_of};
 use braid_parser::parse_expr;
 use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames, UserBody, UserFunction};
-use braid_types::{SqlError, SqlResult, SqlType, shown_type_name};
+use braid_types::{IntervalFields, SqlError, SqlResult, SqlType};
 use sqlparser::ast::DataType;
 
 use super::functions;
@@ -90,10 +90,20 @@ impl TypeNames for InReach {
     }
 
     fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>> {
-        match self.find(parts) {
-            Some(user) => domain_refinement(&self.catalog, &user, self),
-            None => Ok(None),
-        }
+        let Some(user) = self.find(parts) else { return Ok(None) };
+        let found = match &user.kind {
+            TypeKind::Domain(_) => of_domain(&self.catalog, user.id, &mut self.params())?,
+            TypeKind::Composite(_) => match self.catalog.sql_type(&user) {
+                Some(ty) => of_type(&self.catalog, &ty, &mut self.params())?,
+                None => return Ok(None),
+            },
+            TypeKind::Enum(_) | TypeKind::Range(_) => return Ok(None),
+        };
+        Ok(Some(found))
+    }
+
+    fn refinement_of_type(&self, ty: &SqlType) -> SqlResult<Refinement> {
+        of_type(&self.catalog, ty, &mut self.params())
     }
 
     fn functions(&self, parts: &[String]) -> SqlResult<Vec<Arc<UserFunction>>> {
@@ -120,19 +130,83 @@ impl TypeNames for InReach {
     }
 }
 
-/// What a domain asks of values; `None` for other types.
-fn domain_refinement(
-    catalog: &Catalog,
-    user: &UserType,
-    types: &InReach,
-) -> SqlResult<Option<Refinement>> {
-    let TypeKind::Domain(domain) = &user.kind else { return Ok(None) };
-    let schema = catalog.schema_by_id(user.schema).map_or("", |s| &s.name);
+impl InReach {
+    fn params(&self) -> ParamTypes {
+        let named = types_in_reach(&self.catalog, self.database, &self.search_path);
+        ParamTypes::default().with_types(named)
+    }
+}
+
+/// What a domain and those that it is over ask of values.
+fn of_domain(catalog: &Catalog, id: u32, params: &mut ParamTypes) -> SqlResult<Refinement> {
+    let found = catalog.user_type(id).zip(catalog.domain(id));
+    let Some((user, domain)) = found else { return Ok(Refinement::default()) };
+    let name = catalog.type_name(oid_of(id)).unwrap_or_default();
     let base = catalog.sql_type(user).unwrap_or_else(|| domain.base.clone());
-    let named = types_in_reach(&types.catalog, types.database, &types.search_path);
-    let mut params = ParamTypes::default().with_types(named);
-    let name = shown_type_name(schema, &user.name);
-    judged(domain, name, &base, &mut params).map(Some)
+    let inner = of_declared(catalog, domain.over, &base, params)?;
+    let own = judged(domain, name, &base, params)?;
+    // All conditions are told by the name of the outermost domain, the inner ones first.
+    let domain = match (inner.domain, own.domain) {
+        (Some(inner), Some(own)) => Some(Arc::new(braid_scalar::Domain {
+            name: own.name.clone(),
+            not_null: inner.not_null || own.not_null,
+            checks: inner.checks.iter().chain(&own.checks).cloned().collect(),
+        })),
+        (inner, own) => own.or(inner),
+    };
+    Ok(Refinement {
+        precision: own.precision.or(inner.precision),
+        fields: own.fields.or(inner.fields),
+        domain,
+        ..inner
+    })
+}
+
+/// What the types of a type's parts ask of values.
+fn of_type(catalog: &Catalog, ty: &SqlType, params: &mut ParamTypes) -> SqlResult<Refinement> {
+    match ty {
+        SqlType::Array(element) => Ok(of_type(catalog, element, params)?.of_elements()),
+        SqlType::Composite(row) => {
+            let Some(TypeKind::Composite(fields)) =
+                catalog.user_type_by_oid(row.oid).map(|user| &user.kind)
+            else {
+                return Ok(Refinement::default());
+            };
+            let mut members = Vec::new();
+            for (at, field) in fields.iter().enumerate() {
+                let ty = catalog.as_known(&field.ty);
+                let ty = ty.as_ref().unwrap_or(&field.ty);
+                let member = of_declared(catalog, field.refinement, ty, params)?;
+                if !member.is_none() {
+                    members.push((at, member));
+                }
+            }
+            Ok(Refinement { members, ..Refinement::default() })
+        }
+        _ => Ok(Refinement::default()),
+    }
+}
+
+/// What a declared type asks of values.
+fn of_declared(
+    catalog: &Catalog,
+    refined: Option<Refined>,
+    ty: &SqlType,
+    params: &mut ParamTypes,
+) -> SqlResult<Refinement> {
+    let own = match refined {
+        None => return of_type(catalog, ty, params),
+        Some(Refined::Domain(id)) => return of_domain(catalog, id, params),
+        Some(Refined::Elements(id)) => of_domain(catalog, id, params)?,
+        Some(Refined::Precision(digits)) => {
+            Refinement { precision: Some(digits), ..Refinement::default() }
+        }
+        Some(Refined::Fields(typmod)) => {
+            let (fields, precision) = IntervalFields::of_typmod(typmod);
+            Refinement { precision, fields, ..Refinement::default() }
+        }
+    };
+    Ok(if ty.element().is_some() { own.of_elements() } else { own })
 }
 
 /// A domain with its conditions bound.
@@ -150,7 +224,10 @@ pub(crate) fn judged(
         checks.push((check.name.clone(), bound));
     }
     let judge = braid_scalar::Domain { name, not_null: domain.not_null, checks };
-    Ok(Refinement { precision: domain.precision, domain: Some(Arc::new(judge)) })
+    let (domain_digits, fields) =
+        (domain.precision, domain.fields.and_then(|typmod| IntervalFields::of_typmod(typmod).0));
+    let domain = Some(Arc::new(judge));
+    Ok(Refinement { precision: domain_digits, fields, domain, ..Refinement::default() })
 }
 
 /// Where the conditions of a domain look for `VALUE`.
@@ -214,16 +291,7 @@ impl super::Context {
     /// # Errors
     /// Those of binding a domain's conditions.
     pub(crate) fn refinement(&self, column: &Column) -> SqlResult<Refinement> {
-        let id = match column.refinement {
-            None => return Ok(Refinement::default()),
-            Some(Refined::Precision(digits)) => {
-                return Ok(Refinement { precision: Some(digits), domain: None });
-            }
-            Some(Refined::Domain(id)) => id,
-        };
-        let Some(domain) = self.catalog.domain(id) else { return Ok(Refinement::default()) };
-        let name = self.catalog.type_name(oid_of(id)).unwrap_or_default();
-        judged(domain, name, &column.ty, &mut self.no_params())
+        of_declared(&self.catalog, column.refinement, &column.ty, &mut self.no_params())
     }
 
     /// For binding an expression without parameters.

@@ -151,6 +151,7 @@ fn has_order(ty: &SqlType) -> bool {
     match ty {
         SqlType::Json | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
         SqlType::Geometry(_) => false,
+        ty if ty.is_unordered_text() => false,
         // What is kept of a type knows no fields.
         SqlType::Composite(_) => false,
         SqlType::Array(element) => has_order(element),

@@ -250,11 +250,7 @@ pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
             }
             Datum::Numeric(Arc::new(BigDecimal::new(BigInt::from_signed_bytes_le(b), scale)))
         }
-        SqlType::Text
-        | SqlType::Varchar(_)
-        | SqlType::Char(_)
-        | SqlType::Name
-        | SqlType::CharByte => {
+        ty if ty.is_text_like() || ty.is_unordered_text() => {
             Datum::text(std::str::from_utf8(b).map_err(|_| damaged("text is not UTF-8"))?)
         }
         SqlType::Bytea => Datum::Bytea(b.into()),

@@ -4,7 +4,9 @@
 //!   text ──► tokens: pieces by their characters ──► reader: what each piece means ──► Fields
 //!                                     words: months, zones' neighbours, `infinity`
 //! ```
+//! - [`abbreviations`]: of time zones.
 
+pub(crate) mod abbreviations;
 mod reader;
 mod tokens;
 mod values;

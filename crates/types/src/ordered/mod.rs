@@ -16,6 +16,7 @@
 pub mod bits;
 pub(crate) mod cast;
 pub mod inet;
+pub mod lsn;
 pub mod macaddr;
 pub mod money;
 mod tid;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{bits, inet, macaddr, money, tid, timetz, xid8};
+use super::{bits, inet, lsn, macaddr, money, tid, timetz, xid8};
 use crate::{SqlResult, SqlType, Style};
 
 /// Which of the types a value is of.
@@ -30,6 +30,8 @@ pub enum OrderedKind {
     Xid8,
     /// `tid`.
     Tid,
+    /// `pg_lsn`.
+    PgLsn,
 }
 
 /// A value of one of these types. Cloning is cheap.
@@ -50,7 +52,9 @@ impl Ordered {
         let sound = match kind {
             OrderedKind::Inet | OrderedKind::Cidr => inet::is_sound(bytes),
             OrderedKind::Macaddr | OrderedKind::Tid => bytes.len() == 6,
-            OrderedKind::Macaddr8 | OrderedKind::Money | OrderedKind::Xid8 => bytes.len() == 8,
+            OrderedKind::Macaddr8 | OrderedKind::Money | OrderedKind::Xid8 | OrderedKind::PgLsn => {
+                bytes.len() == 8
+            }
             OrderedKind::Bit | OrderedKind::Varbit => bits::is_sound(bytes),
             OrderedKind::TimeTz => timetz::is_sound(bytes),
         };
@@ -68,6 +72,7 @@ impl Ordered {
             OrderedKind::TimeTz => timetz::parse(text, style),
             OrderedKind::Xid8 => Ok(xid8::parse(text)),
             OrderedKind::Tid => tid::parse(text),
+            OrderedKind::PgLsn => lsn::parse(text),
         }
     }
 
@@ -81,6 +86,7 @@ impl Ordered {
             OrderedKind::TimeTz => timetz::text(self),
             OrderedKind::Xid8 => xid8::number(self).to_string(),
             OrderedKind::Tid => tid::text(self),
+            OrderedKind::PgLsn => lsn::text(self),
         }
     }
 
@@ -88,9 +94,11 @@ impl Ordered {
     pub(crate) fn to_wire(&self, out: &mut Vec<u8>) {
         match self.kind {
             OrderedKind::Inet | OrderedKind::Cidr => inet::to_wire(self, out),
-            OrderedKind::Macaddr | OrderedKind::Macaddr8 | OrderedKind::Xid8 | OrderedKind::Tid => {
-                out.extend(&*self.bytes)
-            }
+            OrderedKind::Macaddr
+            | OrderedKind::Macaddr8
+            | OrderedKind::Xid8
+            | OrderedKind::PgLsn
+            | OrderedKind::Tid => out.extend(&*self.bytes),
             OrderedKind::Bit | OrderedKind::Varbit => bits::to_wire(self, out),
             OrderedKind::Money => out.extend(money::cents(self).to_be_bytes()),
             OrderedKind::TimeTz => timetz::to_wire(self, out),
@@ -101,9 +109,11 @@ impl Ordered {
     pub(crate) fn from_wire(kind: OrderedKind, bytes: &[u8]) -> Option<Ordered> {
         match kind {
             OrderedKind::Inet | OrderedKind::Cidr => inet::from_wire(bytes, kind),
-            OrderedKind::Macaddr | OrderedKind::Macaddr8 | OrderedKind::Xid8 | OrderedKind::Tid => {
-                Ordered::from_bytes(kind, bytes)
-            }
+            OrderedKind::Macaddr
+            | OrderedKind::Macaddr8
+            | OrderedKind::Xid8
+            | OrderedKind::PgLsn
+            | OrderedKind::Tid => Ordered::from_bytes(kind, bytes),
             OrderedKind::Bit | OrderedKind::Varbit => bits::from_wire(bytes, kind),
             OrderedKind::Money => Some(money::of(i64::from_be_bytes(bytes.try_into().ok()?))),
             OrderedKind::TimeTz => timetz::from_wire(bytes),
@@ -140,6 +150,7 @@ impl OrderedKind {
             OrderedKind::TimeTz => SqlType::TimeTz,
             OrderedKind::Xid8 => SqlType::Xid8,
             OrderedKind::Tid => SqlType::Tid,
+            OrderedKind::PgLsn => SqlType::PgLsn,
         }
     }
 
@@ -156,6 +167,7 @@ impl OrderedKind {
             SqlType::TimeTz => OrderedKind::TimeTz,
             SqlType::Xid8 => OrderedKind::Xid8,
             SqlType::Tid => OrderedKind::Tid,
+            SqlType::PgLsn => OrderedKind::PgLsn,
             _ => return None,
         })
     }

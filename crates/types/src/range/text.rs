@@ -67,7 +67,7 @@ fn bound(text: &str, rest: &mut &str) -> SqlResult<Option<String>> {
                 out.push('"');
             }
             '"' => quoted = !quoted,
-            ',' | ')' | ']' | '(' | '[' if !quoted => {
+            ',' | ')' | ']' if !quoted => {
                 *rest = &rest[at..];
                 return Ok(Some(out));
             }

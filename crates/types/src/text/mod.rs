@@ -2,6 +2,8 @@
 //!
 //! - [`float`]: numbers with a floating point.
 //! - [`quote`]: names as SQL writes them.
+//! - [`regexp`]: regular expressions.
 
 pub(crate) mod float;
 pub(crate) mod quote;
+pub mod regexp;

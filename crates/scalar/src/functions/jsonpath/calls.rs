@@ -1,124 +1,164 @@
 //! Functions over SQL/JSON paths: `jsonb_path_exists` and its relatives, `@?` and `@@`.
 //!
 //! `silent`, and the operators, take errors of the document for NULL; `vars` gives values to
-//! `$name`.
+//! `$name`. The forms with `_tz` may compare times with and without a zone, by the session's zone.
 
+use braid_types::jsonpath::Path;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 use serde_json::{Map, Value};
 
-use super::eval::{Asked, is_of_document};
-use super::path::Path;
+use super::eval::{Asked, Run, is_of_document};
+use crate::EvalContext;
 use crate::functions::{bool_of, json_of, text_of};
-use crate::registry::{Eval, Table};
+use crate::registry::{Eval, Rows, RowsEval, Table};
 
-/// What a function is called with: document, path, variables, whether it is silent.
-struct Call {
-    items: Vec<Value>,
-    /// The error of the document that ended it, if it is to be passed over.
-    broken: bool,
+/// How a function was called.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    a: &'a [Datum],
+    ctx: &'a EvalContext,
+    /// As operators are: without variables, silent.
+    operator: bool,
+    /// With the session's time zone.
+    zoned: bool,
 }
 
-fn call(a: &[Datum], asked: Asked, silent: bool) -> SqlResult<Call> {
-    let path = Path::parse(text_of(&a[1]))?;
-    let silent = silent || a.get(3).is_some_and(bool_of);
-    let none = Map::new();
-    let given = a.get(2).map(json_of);
-    let variables = match &given {
-        None => &none,
-        Some(given) => match &**given {
-            Value::Object(map) => map,
-            _ => {
+impl Call<'_> {
+    fn silent(&self) -> bool {
+        self.operator || self.a.get(3).is_some_and(bool_of)
+    }
+
+    /// Runs what is asked of the path; true if an error of the document was passed over.
+    fn run(
+        &self,
+        ask: impl for<'x> FnOnce(&'x Path, &Run<'x>) -> SqlResult<()>,
+    ) -> SqlResult<bool> {
+        let path = Path::parse(text_of(&self.a[1]))?;
+        let none = Value::Object(Map::new());
+        let variables = match self.a.get(2).map(json_of) {
+            None if self.operator => None,
+            None => Some(&none),
+            Some(given) if given.is_object() => Some(given),
+            Some(_) => {
                 let text = "\"vars\" argument is not an object";
                 return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text).with_detail(
                     "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
                 ));
             }
-        },
-    };
-    let document = json_of(&a[0]);
-    let (items, ended) = path.items(document, variables, asked);
-    match ended {
-        Ok(()) => Ok(Call { items, broken: false }),
-        Err(e) if silent && is_of_document(&e) => Ok(Call { items, broken: true }),
-        Err(e) => Err(e),
+        };
+        let document = json_of(&self.a[0]);
+        let asked = Asked { document, variables, zoned: self.zoned, ctx: self.ctx };
+        match ask(&path, &Run::new(&path, asked)) {
+            Ok(()) => Ok(false),
+            Err(e) if self.silent() && is_of_document(&e) => Ok(true),
+            Err(e) => Err(e),
+        }
     }
+
+    /// The items, up to an error that is passed over.
+    fn items(&self) -> SqlResult<Vec<Datum>> {
+        let mut items = Vec::new();
+        self.run(|path, run| {
+            let all = run.each(&path.root, &run.start(), &mut |item| {
+                let value = jsonb::datum(item.into_value());
+                run.count(value.memory())?;
+                items.push(value);
+                Ok(true)
+            });
+            all.map(|_| ())
+        })?;
+        Ok(items)
+    }
+
+    fn exists(&self) -> SqlResult<Datum> {
+        let mut found = false;
+        let broken = self.run(|path, run| {
+            found = run.exists(&path.root, &run.start())?;
+            Ok(())
+        })?;
+        Ok(if broken { Datum::Null } else { Datum::Bool(found) })
+    }
+
+    fn matches(&self) -> SqlResult<Datum> {
+        let items = self.items()?;
+        match items.as_slice() {
+            [one] if let Value::Bool(truth) = json_of(one) => Ok(Datum::Bool(*truth)),
+            [one] if json_of(one).is_null() => Ok(Datum::Null),
+            _ if self.silent() => Ok(Datum::Null),
+            _ => Err(SqlError::new(SqlState("22038"), "single boolean result is expected")),
+        }
+    }
+
+    fn array(&self) -> SqlResult<Datum> {
+        let items = self.items()?;
+        Ok(jsonb::datum(Value::Array(items.iter().map(|item| json_of(item).clone()).collect())))
+    }
+
+    fn first(&self) -> SqlResult<Datum> {
+        Ok(self.items()?.into_iter().next().unwrap_or(Datum::Null))
+    }
+}
+
+fn call<'a>(a: &'a [Datum], ctx: &'a EvalContext) -> Call<'a> {
+    Call { a, ctx, operator: false, zoned: false }
+}
+
+fn zoned<'a>(a: &'a [Datum], ctx: &'a EvalContext) -> Call<'a> {
+    Call { zoned: true, ..call(a, ctx) }
+}
+
+fn operator<'a>(a: &'a [Datum], ctx: &'a EvalContext) -> Call<'a> {
+    Call { operator: true, ..call(a, ctx) }
 }
 
 /// The items, for the form that gives rows.
-pub(crate) fn path_items(a: &[Datum]) -> SqlResult<Vec<Datum>> {
-    Ok(call(a, Asked::All, false)?.items.into_iter().map(jsonb::datum).collect())
+fn rows(items: Vec<Datum>) -> Rows {
+    items.into_iter().map(|item| vec![item]).collect()
 }
 
-/// `document @? path`
-pub(crate) fn path_exists(a: &[Datum]) -> SqlResult<Datum> {
-    exists(a, true)
+/// Adds `jsonb_path_query`, which gives rows.
+pub(crate) fn fill_rows(t: &mut Table) {
+    let found: RowsEval = |a, ctx| Ok(rows(call(a, ctx).items()?));
+    t.rows("jsonb_path_query(jsonb, jsonpath) jsonb -- the items of a path", found);
+    t.rows("jsonb_path_query(jsonb, jsonpath, jsonb) jsonb", found);
+    t.rows("jsonb_path_query(jsonb, jsonpath, jsonb, bool) jsonb", found);
+    let found: RowsEval = |a, ctx| Ok(rows(zoned(a, ctx).items()?));
+    t.rows("jsonb_path_query_tz(jsonb, jsonpath) jsonb -- the same, with the time zone", found)
+        .stable();
+    t.rows("jsonb_path_query_tz(jsonb, jsonpath, jsonb) jsonb", found).stable();
+    t.rows("jsonb_path_query_tz(jsonb, jsonpath, jsonb, bool) jsonb", found).stable();
 }
 
-/// `document @@ path`
-pub(crate) fn path_matches(a: &[Datum]) -> SqlResult<Datum> {
-    matches(a, true)
+/// The signatures of a function with its two optional arguments, by its name and result, and what
+/// it does.
+macro_rules! signatures {
+    ($name:literal, $result:literal, $about:literal) => {
+        [
+            concat!($name, "(jsonb, jsonpath) ", $result, " -- ", $about),
+            concat!($name, "(jsonb, jsonpath, jsonb) ", $result),
+            concat!($name, "(jsonb, jsonpath, jsonb, bool) ", $result),
+        ]
+    };
 }
 
-fn exists(a: &[Datum], silent: bool) -> SqlResult<Datum> {
-    // In strict mode all of it has to be free of errors.
-    let lax = Path::parse(text_of(&a[1]))?.is_lax();
-    let found = call(a, if lax { Asked::First } else { Asked::All }, silent)?;
-    Ok(match (found.broken, found.items.is_empty()) {
-        (true, empty) if empty || !lax => Datum::Null,
-        (_, empty) => Datum::Bool(!empty),
-    })
-}
-
-fn matches(a: &[Datum], silent: bool) -> SqlResult<Datum> {
-    let found = call(a, Asked::All, silent)?;
-    match found.items.as_slice() {
-        [Value::Bool(truth)] => Ok(Datum::Bool(*truth)),
-        [Value::Null] => Ok(Datum::Null),
-        _ if silent || a.get(3).is_some_and(bool_of) => Ok(Datum::Null),
-        _ => Err(SqlError::new(SqlState("22038"), "single boolean result is expected")),
-    }
-}
-
-/// Adds the functions of this file.
+/// Adds the functions and operators of this file.
 pub(in crate::functions) fn fill(t: &mut Table) {
     let all: [(Eval, [&'static str; 3]); 4] = [
         (
-            |a, _| exists(a, false),
-            [
-                "jsonb_path_exists(jsonb, text) bool -- whether a path gives any item",
-                "jsonb_path_exists(jsonb, text, jsonb) bool",
-                "jsonb_path_exists(jsonb, text, jsonb, bool) bool",
-            ],
+            |a, ctx| call(a, ctx).exists(),
+            signatures!("jsonb_path_exists", "bool", "whether a path gives any item"),
         ),
         (
-            |a, _| matches(a, false),
-            [
-                "jsonb_path_match(jsonb, text) bool -- what a path's predicate says",
-                "jsonb_path_match(jsonb, text, jsonb) bool",
-                "jsonb_path_match(jsonb, text, jsonb, bool) bool",
-            ],
+            |a, ctx| call(a, ctx).matches(),
+            signatures!("jsonb_path_match", "bool", "what a path's predicate says"),
         ),
         (
-            |a, _| {
-                let items = call(a, Asked::All, false)?.items;
-                Ok(jsonb::datum(Value::Array(items)))
-            },
-            [
-                "jsonb_path_query_array(jsonb, text) jsonb -- the items of a path, as an array",
-                "jsonb_path_query_array(jsonb, text, jsonb) jsonb",
-                "jsonb_path_query_array(jsonb, text, jsonb, bool) jsonb",
-            ],
+            |a, ctx| call(a, ctx).array(),
+            signatures!("jsonb_path_query_array", "jsonb", "the items of a path, as an array"),
         ),
         (
-            |a, _| {
-                let first = call(a, Asked::All, false)?.items.into_iter().next();
-                Ok(first.map_or(Datum::Null, jsonb::datum))
-            },
-            [
-                "jsonb_path_query_first(jsonb, text) jsonb -- the first item of a path",
-                "jsonb_path_query_first(jsonb, text, jsonb) jsonb",
-                "jsonb_path_query_first(jsonb, text, jsonb, bool) jsonb",
-            ],
+            |a, ctx| call(a, ctx).first(),
+            signatures!("jsonb_path_query_first", "jsonb", "the first item of a path"),
         ),
     ];
     for (eval, signatures) in all {
@@ -126,6 +166,33 @@ pub(in crate::functions) fn fill(t: &mut Table) {
             t.add(signature, eval);
         }
     }
-    t.add("jsonb_path_exists_opr(jsonb, text) bool -- as `@?`", |a, _| path_exists(a));
-    t.add("jsonb_path_match_opr(jsonb, text) bool -- as `@@`", |a, _| path_matches(a));
+    let by_zone: [(Eval, [&'static str; 3]); 4] = [
+        (
+            |a, ctx| zoned(a, ctx).exists(),
+            signatures!("jsonb_path_exists_tz", "bool", "the same, with the time zone"),
+        ),
+        (
+            |a, ctx| zoned(a, ctx).matches(),
+            signatures!("jsonb_path_match_tz", "bool", "the same, with the time zone"),
+        ),
+        (
+            |a, ctx| zoned(a, ctx).array(),
+            signatures!("jsonb_path_query_array_tz", "jsonb", "the same, with the time zone"),
+        ),
+        (
+            |a, ctx| zoned(a, ctx).first(),
+            signatures!("jsonb_path_query_first_tz", "jsonb", "the same, with the time zone"),
+        ),
+    ];
+    for (eval, signatures) in by_zone {
+        for signature in signatures {
+            t.add(signature, eval).stable();
+        }
+    }
+    let exists: Eval = |a, ctx| operator(a, ctx).exists();
+    t.add("jsonb_path_exists_opr(jsonb, jsonpath) bool -- as `@?`", exists);
+    t.add("@?(jsonb, jsonpath) bool -- whether a path gives any item", exists);
+    let matches: Eval = |a, ctx| operator(a, ctx).matches();
+    t.add("jsonb_path_match_opr(jsonb, jsonpath) bool -- as `@@`", matches);
+    t.add("@@(jsonb, jsonpath) bool -- what a path's predicate says", matches);
 }

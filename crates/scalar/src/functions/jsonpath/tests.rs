@@ -1,23 +1,35 @@
 //! What paths give.
 
-use serde_json::{Map, Value};
+use std::sync::Arc;
 
-use super::eval::Asked;
-use super::path::Path;
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
+
+use crate::registry::overloads;
+use crate::{EvalContext, LargeValues, SessionFunctions};
+
+/// What `jsonb_path_query` gives.
+fn query(document: &str, path: &str, ctx: &EvalContext) -> SqlResult<Vec<String>> {
+    let variables = "{\"x\": 2, \"s\": \"ab\"}";
+    let args = [
+        Datum::parse(document, &SqlType::Jsonb, Style::utc())?,
+        Datum::parse(path, &SqlType::Jsonpath, Style::utc())?,
+        Datum::parse(variables, &SqlType::Jsonb, Style::utc())?,
+    ];
+    let all = overloads("jsonb_path_query_array");
+    let function = all.iter().find(|f| f.args.len() == args.len()).unwrap();
+    match function.eval(&args, ctx)? {
+        Datum::Jsonb(items) => {
+            Ok(items.as_array().unwrap().iter().map(ToString::to_string).collect())
+        }
+        other => panic!("{other}"),
+    }
+}
 
 fn items(document: &str, path: &str) -> String {
-    let document: Value = serde_json::from_str(document).unwrap();
-    let path = match Path::parse(path) {
-        Ok(path) => path,
-        Err(e) => return format!("{}: {}", e.state().0, e.message()),
-    };
-    let variables: Map<String, Value> = serde_json::from_str("{\"x\": 2, \"s\": \"ab\"}").unwrap();
-    let (items, ended) = path.items(&document, &variables, Asked::All);
-    let mut out: Vec<String> = items.iter().map(ToString::to_string).collect();
-    if let Err(e) = ended {
-        out.push(format!("{}: {}", e.state().0, e.message()));
+    match query(document, path, &EvalContext::constant()) {
+        Ok(items) => items.join("; "),
+        Err(e) => format!("{}: {}", e.state().0, e.message()),
     }
-    out.join("; ")
 }
 
 #[test]
@@ -70,14 +82,60 @@ fn numbers_methods_and_errors() {
         ("(1.5).ceiling()", "2"),
         ("$.a[*] ? (@ == $x)", "2"),
         ("$y", "42704: could not find jsonpath variable \"y\""),
-        ("$.a[", "42601: syntax error at end of jsonpath input"),
-        ("$.a &&", "42601: syntax error at or near \"&&\" of jsonpath input"),
-        ("1 >", "42601: syntax error at end of jsonpath input"),
-        ("@.a", "42601: @ is not allowed in root expressions"),
-        ("last", "42601: LAST is allowed only in array subscripts"),
-        ("$.\"a b\"", ""),
-        ("\"\\u0041\\x42\\n\"", "\"AB\\n\""),
+        ("\"2020-01-02\".datetime()", "\"2020-01-02\""),
+        ("\"12:30+02\".datetime(\"HH24:MITZH\").type()", "\"time with time zone\""),
+        ("$.keyvalue().key", "\"a\"; \"n\"; \"s\"; \"big\""),
     ] {
         assert_eq!(items(d, path), want, "{path}");
     }
+}
+
+/// About as deep as a path may be, on a stack that is an eighth of those of the node.
+#[test]
+fn the_deepest_path_is_evaluated() {
+    let deep = |n: usize| format!("{}$ == 1{}", "!(".repeat(n), ")".repeat(n));
+    let long = |n: usize| format!("${}", ".a".repeat(n));
+    let walk = move || {
+        assert_eq!(items("1", &deep(100)), "true");
+        assert!(items("1", &deep(300)).starts_with("54001"));
+        assert!(items("1", &deep(100_000)).starts_with("54001"));
+        assert_eq!(items("1", &long(100)), "");
+        assert!(items("1", &long(100_000)).starts_with("54001"));
+        assert!(items("1", &"$[".repeat(100_000)).starts_with("54001"));
+        assert!(items("1", &"-".repeat(100_000)).starts_with("54001"));
+        let sum = format!("1{}", "+1".repeat(20_000));
+        assert_eq!(items("1", &sum), "20001");
+    };
+    std::thread::Builder::new().stack_size(8 << 20).spawn(walk).unwrap().join().unwrap();
+}
+
+/// A session whose statement is to stop, and one that has no room.
+struct Stopped;
+
+impl SessionFunctions for Stopped {
+    fn check_interrupt(&self) -> SqlResult<()> {
+        Err(SqlError::new(SqlState::QUERY_CANCELED, "stop"))
+    }
+}
+
+struct NoRoom;
+
+impl LargeValues for NoRoom {
+    fn pass(&self, _: usize) -> SqlResult<()> {
+        Err(SqlError::new(SqlState::OUT_OF_MEMORY, "no room"))
+    }
+}
+
+#[test]
+fn a_long_evaluation_is_stopped_and_a_large_one_refused() {
+    let many = |n: usize| format!("[{}0]", "0,".repeat(n - 1));
+    let stopped = EvalContext { session: Arc::new(Stopped), ..EvalContext::constant() };
+    let product = query(&many(1000), "$[*] ? ($[*] == 1)", &stopped);
+    assert_eq!(product.unwrap_err().state().0, "57014");
+    let full = EvalContext { large: Some(Arc::new(NoRoom)), ..EvalContext::constant() };
+    assert_eq!(query(&many(1000), "$[*] == 1", &full).unwrap(), ["false"]);
+    let wide = query(&many(100_000), "$[*] == 1", &full);
+    assert_eq!(wide.unwrap_err().state().0, "53200");
+    let copies = query(&many(1000), "$[*] ? (1 == 1).**", &full).unwrap();
+    assert_eq!(copies.len(), 1000);
 }

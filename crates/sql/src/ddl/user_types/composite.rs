@@ -4,10 +4,11 @@
 //! values of the type, names may change and fields may be added: what is missing in a row is NULL.
 //! Other changes are refused, as PostgreSQL refuses another type of a field; it can drop one.
 
-use braid_catalog::{Attribute, TypeKind, UserType, is_type, oid_of, uses_type};
+use braid_catalog::{Attribute, Refined, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
+use crate::ddl::column::refined;
 use crate::ddl::{Change, user_type};
 use braid_parser::{AttributeChange, Name};
 use braid_scalar::ident_name;
@@ -29,8 +30,8 @@ pub(in crate::ddl) fn declared(
                 format!("column \"{name}\" specified more than once"),
             ));
         }
-        let ty = field_type(c, &name, &def.data_type)?;
-        out.push(Attribute { number: out.len() as u32 + 1, name, ty, comment: None });
+        let number = out.len() as u32 + 1;
+        out.push(field(c, number, name, &def.data_type)?);
     }
     check_count(&out)?;
     Ok(out)
@@ -43,6 +44,13 @@ fn check_count(fields: &[Attribute]) -> SqlResult<()> {
     Err(SqlError::new(SqlState("54011"), format!("tables can have at most {MAX_FIELDS} columns")))
 }
 
+/// A field of a declared type.
+fn field(c: &Change, number: u32, name: String, data_type: &ast::DataType) -> SqlResult<Attribute> {
+    let ty = field_type(c, &name, data_type)?;
+    let refinement = refined(c, data_type)?;
+    Ok(Attribute { number, name, ty, refinement, comment: None })
+}
+
 fn field_type(c: &Change, name: &str, data_type: &ast::DataType) -> SqlResult<SqlType> {
     let ty = c.ctx.type_of(data_type)?;
     if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown) {
@@ -52,11 +60,6 @@ fn field_type(c: &Change, name: &str, data_type: &ast::DataType) -> SqlResult<Sq
         ));
     }
     refuse_row_type(c, name, &ty)?;
-    let types = c.ctx.no_params();
-    if !braid_scalar::refinement_of(data_type, types.named_types())?.is_none() {
-        return Err(SqlError::unsupported(format!("a field of type {data_type}"))
-            .with_hint("Fields keep microseconds, and hold values of no domain."));
-    }
     Ok(ty)
 }
 
@@ -114,10 +117,10 @@ fn alter_one(c: &mut Change, user: &UserType, change: &AttributeChange) -> SqlRe
     match change {
         AttributeChange::Add(name, data_type) => {
             refuse_named(user, fields, name)?;
-            let ty = field_type(c, name, data_type)?;
-            refuse_itself(user, &ty)?;
             let number = fields.iter().map(|f| f.number).max().unwrap_or(0) + 1;
-            fields.push(Attribute { number, name: name.clone(), ty, comment: None });
+            let field = field(c, number, name.clone(), data_type)?;
+            refuse_itself(c, user, &field)?;
+            fields.push(field);
             check_count(fields)?;
         }
         AttributeChange::Drop(name, if_exists) => match place(user, fields, name) {
@@ -127,8 +130,9 @@ fn alter_one(c: &mut Change, user: &UserType, change: &AttributeChange) -> SqlRe
         },
         AttributeChange::Retype(name, data_type) => {
             let at = place(user, fields, name)?;
-            fields[at].ty = field_type(c, name, data_type)?;
-            refuse_itself(user, &fields[at].ty)?;
+            let new = field(c, fields[at].number, name.clone(), data_type)?;
+            refuse_itself(c, user, &new)?;
+            fields[at] = Attribute { comment: fields[at].comment.take(), ..new };
         }
         AttributeChange::Rename(from, to) => {
             let at = fields.iter().position(|f| f.name == *from).ok_or_else(|| {
@@ -163,8 +167,12 @@ fn refuse_named(user: &UserType, fields: &[Attribute], name: &str) -> SqlResult<
     ))
 }
 
-fn refuse_itself(user: &UserType, ty: &SqlType) -> SqlResult<()> {
-    if !uses_type(ty, oid_of(user.id)) {
+fn refuse_itself(c: &Change, user: &UserType, field: &Attribute) -> SqlResult<()> {
+    let holds = |id: u32| {
+        field.refinement.is_some_and(|refined| refined.names(id))
+            || uses_type(&field.ty, oid_of(id))
+    };
+    if !c.catalog.types_over(user.id).into_iter().any(holds) {
         return Ok(());
     }
     Err(SqlError::new(
@@ -214,8 +222,15 @@ pub(in crate::ddl) fn fields_of(c: &Change, ty: &UserType) -> Vec<(u32, String, 
     for user in c.catalog.user_types() {
         if let TypeKind::Composite(fields) = &user.kind {
             // In PostgreSQL's order.
-            let of_type = fields.iter().rev().filter(|f| is_type(&f.ty, oid_of(ty.id)));
-            found.extend(of_type.map(|f| (user.id, f.name.clone(), f.ty.element().is_some())));
+            let named = |f: &&Attribute| {
+                f.refinement.is_some_and(|refined| refined.names(ty.id))
+                    || is_type(&f.ty, oid_of(ty.id))
+            };
+            let of_type = fields.iter().rev().filter(named);
+            found.extend(of_type.map(|f| {
+                let is_array = !matches!(f.refinement, Some(Refined::Domain(_)));
+                (user.id, f.name.clone(), is_array && f.ty.element().is_some())
+            }));
         }
     }
     found

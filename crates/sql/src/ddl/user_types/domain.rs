@@ -8,8 +8,9 @@ use std::sync::Arc;
 use braid_catalog::{
     Check, Column, Domain, Refined, Table, TypeKind, UserType, choose_constraint_name,
 };
-use braid_types::{Datum, SqlError, SqlResult, SqlState, shown_type_name};
+use braid_types::{Datum, IntervalFields, SqlError, SqlResult, SqlState, shown_type_name};
 
+use crate::ddl::column::refined;
 use crate::ddl::{Change, backfill, composite, user_type};
 use crate::session::{judged, value_scope};
 use braid_parser::{CreateDomain, DomainChange, Name};
@@ -22,18 +23,25 @@ pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
     composite::refuse_row_type(c, &name, &base)?;
     let types = c.ctx.no_params();
     let refinement = braid_scalar::refinement_of(&d.base, types.named_types())?;
-    if refinement.domain.is_some() {
-        return Err(SqlError::unsupported("a domain over a domain")
-            .with_hint("Repeat the conditions of the inner one."));
-    }
+    let over = refined(c, &d.base)?
+        .filter(|over| matches!(over, Refined::Domain(_) | Refined::Elements(_)));
+    let inner = match over {
+        Some(Refined::Domain(id)) => c.catalog.domain(id),
+        _ => None,
+    };
     let mut domain = Domain {
         base,
         precision: refinement.precision,
+        fields: refinement.fields.map(|f| IntervalFields::typmod(Some(f), refinement.precision)),
+        over,
         not_null: d.not_null,
-        default: None,
+        // That of the inner one as it is now.
+        default: inner.and_then(|inner| inner.default.clone()),
         checks: Vec::new(),
     };
-    set_default(c, &mut domain, d.default.as_ref())?;
+    if d.default.is_some() {
+        set_default(c, &mut domain, d.default.as_ref())?;
+    }
     for (given, condition) in &d.checks {
         add_check(c, &mut domain, &name, given.as_deref(), condition)?;
     }
@@ -86,10 +94,20 @@ fn add_check(
     Ok(name)
 }
 
+/// A type with all of a domain's base type: a descriptor knows of a type of a user no more than its
+/// oid.
+fn resolved(c: &Change, user: &UserType) -> UserType {
+    let mut new = user.clone();
+    if let (TypeKind::Domain(domain), Some(base)) = (&mut new.kind, c.catalog.sql_type(user)) {
+        domain.base = base;
+    }
+    new
+}
+
 pub(crate) fn alter(c: &mut Change, name: &Name, change: &DomainChange) -> SqlResult<String> {
     let tag = "ALTER DOMAIN".to_string();
     let Some(user) = c.ctx.user_type(name)? else { return Err(user_type::no_type(name)) };
-    let mut new = (*user).clone();
+    let mut new = resolved(c, &user);
     let TypeKind::Domain(domain) = &mut new.kind else {
         return Err(SqlError::new(
             SqlState::WRONG_OBJECT_TYPE,
@@ -157,15 +175,32 @@ pub(crate) fn alter(c: &mut Change, name: &Name, change: &DomainChange) -> SqlRe
     Ok(tag)
 }
 
-/// Looks at the values of all columns of a domain.
+/// Looks at the values of all columns of a domain, and of domains over it. Values within others
+/// are not looked for.
 fn prove(c: &Change, user: &UserType, domain: &Domain) -> SqlResult<()> {
+    let (domains, holders) = (c.catalog.domains_over(user.id), c.catalog.types_over(user.id));
+    let is_plain =
+        |column: &Column| domains.iter().any(|id| column.refinement == Some(Refined::Domain(*id)));
+    for table in c.catalog.tables() {
+        let holds = |column: &&Column| holders.iter().any(|id| column.has_type(*id));
+        let inside = |column: &&Column| holds(column) && !is_plain(column);
+        if let Some(column) = table.columns.iter().find(inside) {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!(
+                    "cannot alter type \"{}\" because column \"{}.{}\" uses it",
+                    user.name, table.name, column.name
+                ),
+            ));
+        }
+    }
     let name = shown_type_name(&c.ctx.schema_name(user.schema), &user.name);
     let base = c.catalog.sql_type(user).unwrap_or_else(|| domain.base.clone());
     let refinement = judged(domain, name, &base, &mut c.ctx.no_params())?;
     let tables: Vec<Arc<Table>> = c.catalog.tables().cloned().collect();
     for table in tables {
         for (at, column) in table.columns.iter().enumerate().rev() {
-            if column.refinement == Some(Refined::Domain(user.id)) {
+            if is_plain(column) {
                 prove_column(c, &table, at, &refinement)?;
             }
         }

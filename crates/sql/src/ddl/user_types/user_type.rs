@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Lost, TypeKind, UserType, is_type, oid_of, uses_type};
+use braid_catalog::{Column, Lost, Refined, TypeKind, UserType, is_type, oid_of, uses_type};
 use braid_types::{
     Datum, EnumLabel, EnumValue, LABEL_STEP, SqlError, SqlResult, SqlState, SqlType,
 };
@@ -251,8 +251,9 @@ fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> Sql
 
 /// Excludes all who use tables with columns of the type.
 pub(in crate::ddl) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
+    let all = c.catalog.types_over(ty.id);
     for table in c.catalog.tables() {
-        if table.columns.iter().any(|column| column.has_type(ty.id)) {
+        if table.columns.iter().any(|column| all.iter().any(|id| column.has_type(*id))) {
             c.ctx.lock_for_change(table.id)?;
         }
     }
@@ -411,7 +412,10 @@ fn views_with(c: &Change, ty: &UserType) -> BTreeSet<u32> {
 /// The domains over a type, or over its arrays.
 fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
     let over = |user: &&Arc<UserType>| match &user.kind {
-        TypeKind::Domain(domain) => is_type(&domain.base, oid_of(ty.id)),
+        TypeKind::Domain(domain) => {
+            domain.over.is_some_and(|over| over.names(ty.id))
+                || is_type(&domain.base, oid_of(ty.id))
+        }
         _ => false,
     };
     c.catalog.user_types().filter(over).map(|user| (**user).clone()).collect()
@@ -420,7 +424,11 @@ fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
 pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
     let oid = oid_of(ty.id);
     let shown = c.catalog.type_name(oid).unwrap_or_default();
-    let brackets = |ty: &SqlType| if ty.element().is_some() { "[]" } else { "" };
+    let brackets = |column: &Column| match column.refinement {
+        Some(Refined::Domain(_)) => "",
+        _ if column.ty.element().is_some() => "[]",
+        _ => "",
+    };
     let (mut columns, mut lines) = (Vec::new(), Vec::new());
     for table in c.catalog.tables().filter(|t| t.materialized().is_none()) {
         // In PostgreSQL's order.
@@ -429,7 +437,8 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
             let many = column.ty.element().unwrap_or(&column.ty).made_range();
             let many = many.and_then(|(_, name)| c.catalog.type_name(name.oid));
             let shown = many.as_ref().unwrap_or(&shown);
-            let (column, table, brackets) = (&column.name, &table.name, brackets(&column.ty));
+            let brackets = brackets(column);
+            let (column, table) = (&column.name, &table.name);
             lines.push(format!(
                 "column {column} of table {table} depends on type {shown}{brackets}"
             ));

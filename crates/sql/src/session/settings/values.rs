@@ -434,10 +434,6 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         },
         "client_encoding" => encoding(value),
         "client_min_messages" => least_message(value),
-        "standard_conforming_strings" => match boolean(value) {
-            Some("on") => ok("on"),
-            _ => Err(invalid(name, value).with_hint("Only \"on\" is supported.")),
-        },
         "default_transaction_isolation" | "transaction_isolation" => {
             let level = level_named(value).ok_or_else(|| no_level(name, value))?;
             ok(level_name(level))
@@ -445,6 +441,8 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         "default_transaction_read_only"
         | "transaction_read_only"
         | "transaction_deferrable"
+        | "standard_conforming_strings"
+        | "escape_string_warning"
         | "default_transaction_deferrable"
         | "synchronous_commit"
         | "pg_stat_statements.track_utility"
@@ -452,6 +450,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         {
             ok(boolean(value).unwrap_or("on"))
         }
+        "standard_conforming_strings" | "escape_string_warning" => Err(no_boolean(name)),
         "log_min_duration_statement" if value.trim() == "-1" => ok("-1"),
         "lock_timeout"
         | "statement_timeout"
@@ -461,6 +460,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         | "log_min_duration_statement" => {
             duration_ms(value).map(duration_text).ok_or_else(|| invalid(name, value))
         }
+        "backslash_quote" => one_of(name, value, &["safe_encoding", "on", "off"]),
         "log_statement" => one_of(name, value, &["none", "ddl", "mod", "all"]),
         "compute_query_id" => one_of(name, value, &["auto", "regress", "on", "off"]),
         "pg_stat_statements.track" => one_of(name, value, &["none", "top", "all"]),
@@ -494,6 +494,11 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             None => ok(value),
         },
     }
+}
+
+fn no_boolean(name: &str) -> SqlError {
+    let text = format!("parameter \"{name}\" requires a Boolean value");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
 }
 
 /// One of some words, in small letters.

@@ -8,7 +8,7 @@ use braid_catalog::{
 };
 use braid_parser::parse_expr;
 use braid_scalar::Deparsed;
-use braid_types::{SqlError, SqlResult, SqlType};
+use braid_types::{IntervalFields, SqlError, SqlResult, SqlType};
 
 use super::super::Context;
 use crate::ddl::table_scope;
@@ -311,6 +311,17 @@ pub(crate) fn declared_type(c: &Catalog, column: &Column) -> String {
     match (column.refinement, &column.ty) {
         (None, SqlType::TimestampTz) if column.commit_time => "spanner.commit_timestamp".into(),
         (Some(Refined::Domain(id)), ty) => c.type_name(oid_of(id)).unwrap_or_else(|| ty.name()),
+        (Some(Refined::Elements(id)), ty) => match c.type_name(oid_of(id)) {
+            Some(name) => format!("{name}[]"),
+            None => ty.name(),
+        },
+        (Some(Refined::Fields(typmod)), ty) => {
+            let (fields, digits) = IntervalFields::of_typmod(typmod);
+            let fields = fields.map(|fields| format!(" {fields}")).unwrap_or_default();
+            let digits = digits.map(|n| format!("({n})")).unwrap_or_default();
+            let brackets = if ty.element().is_some() { "[]" } else { "" };
+            format!("interval{fields}{digits}{brackets}")
+        }
         (Some(Refined::Precision(digits)), ty) => {
             let name = ty.name();
             let (word, rest) = name.split_once(' ').unwrap_or((&name, ""));

@@ -151,6 +151,8 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("jsonb_path_query", &[&["jsonb"]], "jsonb_path_query({}, '$.** ? (@ != 1)')"),
     recipe!("jsonb_path_query", &[&["jsonb"]], "jsonb_path_query({}, 'strict $[*].a')"),
     recipe!("jsonb_path_query", &[&["jsonb"]], "jsonb_path_query({}, '$[0 to last].size()')"),
+    recipe!("jsonb_path_query_tz", &[&["jsonb"]], "jsonb_path_query_tz({}, '$.**.keyvalue()')"),
+    recipe!("jsonb_path_query", &[&["jsonb", "jsonpath"]], "jsonb_path_query({}, {})"),
     recipe!("jsonb_array_elements_text", &[&["jsonb"]], "jsonb_array_elements_text({})"),
     recipe!("jsonb_each", &[&["jsonb"]], "jsonb_each({})"),
     recipe!("jsonb_each_text", &[&["jsonb"]], "jsonb_each_text({})"),

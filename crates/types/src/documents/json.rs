@@ -10,12 +10,15 @@ use crate::{SqlError, SqlResult, SqlState, jsonb};
 /// Checks a text.
 ///
 /// # Errors
-/// 22P02.
+/// 22P02; 54001 for nesting beyond the limit.
 pub fn check(text: &str) -> SqlResult<()> {
     // A surrogate without its other half is text all the same, so escapes are not decoded.
     let mut scanner = Scanner { text, at: 0, depth: 0 };
     if scanner.value().is_some() && scanner.blank() == text.len() {
         return Ok(());
+    }
+    if scanner.depth > MAX_DEPTH {
+        return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded"));
     }
     Err(SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json"))
 }
@@ -136,6 +139,9 @@ pub fn number(text: &str) -> String {
     if finite { text.to_string() } else { quoted(text) }
 }
 
+/// Reading recurses.
+const MAX_DEPTH: usize = 6_000;
+
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -186,7 +192,7 @@ impl<'a> Scanner<'a> {
 
     fn nested(&mut self, close: u8, object: bool) -> Option<()> {
         self.depth += 1;
-        if self.depth > 6_000 {
+        if self.depth > MAX_DEPTH {
             return None;
         }
         self.at += 1;
