@@ -215,8 +215,7 @@ fn path_in(bytes: &[u8], ty: &SqlType) -> SqlResult<Datum> {
         let text = format!("unsupported jsonpath version number: {version}");
         return Err(SqlError::new(SqlState("XX000"), text));
     }
-    let path = jsonpath::Path::parse(checked_text(text)?)?;
-    Ok(Datum::text(path.to_string()))
+    jsonpath::Path::kept(checked_text(text)?).map(Datum::text)
 }
 
 /// `"char"`: the character of that number; 0 is no character.

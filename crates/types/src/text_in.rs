@@ -65,7 +65,7 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
             json::check(text)?;
             Datum::Json(Arc::from(text))
         }
-        SqlType::Jsonpath => Datum::text(jsonpath::Path::parse(text)?.to_string()),
+        SqlType::Jsonpath => Datum::text(jsonpath::Path::kept(text)?),
         SqlType::Enum(ty) => Datum::Enum(EnumValue { ty: ty.clone(), place: ty.place_of(text)? }),
         SqlType::Array(element) => parse_array(text, element, style)?,
         SqlType::Int2Vector | SqlType::OidVector => {

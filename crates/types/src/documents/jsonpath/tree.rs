@@ -215,6 +215,17 @@ thread_local! {
 }
 
 impl Path {
+    /// The text that a value of the type keeps of a path. It has parentheses around each operation
+    /// of a chain, and can be read again.
+    ///
+    /// # Errors
+    /// See [`Path::parse`].
+    pub(crate) fn kept(text: &str) -> SqlResult<String> {
+        let printed = Path::parse(text)?.to_string();
+        Path::parse(&printed)?;
+        Ok(printed)
+    }
+
     /// Parses a path; recent ones are kept.
     ///
     /// # Errors
