@@ -73,19 +73,7 @@ pub(crate) fn bind_function(
         return constructors::bind(ty, args, ctx);
     }
     let name = function_name(&function.name)?;
-    if matches!(name.as_str(), "lower" | "upper" | "initcap")
-        && function.args.visit(&mut BytesOnly).is_break()
-    {
-        return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
-            .with_hint("Letters of all alphabets are changed here, under every collation."));
-    }
-    if name.starts_with("regexp_") && function.args.visit(&mut BytesOnly).is_break() {
-        return Err(classes_of_all_alphabets(&name));
-    }
-    if name == "position" && function.name.0.len() == 1 {
-        // Its arguments are written with IN; the function is found by its schema.
-        return Err(SqlError::syntax("syntax error at or near \",\""));
-    }
+    check_arguments(&name, function)?;
     if function.over.is_some() {
         return Err(general_query_needed("a window function"));
     }
@@ -128,6 +116,24 @@ pub(crate) fn bind_function(
         exprs.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<Vec<_>>>()?;
     let types: Vec<SqlType> = args.iter().map(|arg| arg.ty().clone()).collect();
     bind_special(&name, args, ctx).map_err(|e| at_stranger(e, &types, &exprs))
+}
+
+/// What some functions do not take as arguments, or not in this form.
+fn check_arguments(name: &str, function: &Function) -> SqlResult<()> {
+    if matches!(name, "lower" | "upper" | "initcap")
+        && function.args.visit(&mut BytesOnly).is_break()
+    {
+        return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
+            .with_hint("Letters of all alphabets are changed here, under every collation."));
+    }
+    if name.starts_with("regexp_") && function.args.visit(&mut BytesOnly).is_break() {
+        return Err(classes_of_all_alphabets(name));
+    }
+    if name == "position" && function.name.0.len() == 1 {
+        // Its arguments are written with IN; the function is found by its schema.
+        return Err(SqlError::syntax("syntax error at or near \",\""));
+    }
+    Ok(())
 }
 
 /// `t.*`

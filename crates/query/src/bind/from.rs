@@ -907,15 +907,7 @@ fn rows_item(
         None => Ok((own, false)),
         Some(left) => {
             let plan = own.relation.plan.clone();
-            let copy = Item {
-                relation: Relation {
-                    plan: left.relation.plan.clone(),
-                    scope: left.relation.scope.clone(),
-                    columns: left.relation.columns.clone(),
-                },
-                origins: left.origins.clone(),
-            };
-            Ok((combine(plan, copy, own, false, false), true))
+            Ok((combine(plan, copy_of(left), own, false, false), true))
         }
     }
 }
