@@ -27,6 +27,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::commit_times;
 use crate::cursor::{Cursor, closing, token_is};
+use crate::rewrites::pieces::Pieces;
 use crate::script::{word, wrap};
 
 type Tokens = Vec<TokenWithSpan>;
@@ -105,40 +106,18 @@ pub(crate) fn plain_backticks(sql: &str) -> Option<String> {
         return None;
     }
     let mut out = String::with_capacity(sql.len());
-    let mut rest = sql;
-    while let Some(c) = rest.chars().next() {
-        let end = match c {
-            '\'' | '"' => rest[1..].find(c).map(|n| n + 2),
-            '-' if rest.starts_with("--") => rest.find('\n'),
-            '/' if rest.starts_with("/*") => rest.find("*/").map(|n| n + 2),
-            '$' => dollar_quoted(rest),
-            '`' => {
-                if let Some(n) = rest[1..].find('`')
-                    && !rest[1..=n].contains('"')
-                {
-                    out.push_str(&format!("\"{}\"", rest[1..=n].to_ascii_lowercase()));
-                    rest = &rest[n + 2..];
-                    continue;
-                }
-                Some(1)
+    let mut pieces = Pieces::of(sql);
+    while let Some(piece) = pieces.next() {
+        let name = sql[piece.at..].strip_prefix('`').and_then(|rest| rest.split_once('`'));
+        match name.filter(|(name, _)| !name.contains('"')) {
+            Some((name, behind)) => {
+                out.push_str(&format!("\"{}\"", name.to_ascii_lowercase()));
+                pieces.go_on_at(sql.len() - behind.len());
             }
-            c => Some(c.len_utf8()),
-        };
-        let (done, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        out.push_str(done);
-        rest = behind;
+            None => out.push_str(piece.text),
+        }
     }
     Some(out)
-}
-
-/// The length of `$tag$ .. $tag$`, or of the sign.
-pub(crate) fn dollar_quoted(text: &str) -> Option<usize> {
-    let tag = text[1..].find('$').map(|n| &text[..n + 2]);
-    let name = |t: &&str| t[1..t.len() - 1].chars().all(|c| c.is_alphanumeric() || c == '_');
-    match tag.filter(name) {
-        Some(tag) => text[tag.len()..].find(tag).map(|n| n + 2 * tag.len()),
-        None => Some(1),
-    }
 }
 
 /// Hints: `@{..}` anywhere, and `t@index` behind FROM, JOIN, UPDATE and INTO.

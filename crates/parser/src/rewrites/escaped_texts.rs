@@ -5,8 +5,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use sqlparser::tokenizer::TokenizerError;
 
-use super::unicode_escapes::{comment, quoted, wrong};
-use crate::spellings::dollar_quoted;
+use super::pieces::Pieces;
+use super::unicode_escapes::wrong;
 
 /// The script, read with the setting off, as it is written with the setting on.
 ///
@@ -14,40 +14,24 @@ use crate::spellings::dollar_quoted;
 /// 0A000 for texts with characters by their numbers, which would have two kinds of escapes.
 pub fn with_standard_texts(sql: &str) -> SqlResult<String> {
     let mut out = String::with_capacity(sql.len() + 8);
-    let mut at = 0;
-    // What the letters in front of a quote say.
-    let mut word = String::new();
-    while let Some(c) = sql[at..].chars().next() {
-        let rest = &sql[at..];
-        let escaped = c == '\'' && !matches!(word.as_str(), "b" | "B" | "x" | "X");
-        if escaped && out.ends_with("U&") | out.ends_with("u&") {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "unsafe use of string constant with Unicode escapes",
-            )
-            .with_detail(
-                "String constants with Unicode escapes cannot be used when \
-                 standard_conforming_strings is off.",
-            ));
+    for piece in Pieces::with_escapes_everywhere(sql) {
+        if piece.escapes && piece.text.starts_with('\'') {
+            let before = &sql[..piece.at];
+            if before.ends_with("U&") || before.ends_with("u&") {
+                return Err(SqlError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "unsafe use of string constant with Unicode escapes",
+                )
+                .with_detail(
+                    "String constants with Unicode escapes cannot be used when \
+                     standard_conforming_strings is off.",
+                ));
+            }
+            if piece.text.contains('\\') {
+                out.push_str(if piece.in_word { " E" } else { "E" });
+            }
         }
-        let length = match c {
-            '\'' => quoted(rest, c, escaped),
-            '"' => quoted(rest, c, false),
-            '-' if rest.starts_with("--") => rest.find('\n'),
-            '/' if rest.starts_with("/*") => comment(rest),
-            '$' if word.is_empty() => dollar_quoted(rest),
-            c => Some(c.len_utf8()),
-        };
-        let (done, _) = rest.split_at(length.unwrap_or(rest.len()));
-        if escaped && !matches!(word.as_str(), "e" | "E") && done.contains('\\') {
-            out.push_str(if word.is_empty() { "E" } else { " E" });
-        }
-        out.push_str(done);
-        match c.is_alphanumeric() || matches!(c, '_' | '$') {
-            true => word.push_str(done),
-            false => word.clear(),
-        }
-        at += done.len();
+        out.push_str(piece.text);
     }
     Ok(out)
 }
@@ -67,25 +51,15 @@ pub(crate) fn plain_bytes(sql: &str) -> Result<Option<String>, TokenizerError> {
         return Ok(None);
     }
     let mut out = String::with_capacity(sql.len());
-    let (mut at, mut in_word) = (0, false);
-    while let Some(c) = sql[at..].chars().next() {
-        let rest = &sql[at..];
-        let escapes = !in_word && matches!(c, 'e' | 'E') && rest[1..].starts_with('\'');
-        let length = match c {
-            '\'' | '"' => quoted(rest, c, false),
-            _ if escapes => quoted(&rest[1..], '\'', true).map(|n| n + 1),
-            '-' if rest.starts_with("--") => rest.find('\n'),
-            '/' if rest.starts_with("/*") => comment(rest),
-            '$' if !in_word => dollar_quoted(rest),
-            c => Some(c.len_utf8()),
-        };
-        let (done, _) = rest.split_at(length.unwrap_or(rest.len()));
-        let spelled = if escapes { spell(sql, at, done)? } else { done.to_string() };
-        let missing = done.chars().count() - spelled.chars().count();
+    for piece in Pieces::of(sql) {
+        if !piece.escapes {
+            out.push_str(piece.text);
+            continue;
+        }
+        let spelled = spell(sql, piece.at, piece.text)?;
+        let missing = piece.text.chars().count() - spelled.chars().count();
         out.push_str(&spelled);
         out.extend(std::iter::repeat_n(' ', missing));
-        in_word = done.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$'));
-        at += done.len();
     }
     Ok(Some(out))
 }

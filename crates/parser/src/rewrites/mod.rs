@@ -6,11 +6,13 @@
 //! - [`exclusion`]: EXCLUDE of a window's frame.
 //! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
 //! - [`frame_bounds`]: casts in a window's frame.
+//! - [`grouping`]: grouping sets within grouping sets.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
 //! - [`nested_joins`]: joins on the right side of joins.
 //! - [`no_inherit`]: NO INHERIT of a CHECK.
 //! - [`only`]: FROM ONLY.
+//! - [`pieces`]: a script cut where a lexer would cut it.
 //! - [`quantified`]: operators before ANY and ALL.
 //! - [`recursion`]: SEARCH and CYCLE of WITH RECURSIVE.
 //! - [`relations`]: TABLE and VALUES as queries.
@@ -33,6 +35,7 @@ pub(crate) mod merge;
 pub(crate) mod nested_joins;
 pub(crate) mod no_inherit;
 pub(crate) mod only;
+pub(crate) mod pieces;
 pub(crate) mod quantified;
 pub(crate) mod recursion;
 pub(crate) mod relations;

@@ -4,7 +4,7 @@
 
 use sqlparser::tokenizer::{Location, TokenizerError};
 
-use crate::spellings::dollar_quoted;
+use super::pieces::{Pieces, quoted};
 
 /// The text without such escapes; `None` if it has none.
 ///
@@ -15,64 +15,20 @@ pub(crate) fn plain(sql: &str) -> Result<Option<String>, TokenizerError> {
         return Ok(None);
     }
     let mut out = String::with_capacity(sql.len());
-    let mut at = 0;
-    let mut in_word = false;
-    while let Some(c) = sql[at..].chars().next() {
-        let rest = &sql[at..];
-        let marked = |text: &str| text.starts_with("&'") || text.starts_with("&\"");
-        if !in_word && matches!(c, 'u' | 'U') && marked(&rest[1..]) {
-            at = literal(sql, at, &mut out)?;
-            continue;
+    let mut pieces = Pieces::of(sql);
+    while let Some(piece) = pieces.next() {
+        let behind = &sql[piece.at + piece.text.len()..];
+        let marked = behind.starts_with("&'") || behind.starts_with("&\"");
+        if !piece.in_word && marked && matches!(piece.text, "u" | "U") {
+            pieces.go_on_at(literal(sql, piece.at, &mut out)?);
+        } else {
+            out.push_str(piece.text);
         }
-        let escapes = !in_word && matches!(c, 'e' | 'E') && rest[1..].starts_with('\'');
-        let length = match c {
-            '\'' | '"' => quoted(rest, c, false),
-            _ if escapes => quoted(&rest[1..], '\'', true).map(|n| n + 1),
-            '-' if rest.starts_with("--") => rest.find('\n'),
-            '/' if rest.starts_with("/*") => comment(rest),
-            '$' if !in_word => dollar_quoted(rest),
-            c => Some(c.len_utf8()),
-        };
-        let (done, _) = rest.split_at(length.unwrap_or(rest.len()));
-        out.push_str(done);
-        in_word = done.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$'));
-        at += done.len();
     }
     Ok(Some(out))
 }
 
-/// The length of a comment, which may hold others.
-pub(super) fn comment(text: &str) -> Option<usize> {
-    let (mut depth, mut at) = (0, 0);
-    loop {
-        let rest = &text[at..];
-        let (step, deeper) = match rest {
-            _ if rest.starts_with("/*") => (2, 1),
-            _ if rest.starts_with("*/") => (2, -1),
-            _ => (rest.chars().next()?.len_utf8(), 0),
-        };
-        depth += deeper;
-        at += step;
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-}
-
-/// The length of what stands in quotes: doubled ones do not end it, nor do those behind a
-/// backslash where one escapes.
-pub(super) fn quoted(text: &str, quote: char, escapes: bool) -> Option<usize> {
-    let mut chars = text.char_indices().skip(1).peekable();
-    while let Some((at, c)) = chars.next() {
-        if escapes && c == '\\' {
-            chars.next();
-        } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
-            return Some(at + 1);
-        }
-    }
-    None
-}
-
+/// An error of a text, at a place in it.
 pub(super) fn wrong(sql: &str, at: usize, message: &str) -> TokenizerError {
     let before = &sql[..at];
     let line = before.matches('\n').count() as u64 + 1;
