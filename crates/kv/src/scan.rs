@@ -133,9 +133,15 @@ pub struct Rows<'a> {
     batch: &'a RowBatch,
     from: usize,
     to: usize,
+    are_last: bool,
 }
 
 impl<'a> Rows<'a> {
+    /// Whether it is known that no others follow them.
+    pub fn are_last(&self) -> bool {
+        self.are_last
+    }
+
     /// How many.
     #[expect(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
@@ -275,8 +281,11 @@ impl TxnScan {
         let to = self.run.end.min(from.saturating_add(most.clamp(1, left)));
         self.run.at = to;
         self.returned += to - from;
-        let batch = if self.run.is_own { &self.own } else { &self.stored.batch };
-        Ok(Some(Rows { batch, from, to }))
+        let stored = &self.stored;
+        let all_asked = stored.rest.is_none() && stored.at == stored.batch.len();
+        let are_last = self.plain && all_asked && to == self.run.end;
+        let batch = if self.run.is_own { &self.own } else { &stored.batch };
+        Ok(Some(Rows { batch, from, to, are_last }))
     }
 
     /// Skips forward to the first key at or after `key`. What is skipped does not count as read.

@@ -126,50 +126,42 @@ impl<'a> Integers<'a> {
 
     /// Their sum without NULLs, and how many those are that it is of.
     pub(crate) fn sum(&self) -> (i128, usize) {
-        let sum = match self.values {
-            Fixed::I16(values) => self.fold(values, 0, |sum: i128, _, value| sum + value),
-            Fixed::I32(values) => self.fold(values, 0, |sum: i128, _, value| sum + value),
-            Fixed::I64(values) => self.fold(values, 0, |sum: i128, _, value| sum + value),
-        };
-        (sum, self.len() - self.nulls.len())
+        let (mut sum, mut number) = (0, 0);
+        self.each(|_, value| {
+            sum += i128::from(value);
+            number += 1;
+        });
+        (sum, number)
     }
 
     /// The row of the last of them in their order, or of the first; `None` if all are NULL.
     pub(crate) fn extreme(&self, last: bool) -> Option<usize> {
-        let better = |best: Option<(usize, i128)>, row: usize, value: i128| match best {
-            Some((_, known)) if if last { value <= known } else { value >= known } => best,
-            _ => Some((row, value)),
-        };
-        let best = match self.values {
-            Fixed::I16(values) => self.fold(values, None, better),
-            Fixed::I32(values) => self.fold(values, None, better),
-            Fixed::I64(values) => self.fold(values, None, better),
-        };
+        let mut best: Option<(usize, i64)> = None;
+        self.each(|row, value| {
+            let better = |known: i64| if last { value > known } else { value < known };
+            if best.is_none_or(|(_, known)| better(known)) {
+                best = Some((row, value));
+            }
+        });
         best.map(|(row, _)| row)
     }
 
-    fn len(&self) -> usize {
+    /// Gives each that is not NULL with its row.
+    fn each(&self, take: impl FnMut(usize, i64)) {
         match self.values {
-            Fixed::I16(values) => values.len(),
-            Fixed::I32(values) => values.len(),
-            Fixed::I64(values) => values.len(),
+            Fixed::I16(values) => each_known(values, self.nulls, take),
+            Fixed::I32(values) => each_known(values, self.nulls, take),
+            Fixed::I64(values) => each_known(values, self.nulls, take),
         }
     }
+}
 
-    fn fold<T: Copy + Into<i128>, A>(
-        &self,
-        values: &[T],
-        start: A,
-        mut step: impl FnMut(A, usize, i128) -> A,
-    ) -> A {
-        let mut nulls = self.nulls.iter().peekable();
-        let mut so_far = start;
-        for (row, value) in values.iter().enumerate() {
-            if nulls.next_if(|null| **null as usize == row).is_none() {
-                so_far = step(so_far, row, (*value).into());
-            }
+fn each_known<T: Copy + Into<i64>>(values: &[T], nulls: &[u32], mut take: impl FnMut(usize, i64)) {
+    let mut nulls = nulls.iter().peekable();
+    for (row, value) in values.iter().enumerate() {
+        if nulls.next_if(|null| **null as usize == row).is_none() {
+            take(row, (*value).into());
         }
-        so_far
     }
 }
 

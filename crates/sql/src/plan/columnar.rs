@@ -143,7 +143,7 @@ impl ColumnarRows {
         aggregates: &[Aggregate],
         states: &mut [State],
     ) -> SqlResult<()> {
-        let mut row = vec![Datum::Null; self.columns.iter().max().map_or(0, |last| last + 1)];
+        let mut row = Vec::new();
         while let Some(batch) = self.next(ctx)? {
             let mut by_row = Vec::new();
             for (aggregate, state) in aggregates.iter().zip(&mut *states) {
@@ -151,8 +151,12 @@ impl ColumnarRows {
                     by_row.push((aggregate, state));
                 }
             }
-            let rows = if by_row.is_empty() { 0 } else { batch.rows() };
-            for at in 0..rows {
+            if by_row.is_empty() {
+                continue;
+            }
+            let width = self.columns.iter().max().map_or(0, |last| last + 1);
+            row.resize_with(width, || Datum::Null);
+            for at in 0..batch.rows() {
                 for (place, column) in self.columns.iter().enumerate() {
                     row[*column] = batch.value(place, at);
                 }

@@ -135,7 +135,8 @@ impl TableScan {
             };
             self.rows += rows.len() as u64;
             // Few rows are decoded where they lie, too, if no others can come to them.
-            let is_all = rows.len() >= MANY.min(most) || self.spans.is_last();
+            let is_all = rows.are_last() && self.spans.is_last();
+            let is_all = is_all || rows.len() >= MANY.min(most);
             if together.count() == 0 && is_all {
                 match rows.has_parts() {
                     true => decoder.push_pieces(&rows, filter)?,
