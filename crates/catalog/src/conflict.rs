@@ -10,7 +10,7 @@
 //! ```
 //! No other code names these states; `cargo xtask tidy` checks that.
 
-use braid_types::{SqlError, SqlState};
+use braid_types::{RetryReason, SqlError, SqlState};
 
 /// How a statement lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,17 @@ impl Lost {
     pub fn error(self, message: impl Into<String>) -> SqlError {
         let (state, after) = self.decide();
         let error = SqlError::new(state, message);
-        match after {
+        let error = match after {
             After::Again | After::AgainUnlocked => {
                 error.with_hint("The transaction might succeed if retried.")
             }
             After::Later | After::Never => error,
+        };
+        match self {
+            Lost::Changed => error.with_retry_reason(RetryReason::WriteConflict),
+            Lost::Replanned => error.with_retry_reason(RetryReason::SchemaChange),
+            Lost::Deadlock => error.with_retry_reason(RetryReason::Deadlock),
+            Lost::NotFree | Lost::Duplicate => error,
         }
     }
 }
@@ -97,6 +103,7 @@ mod tests {
             let error = lost.error("lost");
             assert_eq!((error.state().0, After::error(&error)), (state, after), "{lost:?}");
             assert_eq!(error.hint().is_some(), after.is_again(), "{lost:?}");
+            assert_eq!(error.retry_reason().is_some(), after.is_again(), "{lost:?}");
         }
         assert_eq!(After::error(&SqlError::internal("a bug")), After::Never);
     }

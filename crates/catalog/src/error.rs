@@ -1,8 +1,8 @@
 //! How errors of the transaction layer look to SQL.
 
 use braid_env::memory::{Exceeded, Scope};
-use braid_kv::KvError;
-use braid_types::{SqlError, SqlState};
+use braid_kv::{Conflict, KvError};
+use braid_types::{RetryReason, SqlError, SqlState};
 
 use crate::conflict::Lost;
 
@@ -11,7 +11,8 @@ pub fn kv_error(e: KvError) -> SqlError {
     match e {
         KvError::Retry { conflict } => Lost::Changed
             .error("could not serialize access due to concurrent update")
-            .with_detail(conflict.describe(&braid_keys::pretty::key)),
+            .with_detail(conflict.describe(&braid_keys::pretty::key))
+            .with_retry_reason(reason(&conflict)),
         KvError::Deadlock { cycle } => Lost::Deadlock.error("deadlock detected").with_detail(cycle),
         KvError::LockNotAvailable => Lost::NotFree.error("could not obtain lock on row"),
         KvError::LockTimeout => Lost::NotFree.error("canceling statement due to lock timeout"),
@@ -41,6 +42,19 @@ pub fn kv_error(e: KvError) -> SqlError {
         )
         .with_hint("Look at what it should have changed before running it again."),
         KvError::Engine(e) => engine_error(&e),
+    }
+}
+
+fn reason(conflict: &Conflict) -> RetryReason {
+    match conflict {
+        Conflict::Written(_) | Conflict::WrittenSpan(_) | Conflict::FixedView => {
+            RetryReason::WriteConflict
+        }
+        Conflict::Read(_) | Conflict::ReadSpan(_) => RetryReason::ReadConflict,
+        Conflict::Uncertain(_) => RetryReason::UncertainRead,
+        Conflict::LocksLost | Conflict::Collected(_) | Conflict::Abandoned => {
+            RetryReason::LeaseLost
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use braid_keys::system;
 use braid_kv::{LockMode, ReadMode, Txn};
-use braid_types::SqlResult;
+use braid_types::{RetryReason, SqlResult};
 
 use crate::access::Notes;
 use crate::conflict::Lost;
@@ -106,6 +106,7 @@ impl Catalog {
             None => Ok(()),
             Some(first) => Err(Lost::Changed
                 .error("could not serialize access due to a concurrent schema change")
+                .with_retry_reason(RetryReason::SchemaChange)
                 .with_detail(format!("Together they would leave this: {first}."))),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use braid_env::clock::{Clock, Hlc};
 use braid_env::fs::FileSystem;
-use braid_kv::{KvError, KvResult, ShownNode, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
+use braid_kv::{KvError, KvResult, Network, ShownNode, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
     Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, WaitReport,
@@ -197,7 +197,7 @@ impl Router {
         let mut route = route.clone();
         loop {
             let request = Request { range: route.range, ask: ask(node) };
-            self.count_call(node);
+            self.count_range_call(route.range, node);
             let reply = self.transport.ask(node, &request, ASK_PATIENCE, stop);
             if reply.is_none() && stop.load(Ordering::Relaxed) {
                 return Err(KvError::Canceled);
@@ -409,7 +409,7 @@ impl Router {
         let Some(route) = known else { return false };
         let node = route.holder.unwrap_or(route.nodes[0]);
         let request = Request { range, ask };
-        self.count_call(node);
+        self.count_range_call(range, node);
         let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
         let Some(reply) = reply else {
             self.routes.lock().set_holder(range, Some(other(&route, node)));
@@ -446,13 +446,19 @@ impl Router {
     /// Sends a request to whoever has served a range last, and does not wait for the answer.
     pub(crate) fn post(&self, route: &Route, ask: Ask) {
         let node = route.holder.unwrap_or(route.nodes[0]);
-        self.count_call(node);
+        self.count_range_call(route.range, node);
         self.transport.tell(node, &Request { range: route.range, ask });
+    }
+
+    /// A range is asked, on a node.
+    fn count_range_call(&self, range: RangeId, node: NodeId) {
+        Tally::touch(range.0);
+        self.count_call(node);
     }
 
     fn count_call(&self, node: NodeId) {
         if self.options.home != Some(node) {
-            Tally::add_remote_call();
+            Tally::add_network(Network { calls: 1, ..Network::default() });
         }
     }
 

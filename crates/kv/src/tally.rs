@@ -4,7 +4,7 @@
 //! same time, each on a thread of its own; what one of them has asked is what its thread's tally
 //! has grown by.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use crate::spans::Work;
 
@@ -13,10 +13,44 @@ use crate::spans::Work;
 pub struct Tally {
     /// Requests.
     pub requests: u64,
-    /// What was sent to other nodes for them.
-    pub remote_calls: u64,
+    /// What of them went to other nodes.
+    pub network: Network,
     /// What was looked at.
     pub work: Work,
+}
+
+/// What went to other nodes, and came from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    /// Calls that were sent.
+    pub calls: u64,
+    /// Bytes of them and of their answers, as they are on the wire.
+    pub bytes: u64,
+    /// Nanoseconds in which an answer was waited for. What the other node needed for it, and its
+    /// waiting for others, are among them.
+    pub nanos: u64,
+}
+
+impl Network {
+    /// What has come since then.
+    #[must_use]
+    pub fn since(self, before: Network) -> Network {
+        Network {
+            calls: self.calls - before.calls,
+            bytes: self.bytes - before.bytes,
+            nanos: self.nanos - before.nanos,
+        }
+    }
+
+    /// What both are.
+    #[must_use]
+    pub fn plus(self, other: Network) -> Network {
+        Network {
+            calls: self.calls + other.calls,
+            bytes: self.bytes + other.bytes,
+            nanos: self.nanos + other.nanos,
+        }
+    }
 }
 
 impl Tally {
@@ -30,7 +64,7 @@ impl Tally {
     pub fn since(self, before: Tally) -> Tally {
         Tally {
             requests: self.requests - before.requests,
-            remote_calls: self.remote_calls - before.remote_calls,
+            network: self.network.since(before.network),
             work: self.work.since(before.work),
         }
     }
@@ -40,15 +74,30 @@ impl Tally {
     pub fn plus(self, other: Tally) -> Tally {
         Tally {
             requests: self.requests + other.requests,
-            remote_calls: self.remote_calls + other.remote_calls,
+            network: self.network.plus(other.network),
             work: self.work.plus(other.work),
         }
     }
 
-    /// Something is sent to another node: said by far sides that do.
-    pub fn add_remote_call() {
+    /// Something goes to another node, or has come from there: said by far sides that send.
+    pub fn add_network(network: Network) {
         let tally = HERE.get();
-        HERE.set(Tally { remote_calls: tally.remote_calls + 1, ..tally });
+        HERE.set(Tally { network: tally.network.plus(network), ..tally });
+    }
+
+    /// A range is asked: said by far sides that have several.
+    pub fn touch(range: u64) {
+        TOUCHED.with_borrow_mut(|touched| {
+            if let Some(touched) = touched.as_mut().filter(|t| t.last() != Some(&range)) {
+                touched.push(range);
+            }
+        });
+    }
+
+    /// Has the ranges noted that the calling thread asks, if there is a list for them; the list so
+    /// far. What is asked for nobody, without a list, is not noted.
+    pub(crate) fn note_touched(list: Option<Vec<u64>>) -> Option<Vec<u64>> {
+        TOUCHED.replace(list)
     }
 
     pub(crate) fn add_request() {
@@ -65,7 +114,8 @@ impl Tally {
 thread_local! {
     static HERE: Cell<Tally> = const { Cell::new(Tally {
         requests: 0,
-        remote_calls: 0,
+        network: Network { calls: 0, bytes: 0, nanos: 0 },
         work: Work { entries: 0, tombstones: 0, blocks: 0, blocks_from_disk: 0, bytes: 0 },
     }) };
+    static TOUCHED: RefCell<Option<Vec<u64>>> = const { RefCell::new(None) };
 }

@@ -1,10 +1,11 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use braid_env::clock::{Clock, WallClock};
 use braid_env::memory::{self, Account};
 use braid_lsm::{BatchWrite, CommitTs, KeySpan};
 use bytes::Bytes;
@@ -22,7 +23,7 @@ use crate::own_writes::OwnWrites;
 use crate::read_set::{ReadMark, ReadSet};
 use crate::shown::Shown;
 use crate::spans::{Begun, Commit, Committed, Spans, Validate, Work, Writes};
-use crate::tally::Tally;
+use crate::tally::{Network, Tally};
 
 /// A large value that was read is there so many times: as it was read, as a value, in a message.
 const COPIES: usize = 3;
@@ -134,9 +135,13 @@ pub struct TxnStats {
     pub requests: u64,
     /// What was sent to other nodes for them, by those who asked. What is looked after later, and
     /// by others, does not count.
-    pub remote_calls: u64,
+    pub network: Network,
+    /// Different ranges that were asked since [`Txn::begin_touching`]; 0 on a node that is alone.
+    pub ranges_touched: u64,
     /// How many ranges the commit had to agree in; 0 before it, and without writes.
     pub participants: u64,
+    /// Nanoseconds that the commit took, until it was durable; 0 before it.
+    pub commit_nanos: u64,
     /// What was looked at there for point reads and scans.
     pub work: Work,
     /// Requests that had to wait for a lock of somebody else, and nanoseconds of that.
@@ -166,7 +171,11 @@ pub(crate) struct Counts {
     span_deletes: AtomicU64,
     requests: AtomicU64,
     remote_calls: AtomicU64,
+    network_bytes: AtomicU64,
+    network_nanos: AtomicU64,
     participants: AtomicU64,
+    commit_nanos: AtomicU64,
+    touched: Mutex<BTreeSet<u64>>,
     entries: AtomicU64,
     tombstones: AtomicU64,
     blocks: AtomicU64,
@@ -198,6 +207,18 @@ impl Counts {
         add(&self.blocks, work.blocks);
         add(&self.blocks_from_disk, work.blocks_from_disk);
         add(&self.bytes, work.bytes);
+    }
+
+    fn ranges_touched(&self) -> u64 {
+        self.touched.lock().len() as u64
+    }
+
+    fn network(&self) -> Network {
+        Network {
+            calls: self.remote_calls.load(Ordering::Relaxed),
+            bytes: self.network_bytes.load(Ordering::Relaxed),
+            nanos: self.network_nanos.load(Ordering::Relaxed),
+        }
     }
 
     fn work(&self) -> Work {
@@ -333,12 +354,19 @@ impl Txn {
             writes: self.counts.writes.load(Ordering::Relaxed),
             span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
             requests: self.counts.requests.load(Ordering::Relaxed),
-            remote_calls: self.counts.remote_calls.load(Ordering::Relaxed),
+            network: self.counts.network(),
+            ranges_touched: self.counts.ranges_touched(),
             participants: self.counts.participants.load(Ordering::Relaxed),
+            commit_nanos: self.counts.commit_nanos.load(Ordering::Relaxed),
             work: self.counts.work(),
             lock_waits: self.counts.lock_waits.load(Ordering::Relaxed),
             lock_wait_nanos: self.counts.lock_wait_nanos.load(Ordering::Relaxed),
         }
+    }
+
+    /// From here on other ranges are counted as [`TxnStats::ranges_touched`].
+    pub fn begin_touching(&self) {
+        self.counts.touched.lock().clear();
     }
 
     /// How many ranges would have to agree if it committed now; `None` where its writes are too
@@ -701,6 +729,7 @@ impl Txn {
             (Commit { txn: self.id, read_ts: state.read_ts, reads, writes, waits }, files)
         };
         let _asking = self.count_request();
+        let begun = WallClock.monotonic_nanos();
         let waits = request.waits;
         let result = self.spans().commit(request);
         // The files of a load go when the far side has them.
@@ -711,6 +740,8 @@ impl Txn {
         if waits {
             self.spans().await_durable(at)?;
         }
+        let nanos = WallClock.monotonic_nanos() - begun;
+        self.counts.commit_nanos.store(nanos, Ordering::Relaxed);
         Ok(at)
     }
 
@@ -773,21 +804,30 @@ impl Txn {
     pub(crate) fn count_request(&self) -> Asking<'_> {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
         Tally::add_request();
-        Asking { counts: &self.counts, before: Tally::here().remote_calls }
+        let outer = Tally::note_touched(Some(Vec::new()));
+        Asking { counts: &self.counts, before: Tally::here().network, outer }
     }
 }
 
 /// A request is on its way.
 pub(crate) struct Asking<'a> {
     counts: &'a Counts,
-    before: u64,
+    before: Network,
+    /// Where ranges were noted before.
+    outer: Option<Vec<u64>>,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        let sent = Tally::here().remote_calls - self.before;
-        if sent > 0 {
-            self.counts.remote_calls.fetch_add(sent, Ordering::Relaxed);
+        let sent = Tally::here().network.since(self.before);
+        if sent != Network::default() {
+            self.counts.remote_calls.fetch_add(sent.calls, Ordering::Relaxed);
+            self.counts.network_bytes.fetch_add(sent.bytes, Ordering::Relaxed);
+            self.counts.network_nanos.fetch_add(sent.nanos, Ordering::Relaxed);
+        }
+        let touched = Tally::note_touched(self.outer.take()).unwrap_or_default();
+        if !touched.is_empty() {
+            self.counts.touched.lock().extend(touched);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Carries requests to nodes and answers back: [`Transport`] over threads and connections.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use braid_cluster::{Reply, Transport};
 use braid_env::clock::Clock;
-use braid_kv::ShownNode;
+use braid_kv::{Network, ShownNode, Tally};
 use braid_range::{NodeId, Request};
 use parking_lot::{Condvar, Mutex};
 
@@ -30,6 +30,8 @@ pub(crate) struct Slot {
     /// `Some(None)`: there will be none.
     answer: Mutex<Option<Option<Reply>>>,
     filled: Condvar,
+    /// Of the answer, if another node has sent it.
+    bytes: AtomicUsize,
 }
 
 impl Slot {
@@ -73,11 +75,12 @@ impl Questions {
         self.open.lock().remove(&number);
     }
 
-    fn answer(&self, from: NodeId, number: u64, reply: Reply) {
+    fn answer(&self, from: NodeId, number: u64, reply: Reply, bytes: usize) {
         let mut open = self.open.lock();
         if open.get(&number).is_some_and(|(node, _)| *node == from)
             && let Some((_, slot)) = open.remove(&number)
         {
+            slot.bytes.store(bytes, Ordering::Relaxed);
             slot.fill(Some(reply));
         }
     }
@@ -97,13 +100,13 @@ pub(crate) struct Inbox {
 }
 
 impl Sink for Inbox {
-    fn take(&self, from: NodeId, frame: Frame) -> bool {
+    fn take(&self, from: NodeId, frame: Frame, bytes: usize) -> bool {
         let event = match frame {
             Frame::Raft(bytes) => Event::Raft(bytes),
             Frame::Request { number: 0, request } => Event::Ask(Asker::Nobody, request),
             Frame::Request { number, request } => Event::Ask(Asker::Node(from, number), request),
             Frame::Answer { number, times, answer } => {
-                self.questions.answer(from, number, Reply { times, answer: *answer });
+                self.questions.answer(from, number, Reply { times, answer: *answer }, bytes);
                 return true;
             }
             Frame::Alive => return true,
@@ -149,9 +152,15 @@ impl Transport for Carrier {
         }
         let (number, slot) = self.questions.ask(node);
         let frame = Frame::Request { number, request: Box::new(request.clone()) };
-        let sent = self.peers.hears(node) && self.peers.send(node, &frame);
-        let reply = if sent { slot.wait(&*self.clock, patience, stop) } else { None };
+        let begun = self.clock.monotonic_nanos();
+        let sent = self.peers.hears(node).then(|| self.peers.send(node, &frame)).flatten();
+        let reply = sent.and_then(|_| slot.wait(&*self.clock, patience, stop));
         self.questions.forget(number);
+        if let Some(sent) = sent {
+            let bytes = (sent + slot.bytes.load(Ordering::Relaxed)) as u64;
+            let nanos = self.clock.monotonic_nanos() - begun;
+            Tally::add_network(Network { calls: 0, bytes, nanos });
+        }
         if reply.is_none() && !stop.load(Ordering::Relaxed) {
             self.pause(ABSENT_PAUSE);
         }
@@ -178,7 +187,9 @@ impl Transport for Carrier {
             // Lost if this node is stopping, as it may be.
             let _sent = self.events.send(Event::Ask(Asker::Nobody, request));
         } else {
-            self.peers.send(node, &Frame::Request { number: 0, request });
+            let sent = self.peers.send(node, &Frame::Request { number: 0, request });
+            let bytes = sent.unwrap_or(0) as u64;
+            Tally::add_network(Network { bytes, ..Network::default() });
         }
     }
 

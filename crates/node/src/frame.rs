@@ -22,6 +22,8 @@ pub(crate) const MAX_PAYLOAD: usize = 96 << 20;
 pub(crate) const MAX_GREETING: usize = 4 << 10;
 /// Bytes of an answer to a greeting: all nodes that a cluster ever had may be in it.
 const MAX_REPLY: usize = 64 << 10;
+/// Bytes in front of a payload: its length and its checksum.
+const HEADER: usize = 8;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
@@ -226,7 +228,7 @@ pub(crate) fn framed(payload: &impl Coded) -> Vec<u8> {
 /// # Errors
 /// The socket's; [`WireError::TooLarge`] and [`WireError::Checksum`].
 pub(crate) fn read_payload(input: &mut impl Read, most: usize) -> Result<Vec<u8>, WireError> {
-    let mut head = [0; 8];
+    let mut head = [0; HEADER];
     input.read_exact(&mut head)?;
     let number =
         |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -292,8 +294,10 @@ pub(crate) fn ask(stream: &mut (impl Read + Write), hello: &Hello) -> Result<Rep
 ///
 /// # Errors
 /// As [`read_payload`]; [`WireError::Malformed`].
-pub(crate) fn read_frame(input: &mut impl Read) -> Result<Frame, WireError> {
-    decode(&read_payload(input, MAX_PAYLOAD)?).ok_or(WireError::Malformed)
+pub(crate) fn read_frame(input: &mut impl Read) -> Result<(Frame, usize), WireError> {
+    let payload = read_payload(input, MAX_PAYLOAD)?;
+    let frame = decode(&payload).ok_or(WireError::Malformed)?;
+    Ok((frame, HEADER + payload.len()))
 }
 
 #[cfg(test)]
@@ -304,7 +308,7 @@ mod tests {
     fn frames_round_trip_and_damage_has_a_name() {
         let frame = Frame::Raft(Bytes::from_static(b"a message"));
         let bytes = frame.framed();
-        assert_eq!(read_frame(&mut &bytes[..]).expect("it is whole"), frame);
+        assert_eq!(read_frame(&mut &bytes[..]).expect("it is whole"), (frame, bytes.len()));
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x40;

@@ -36,8 +36,8 @@ const REDIAL: Duration = Duration::from_millis(200);
 
 /// Takes what comes.
 pub(crate) trait Sink: Send + Sync {
-    /// A frame; may block. `false`: this node is stopping.
-    fn take(&self, from: NodeId, frame: Frame) -> bool;
+    /// A frame of so many bytes; may block. `false`: this node is stopping.
+    fn take(&self, from: NodeId, frame: Frame, bytes: usize) -> bool;
     /// A node has gone, or was not there: what it was asked will not be answered.
     fn lost(&self, node: NodeId);
     /// Somebody who is no node, or not yet, wants something. Blocks until that is done.
@@ -111,22 +111,24 @@ impl Peers {
         self.shared.links.lock().keys().copied().collect()
     }
 
-    /// Has a frame sent, if the node is connected and there is room. It may be lost nevertheless.
-    pub(crate) fn send(&self, node: NodeId, frame: &Frame) -> bool {
-        let Some(link) = self.shared.links.lock().get(&node).cloned() else { return false };
+    /// Has a frame sent, if the node is connected and there is room: how many bytes it has. It may
+    /// be lost nevertheless.
+    pub(crate) fn send(&self, node: NodeId, frame: &Frame) -> Option<usize> {
+        let link = self.shared.links.lock().get(&node).cloned()?;
         if !link.queue.lock().connected {
-            return false;
+            return None;
         }
         let bytes = frame.framed();
+        let size = bytes.len();
         let mut queue = link.queue.lock();
-        let fits = queue.bytes == 0 || queue.bytes + bytes.len() <= MAX_QUEUED;
+        let fits = queue.bytes == 0 || queue.bytes + size <= MAX_QUEUED;
         if !queue.connected || !fits {
-            return false;
+            return None;
         }
-        queue.bytes += bytes.len();
+        queue.bytes += size;
         queue.frames.push_back(bytes);
         link.wake.notify_one();
-        true
+        Some(size)
     }
 
     /// Whether a node is connected to this one, and has said something a moment ago: otherwise it
@@ -366,8 +368,8 @@ impl Shared {
         }
         let mut input = BufReader::with_capacity(64 << 10, socket);
         while !self.is_stopping() {
-            let frame = read_frame(&mut input)?;
-            if !self.sink.take(hello.node, frame) {
+            let (frame, bytes) = read_frame(&mut input)?;
+            if !self.sink.take(hello.node, frame, bytes) {
                 return Ok(());
             }
         }

@@ -120,8 +120,8 @@ fn add_lines(
     };
     if let Some(scan) = scan {
         if let Some(actual) = &mut operator.actual {
-            let Tally { requests, remote_calls, work } = scan.asked;
-            (actual.requests, actual.remote_calls, actual.work) = (requests, remote_calls, work);
+            let Tally { requests, network, work } = scan.asked;
+            (actual.requests, actual.network, actual.work) = (requests, network, work);
         }
         (operator.relation, operator.index) = (Some(scan.relation), scan.index);
         operator.estimate = scan.estimate.or(operator.estimate);

@@ -44,6 +44,7 @@ mod spellings;
 mod sql_functions;
 mod statement_statistics;
 mod subqueries;
+mod transaction_statistics;
 mod values;
 mod whole_families;
 mod writing_with;

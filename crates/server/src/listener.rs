@@ -337,6 +337,9 @@ fn gc_loop(shared: &Shared) {
             }
         }
         let second = waited.as_millis().is_multiple_of(1_000);
+        if second {
+            shared.database.count_minutes();
+        }
         if second && let Err(e) = shared.database.take_back_orphans() {
             tracing::warn!(error = %e, "cannot take back what another node has left");
         }

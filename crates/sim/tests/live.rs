@@ -302,20 +302,21 @@ fn participants_and_remote_calls_are_counted() {
         let so_far = txn.participants_so_far().expect("borders are known");
         txn.commit().expect("commits");
         assert_eq!(so_far, Some(txn.stats().participants));
-        (txn.stats().participants, txn.stats().remote_calls)
+        let stats = txn.stats();
+        (stats.participants, stats.network.calls, stats.ranges_touched)
     };
     // All ranges are served by the first node, and asked by it.
-    assert_eq!(count(&at, &[1, 2], &[3]), (1, 0));
-    assert_eq!(count(&at, &[1, 101, 201], &[]), (3, 0));
-    assert_eq!(count(&at, &[], &[1, 101]), (0, 0));
+    assert_eq!(count(&at, &[1, 2], &[3]), (1, 0, 1));
+    assert_eq!(count(&at, &[1, 101, 201], &[]), (3, 0, 3));
+    assert_eq!(count(&at, &[], &[1, 101]), (0, 0, 2));
     // What is only read elsewhere does not make a participant.
-    assert_eq!(count(&at, &[1], &[101, 201]), (1, 0));
+    assert_eq!(count(&at, &[1], &[101, 201]), (1, 0, 3));
     let elsewhere = cluster.coordinator_on(2);
     // A lock, a commit, and the lock back.
-    assert_eq!(count(&elsewhere, &[1], &[]), (1, 3));
+    assert_eq!(count(&elsewhere, &[1], &[]), (1, 3, 1));
     // It learns of a border. Then: two locks; prepare, commit and resolve; both locks back.
-    assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 8));
-    assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 7));
+    assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 8, 2));
+    assert_eq!(count(&elsewhere, &[1, 101], &[]), (2, 7, 2));
 }
 
 #[test]

@@ -36,7 +36,7 @@ use crate::jobs::{Jobs, Reclaimed};
 use crate::runtime::advisory::{AdvisoryLock, AdvisoryLocks};
 use crate::runtime::channels::Channels;
 use crate::runtime::node::Runtime;
-use crate::runtime::{Sessions, Statements};
+use crate::runtime::{Sessions, Statements, Transactions};
 use crate::session::settings::Settings;
 use crate::session::{Backends, drop_leftovers};
 use crate::statistics::Statistics;
@@ -191,6 +191,21 @@ impl Database {
     /// What statements have done.
     pub fn statements(&self) -> &Statements {
         &self.runtime.statements
+    }
+
+    /// What transactions have done.
+    pub fn transactions(&self) -> &Transactions {
+        &self.runtime.transactions
+    }
+
+    /// Puts what transactions have done aside each time that a minute of the clock is over. To be
+    /// called every second by a background task.
+    pub fn count_minutes(&self) {
+        let now = self.clock_micros();
+        if self.runtime.transactions.is_minute_over(now) {
+            let all = self.runtime.transactions.all(&self.statements().all());
+            self.runtime.transactions.close_minute(now, all);
+        }
     }
 
     /// Who is connected, and what each does.

@@ -203,6 +203,35 @@ states! {
     DATA_CORRUPTED = "XX001";
 }
 
+/// What somebody who has to run again has lost against. Statistics count by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryReason {
+    /// Somebody else has written what it wants to write or to lock.
+    WriteConflict,
+    /// What it has read was changed before it committed.
+    ReadConflict,
+    /// By clocks alone nobody can tell whether what it reads was there before it began.
+    UncertainRead,
+    /// Its waiting would have closed a circle.
+    Deadlock,
+    /// A lease has moved, or it took too long: its locks, or what it reads, are not kept any more.
+    LeaseLost,
+    /// A table is not any more what it was planned with.
+    SchemaChange,
+}
+
+impl RetryReason {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [RetryReason; 6] = [
+        RetryReason::WriteConflict,
+        RetryReason::ReadConflict,
+        RetryReason::UncertainRead,
+        RetryReason::Deadlock,
+        RetryReason::LeaseLost,
+        RetryReason::SchemaChange,
+    ];
+}
+
 /// What a statement failed with. Boxed inside, so that `Result` stays small.
 #[derive(Clone)]
 pub struct SqlError(Box<Fields>);
@@ -248,6 +277,7 @@ struct Fields {
     constraint: Option<String>,
     /// The function of PostgreSQL that reports this, where drivers look for it.
     routine: Option<&'static str>,
+    retry_reason: Option<RetryReason>,
 }
 
 /// Shorthand for results of statements.
@@ -269,6 +299,7 @@ impl SqlError {
             column: None,
             constraint: None,
             routine: None,
+            retry_reason: None,
         }))
     }
 
@@ -309,6 +340,17 @@ impl SqlError {
     pub fn with_position(mut self, position: usize) -> SqlError {
         self.0.position = Some(position);
         self
+    }
+
+    /// Says against what it was lost, if running again may help.
+    pub fn with_retry_reason(mut self, reason: RetryReason) -> SqlError {
+        self.0.retry_reason = Some(reason);
+        self
+    }
+
+    /// Against what it was lost, if running again may help.
+    pub fn retry_reason(&self) -> Option<RetryReason> {
+        self.0.retry_reason
     }
 
     /// Adds the table (and schema) that the error is about.

@@ -41,7 +41,7 @@ pub use datetime::{
 };
 pub use datum::{Datum, Interval, RecordValue};
 pub use documents::{json, jsonb, jsonpath};
-pub use error::{Mark, Place, SqlError, SqlResult, SqlState};
+pub use error::{Mark, Place, RetryReason, SqlError, SqlResult, SqlState};
 pub use geometry::{Geometry, GeometryKind, Point};
 pub use interval::{IntervalField, IntervalFields};
 pub use order::GroupKey;

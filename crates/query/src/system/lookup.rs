@@ -5,7 +5,7 @@ use braid_sql::PlanContext;
 use braid_types::{Datum, SqlResult, SqlType};
 use sqlparser::ast;
 
-use super::ours::{families, nodes};
+use super::ours::{families, nodes, transactions};
 use super::table::{SystemTable, View};
 use super::{
     activity, extensions, info_schema, pg_tables, roles, row_statistics, sql_functions, statistics,
@@ -27,6 +27,7 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
                 .or_else(|| extensions::table(name))
                 .or_else(|| families::table(name))
                 .or_else(|| nodes::table(name))
+                .or_else(|| transactions::table(name))
                 .map(|table| SystemTable { oid: oid_of_table(name), ..table })
         }
         "information_schema" => info_schema::table(name)

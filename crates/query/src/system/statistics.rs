@@ -2,8 +2,9 @@
 //! `braid_statement_statistics` with what PostgreSQL has no column for.
 
 use braid_catalog::oid_of;
-use braid_sql::runtime::{StatementStatistics, Times};
-use braid_types::{Datum, SqlResult};
+use braid_kv::Network;
+use braid_sql::runtime::{Lost, StatementStatistics, Times};
+use braid_types::{Datum, RetryReason, SqlResult};
 
 use super::table::{ROOT, SystemTable, View, flag, text};
 
@@ -36,8 +37,10 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
             "database_id oid, query_id int8, query text, calls int8, errors int8, retries int8, \
              rows int8, requests int8, memory_peak_bytes int8, entries_read int8, \
              tombstones_met int8, blocks_read int8, blocks_from_disk int8, bytes_read int8, \
-             lock_waits int8, lock_wait_time float8, \
-             plans int8, total_plan_time float8, total_exec_time float8, mean_exec_time float8, \
+             lock_waits int8, lock_wait_time float8, ranges_touched int8, remote_calls int8, \
+             network_bytes int8, network_time float8, write_conflicts int8, \
+             read_conflicts int8, uncertain_reads int8, deadlocks int8, leases_lost int8, \
+             schema_changes int8, plans int8, total_plan_time float8, total_exec_time float8, mean_exec_time float8, \
              max_exec_time float8, stddev_exec_time float8",
             braid_statement_statistics,
         ),
@@ -52,6 +55,17 @@ pub(super) fn number(value: u64) -> Datum {
 
 fn milliseconds(t: &Times) -> [Datum; 5] {
     [t.total, t.min, t.max, t.mean(), t.deviation()].map(Datum::Float8)
+}
+
+/// Milliseconds of nanoseconds.
+pub(super) fn time(nanos: u64) -> Datum {
+    Datum::Float8(nanos as f64 / 1e6)
+}
+
+/// Columns about what went to other nodes, and about tries that were lost.
+pub(super) fn sent_and_lost(network: Network, lost: &Lost) -> Vec<Datum> {
+    let sent = [number(network.calls), number(network.bytes), time(network.nanos)];
+    sent.into_iter().chain(RetryReason::ALL.map(|reason| number(lost.get(reason)))).collect()
 }
 
 fn all(v: &View<'_>) -> Vec<StatementStatistics> {
@@ -85,7 +99,7 @@ fn braid_statement_statistics(v: &View<'_>) -> Made {
     let row = |s: StatementStatistics| {
         let t = &s.tally;
         let [total, _, max, mean, deviation] = milliseconds(&t.executions);
-        vec![
+        let mut row = vec![
             Datum::Oid(oid_of(s.database)),
             Datum::Int8(s.id),
             text(s.text),
@@ -102,13 +116,12 @@ fn braid_statement_statistics(v: &View<'_>) -> Made {
             number(t.work.bytes),
             number(t.lock_waits),
             Datum::Float8(t.lock_wait_time),
-            number(t.plans.count),
-            Datum::Float8(t.plans.total),
-            total,
-            mean,
-            max,
-            deviation,
-        ]
+            number(t.ranges_touched),
+        ];
+        row.extend(sent_and_lost(t.network, &t.lost));
+        let plans = [number(t.plans.count), Datum::Float8(t.plans.total)];
+        row.extend(plans.into_iter().chain([total, mean, max, deviation]));
+        row
     };
     Ok(all(v).into_iter().map(row).collect())
 }

@@ -8,7 +8,7 @@
 //! ```
 //! Text shows the lines as they are; the others make a tree of the operators by their depth.
 
-use braid_kv::Work;
+use braid_kv::{Network, Work};
 
 /// One line.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,8 +45,8 @@ pub struct Actual {
     pub nanos: Option<(u64, u64)>,
     /// Requests to the store.
     pub requests: u64,
-    /// What was sent to other nodes for them.
-    pub remote_calls: u64,
+    /// What of them went to other nodes.
+    pub network: Network,
     /// What was looked at there.
     pub work: Work,
     /// Most bytes that it held, as far as it says so.
@@ -138,7 +138,7 @@ impl Actual {
         self.rows += other.rows;
         self.loops += other.loops;
         self.requests += other.requests;
-        self.remote_calls += other.remote_calls;
+        self.network = self.network.plus(other.network);
         self.work = self.work.plus(other.work);
         self.nanos = match (self.nanos, other.nanos) {
             (Some((first, all)), Some((_, more))) => Some((first, all + more)),

@@ -95,6 +95,7 @@ fn run(
     options: &ExplainOptions,
 ) -> SqlResult<(Explained, Option<Ran>)> {
     let runs = runs(p, options);
+    ctx.txn.begin_touching();
     let (before, begun, cpu) = (ctx.txn.stats(), WallClock.monotonic_nanos(), thread_cpu_nanos());
     let explained = match &p.plan {
         Plan::Select(s) => s.explain(ctx, runs)?,

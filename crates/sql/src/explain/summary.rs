@@ -1,10 +1,10 @@
 //! What is known of a statement as a whole once it was explained.
 
-use braid_kv::{TxnStats, Work};
+use braid_kv::{Network, TxnStats, Work};
 use braid_parser::ExplainOptions;
 use serde_json::{Map, Value, json};
 
-use super::text::{buffers, milliseconds};
+use super::text::{buffers, milliseconds, network};
 
 /// See the [module documentation](self).
 #[derive(Clone, Debug, Default)]
@@ -35,9 +35,8 @@ impl Ran {
         self.after.requests - self.before.requests
     }
 
-    /// What was sent to other nodes.
-    fn remote_calls(&self) -> u64 {
-        self.after.remote_calls - self.before.remote_calls
+    fn network(&self) -> Network {
+        self.after.network.since(self.before.network)
     }
 
     fn work(&self) -> Work {
@@ -72,11 +71,12 @@ impl Summary {
                 out.push(format!("Memory: peak={}kB", ran.memory_peak.div_ceil(1024)));
                 let (before, after) = (&ran.before, &ran.after);
                 // Of a node that is alone there is nothing to say.
-                if ran.remote_calls() > 0 || ran.participants > Some(1) {
+                let touched = ran.after.ranges_touched;
+                if touched > 0 || ran.participants > Some(1) {
                     let participants = ran.participants.map_or("many".into(), |n| n.to_string());
-                    let calls = ran.remote_calls();
-                    out.push(format!("Ranges: participants={participants} remote calls={calls}"));
+                    out.push(format!("Ranges: touched={touched} participants={participants}"));
                 }
+                out.extend(network(ran.network()));
                 if after.lock_waits > before.lock_waits {
                     let waited = after.lock_wait_nanos - before.lock_wait_nanos;
                     out.push(format!("Waited for Locks: {} ms", milliseconds(waited)));
@@ -115,7 +115,10 @@ impl Summary {
             "elapsed_time": time(ran.nanos),
             "cpu_time": ran.cpu_nanos.map(time),
             "query_plan_creation_time": time(self.planning_nanos),
-            "remote_server_calls": ran.remote_calls(),
+            "remote_server_calls": ran.network().calls,
+            "network_bytes": ran.network().bytes,
+            "network_time": time(ran.network().nanos),
+            "ranges_touched": after.ranges_touched,
             "store_requests": ran.requests(),
             "point_reads": after.gets - before.gets,
             "point_writes": after.writes - before.writes,

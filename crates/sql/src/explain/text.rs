@@ -1,6 +1,6 @@
 //! A plan that was explained, as lines of text.
 
-use braid_kv::Work;
+use braid_kv::{Network, Work};
 use braid_parser::ExplainOptions;
 
 use super::lines::{Actual, PlanLine};
@@ -33,6 +33,7 @@ pub(crate) fn lines(
         if options.buffers && actual.requests > 0 {
             out.push(format!("{indent}{}", buffers(actual.requests, actual.work)));
         }
+        out.extend(network(actual.network).map(|said| format!("{indent}{said}")));
         if let Some(held) = actual.memory_peak.filter(|held| *held > 0) {
             let spilled = match actual.spilled_bytes {
                 0 => String::new(),
@@ -60,6 +61,13 @@ fn did(actual: &Actual, times: bool, requests_told: bool) -> String {
 
 pub(super) fn milliseconds(nanos: u64) -> String {
     format!("{:.3}", nanos as f64 / 1e6)
+}
+
+/// What went to other nodes, if anything.
+pub(super) fn network(network: Network) -> Option<String> {
+    let Network { calls, bytes, nanos } = network;
+    let waited = milliseconds(nanos);
+    (calls > 0).then(|| format!("Network: remote calls={calls} bytes={bytes} waited={waited} ms"))
 }
 
 /// As PostgreSQL shows blocks, and what it does not know behind that.

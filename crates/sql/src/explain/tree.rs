@@ -111,7 +111,11 @@ fn describe(o: &Operator, text: &str, options: &ExplainOptions, out: &mut Map<St
         put("rows_scanned", json!(actual.work.entries));
         put("deleted_rows_scanned", json!(actual.work.tombstones));
         put("bytes_returned", json!(actual.work.bytes));
-        put("remote_server_calls", json!(actual.remote_calls));
+        put("remote_server_calls", json!(actual.network.calls));
+        if actual.network.calls > 0 {
+            put("network_bytes", json!(actual.network.bytes));
+            put("network_time", time(actual.network.nanos));
+        }
         if options.buffers {
             let found = actual.work.blocks - actual.work.blocks_from_disk;
             put("Shared Hit Blocks", json!(found));

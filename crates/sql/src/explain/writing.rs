@@ -25,7 +25,7 @@ impl Timed {
         Actual {
             nanos: Some((nanos, nanos)),
             requests: after.requests - self.before.requests,
-            remote_calls: after.remote_calls - self.before.remote_calls,
+            network: after.network.since(self.before.network),
             work: after.work.since(self.before.work),
             ..Actual::default()
         }

@@ -14,6 +14,7 @@ use braid_types::SqlError;
 use super::log::{self, Ended};
 use super::sessions::{Activity, Sum};
 use super::statements::Counted;
+use super::tally::Lost;
 use crate::session::Context;
 
 /// Nanoseconds of the monotonic clock.
@@ -44,6 +45,7 @@ pub(crate) struct Measure {
     spent: u64,
     tries: u64,
     work: Option<Work>,
+    lost: Lost,
     ended: bool,
 }
 
@@ -59,7 +61,13 @@ impl Measure {
     /// An execution begins.
     pub(crate) fn begin(begin: Begin) -> Box<Measure> {
         let since = Some(now_nanos());
-        Box::new(Measure { begin, since, spent: 0, tries: 0, work: None, ended: false })
+        let (work, lost) = (None, Lost::default());
+        Box::new(Measure { begin, since, spent: 0, tries: 0, work, lost, ended: false })
+    }
+
+    /// Of the statement, if it is counted.
+    pub(crate) fn fingerprint(&self) -> Option<i64> {
+        self.begin.counted.as_ref().map(|counted| counted.id())
     }
 
     /// It was planned once more.
@@ -71,9 +79,17 @@ impl Measure {
     pub(crate) fn begin_try(&mut self, ctx: &Context) {
         self.tries += 1;
         let known = self.work.as_ref().filter(|work| Arc::ptr_eq(&work.txn, &ctx.txn));
+        if ctx.db.is_shared() {
+            ctx.txn.begin_touching();
+        }
         let before = known.map_or_else(|| ctx.txn.stats(), |work| work.before);
         self.begin.activity.runs_in(&ctx.txn, before, &ctx.memory, self.tries);
         self.work = Some(Work { txn: ctx.txn.clone(), before, memory: ctx.memory.clone() });
+    }
+
+    /// A try of it was lost.
+    pub(crate) fn lose(&mut self, error: &SqlError) {
+        self.lost.add(error.retry_reason());
     }
 
     /// The client is going to ask for the next rows, sometime.
@@ -91,7 +107,9 @@ impl Measure {
     }
 
     /// It has failed.
-    pub(crate) fn fail(self, error: &SqlError) {
+    pub(crate) fn fail(mut self, error: &SqlError) {
+        self.pause();
+        self.lose(error);
         // What lets go of its locks before it runs again has lost by a deadlock.
         if After::error(error) == After::AgainUnlocked {
             self.begin.activity.add(Sum::Deadlocks, 1);
@@ -144,6 +162,13 @@ impl Measure {
             tally.lock_wait_time += milliseconds(waited);
             tally.work = tally.work.plus(now.work.since(before.work));
             tally.memory_peak = tally.memory_peak.max(peak);
+            tally.network = tally.network.plus(now.network.since(before.network));
+            tally.ranges_touched += now.ranges_touched;
+            tally.lost.merge(&self.lost);
+            if self.begin.alone && work.is_some() {
+                tally.alone.end(&now, true, self.spent);
+                tally.alone.lost.merge(&self.lost);
+            }
         });
     }
 }
@@ -157,9 +182,15 @@ impl Drop for Measure {
         self.begin.activity.add(Sum::Rollbacks, u64::from(self.begin.alone));
         let retries = self.tries.saturating_sub(1);
         if let Some(counted) = &self.begin.counted {
+            let stats = self.work.as_ref().map(|work| work.txn.stats()).unwrap_or_default();
             counted.count(self.begin.activity.pid, |tally| {
                 tally.errors += 1;
                 tally.retries += retries;
+                tally.lost.merge(&self.lost);
+                if self.begin.alone && self.work.is_some() {
+                    tally.alone.end(&stats, false, self.spent);
+                    tally.alone.lost.merge(&self.lost);
+                }
             });
         }
     }

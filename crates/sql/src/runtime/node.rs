@@ -8,10 +8,12 @@ use super::advisory::AdvisoryLocks;
 use super::channels::Channels;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
+use super::transactions::Transactions;
 
 /// See the [module documentation](self).
 pub(crate) struct Runtime {
     pub(crate) statements: Statements,
+    pub(crate) transactions: Transactions,
     pub(crate) sessions: Sessions,
     pub(crate) advisory: AdvisoryLocks,
     pub(crate) channels: Channels,
@@ -27,6 +29,7 @@ impl Runtime {
         let statements = Statements::new(ENTRIES_MAX, now_micros);
         Runtime {
             statements,
+            transactions: Transactions::new(ENTRIES_MAX),
             sessions: Sessions::default(),
             advisory: AdvisoryLocks::default(),
             channels: Channels::default(),

@@ -1,6 +1,7 @@
 //! What is counted of executions, and how two counts become one.
 
-use braid_kv::Work;
+use braid_kv::{Network, TxnStats, Work};
+use braid_types::RetryReason;
 
 /// Times in milliseconds, summed up so that mean and deviation come out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -55,6 +56,109 @@ impl Times {
     }
 }
 
+/// How often something had to run again, or failed for it, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost([u64; RetryReason::ALL.len()]);
+
+impl Lost {
+    /// For that reason.
+    pub fn get(&self, reason: RetryReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Once more; `None`: for a reason that does not count.
+    pub(crate) fn add(&mut self, reason: Option<RetryReason>) {
+        if let Some(reason) = reason {
+            self.0[reason as usize] += 1;
+        }
+    }
+
+    /// What both have counted.
+    pub(crate) fn merge(&mut self, other: &Lost) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
+    }
+
+    fn since(&self, before: &Lost) -> Lost {
+        Lost(std::array::from_fn(|at| self.0[at] - before.0[at]))
+    }
+}
+
+/// What transactions have done. Only sums, so that what came between two looks can be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transacted {
+    /// That committed.
+    pub commits: u64,
+    /// That did not.
+    pub rollbacks: u64,
+    /// Commits that had something to write,
+    pub writing: u64,
+    /// those of them in which several ranges had to agree,
+    pub distributed: u64,
+    /// and in how many ranges they had to agree.
+    pub participants: u64,
+    /// Requests to the store.
+    pub requests: u64,
+    /// What went to other nodes.
+    pub network: Network,
+    /// Tries that were lost.
+    pub lost: Lost,
+    /// Nanoseconds from begin to end.
+    pub nanos: u64,
+    /// Nanoseconds of the commits.
+    pub commit_nanos: u64,
+}
+
+impl Transacted {
+    /// One more has ended.
+    pub(crate) fn end(&mut self, stats: &TxnStats, committed: bool, nanos: u64) {
+        self.commits += u64::from(committed);
+        self.rollbacks += u64::from(!committed);
+        self.writing += u64::from(stats.participants > 0);
+        self.distributed += u64::from(stats.participants > 1);
+        self.participants += stats.participants;
+        self.requests += stats.requests;
+        self.network = self.network.plus(stats.network);
+        self.nanos += nanos;
+        self.commit_nanos += stats.commit_nanos;
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.commits + self.rollbacks
+    }
+
+    /// What both have counted.
+    pub fn merge(&mut self, other: &Transacted) {
+        self.commits += other.commits;
+        self.rollbacks += other.rollbacks;
+        self.writing += other.writing;
+        self.distributed += other.distributed;
+        self.participants += other.participants;
+        self.requests += other.requests;
+        self.network = self.network.plus(other.network);
+        self.lost.merge(&other.lost);
+        self.nanos += other.nanos;
+        self.commit_nanos += other.commit_nanos;
+    }
+
+    /// What has come since then.
+    #[must_use]
+    pub fn since(&self, before: &Transacted) -> Transacted {
+        Transacted {
+            commits: self.commits - before.commits,
+            rollbacks: self.rollbacks - before.rollbacks,
+            writing: self.writing - before.writing,
+            distributed: self.distributed - before.distributed,
+            participants: self.participants - before.participants,
+            requests: self.requests - before.requests,
+            network: self.network.since(before.network),
+            lost: self.lost.since(&before.lost),
+            nanos: self.nanos - before.nanos,
+            commit_nanos: self.commit_nanos - before.commit_nanos,
+        }
+    }
+}
+
 /// What the executions of a statement have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
@@ -78,6 +182,14 @@ pub struct Tally {
     pub work: Work,
     /// Most bytes that one execution held.
     pub memory_peak: u64,
+    /// What went to other nodes.
+    pub network: Network,
+    /// Ranges that were asked, those of each execution summed up.
+    pub ranges_touched: u64,
+    /// Tries that were lost, in blocks too.
+    pub lost: Lost,
+    /// The transactions that it was alone in.
+    pub alone: Transacted,
 }
 
 impl Tally {
@@ -93,6 +205,10 @@ impl Tally {
         self.lock_wait_time += other.lock_wait_time;
         self.work = self.work.plus(other.work);
         self.memory_peak = self.memory_peak.max(other.memory_peak);
+        self.network = self.network.plus(other.network);
+        self.ranges_touched += other.ranges_touched;
+        self.lost.merge(&other.lost);
+        self.alone.merge(&other.alone);
     }
 }
 

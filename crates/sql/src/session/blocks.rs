@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{kv_error, publish};
-use braid_kv::TxnOptions;
+use braid_kv::{Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::client::Session;
@@ -16,6 +16,7 @@ use super::transaction::{
 use crate::ddl::constraint;
 use crate::dml::deferred::Deferred;
 use crate::runtime::sessions::Sum;
+use crate::runtime::transactions::Story;
 use braid_parser::{Name, Statement, TxnModes};
 use braid_scalar::{ParamTypes, Scope};
 
@@ -99,6 +100,7 @@ impl Session {
             modes,
             settings: self.state.settings(),
             epoch,
+            story: Story::begin(),
         });
         Ok(())
     }
@@ -230,7 +232,7 @@ impl Session {
             self.rollback();
             return Err(e);
         }
-        let Some(open) = self.open.take() else { return Ok(()) };
+        let Some(mut open) = self.open.take() else { return Ok(()) };
         self.state.set_modes(None);
         self.end_cursors(true);
         let order = (self.state.asked_count() > 0).then(|| self.db.channels().in_order());
@@ -253,7 +255,12 @@ impl Session {
         self.state.end_local_settings();
         let ended = if result.is_ok() { Sum::Commits } else { Sum::Rollbacks };
         self.activity.add(ended, 1);
-        result.map_err(kv_error)
+        let result = result.map_err(kv_error);
+        if let Err(e) = &result {
+            open.story.loses(e);
+        }
+        self.count_ended(open.story, &open.txn, result.is_ok());
+        result
     }
 
     pub(super) fn rollback(&mut self) {
@@ -264,8 +271,14 @@ impl Session {
         self.state.end_transaction_locks();
         open.txn.rollback();
         self.activity.add(Sum::Rollbacks, 1);
+        self.count_ended(open.story, &open.txn, false);
         self.state.restore_settings(open.settings);
         self.state.end_local_settings();
+    }
+
+    fn count_ended(&self, story: Story, txn: &Txn, committed: bool) {
+        let database = self.state.database_id();
+        self.db.transactions().ended(database, story, &txn.stats(), committed);
     }
 
     /// SAVEPOINT.

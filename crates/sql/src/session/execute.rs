@@ -60,11 +60,20 @@ impl Session {
         params: Vec<Datum>,
     ) -> SqlResult<Outcome> {
         self.measuring = self.measure(p);
+        if let Some(open) = &mut self.open
+            && !matches!(p.entry.runs, Runs::Session(_))
+            && let Some(id) = self.measuring.as_ref().and_then(|measure| measure.fingerprint())
+        {
+            open.story.runs(id);
+        }
         let result = self.execute_unmeasured(p, params);
         let Some(measure) = self.measuring.take() else { return result };
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(e) => {
+                if let Some(open) = &mut self.open {
+                    open.story.loses(&e);
+                }
                 measure.fail(&e);
                 return Err(e);
             }
@@ -82,6 +91,16 @@ impl Session {
                 Outcome::Empty
             }
         })
+    }
+
+    /// A try of the statement that runs was lost, and it runs again.
+    pub(super) fn loses(&mut self, e: &SqlError) {
+        if let Some(measure) = &mut self.measuring {
+            measure.lose(e);
+        }
+        if let Some(open) = &mut self.open {
+            open.story.loses(e);
+        }
     }
 
     /// An execution that begins, if executions of such statements are counted. EXECUTE is not:

@@ -80,6 +80,7 @@ impl Session {
                     if !first && txn.retry_statement(mark).is_err() {
                         return Err(e);
                     }
+                    self.loses(&e);
                     moved = Some(epoch);
                     ctx.check_cancel()?;
                 }
@@ -107,6 +108,7 @@ impl Session {
             if !After::error(&error).is_again() || tries.count >= MAX_ATTEMPTS {
                 return Err(error);
             }
+            self.loses(&error);
             tries.give_way(self.state.pid());
         }
     }

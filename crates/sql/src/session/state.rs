@@ -651,11 +651,9 @@ impl SessionFunctions for SessionState {
     }
 
     fn reset_statements(&self, database: Option<u32>, id: Option<i64>) {
-        self.db.statements().reset(
-            database.map(|oid| id_of_oid(oid).unwrap_or(0)),
-            id,
-            self.db.clock_micros(),
-        );
+        let database = database.map(|oid| id_of_oid(oid).unwrap_or(0));
+        self.db.transactions().reset(database, id);
+        self.db.statements().reset(database, id, self.db.clock_micros());
     }
 
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use super::settings::Settings;
 use crate::database::{Database, EPOCH_MICROS};
 use crate::dml::deferred::Deferred;
+use crate::runtime::transactions::Story;
 
 /// An open transaction of a session.
 pub(crate) struct OpenTxn {
@@ -40,6 +41,8 @@ pub(crate) struct OpenTxn {
     /// Settings to return to when it rolls back.
     pub(crate) settings: Arc<Settings>,
     pub(crate) epoch: Option<u64>,
+    /// What statistics of transactions need of it.
+    pub(crate) story: Story,
 }
 
 /// Whether a block has failed. A failed block holds no lock longer than its newest savepoint needs:

@@ -1,5 +1,6 @@
-//! Tables of `pg_catalog` that PostgreSQL has not: about hierarchies, and about the nodes of a
-//! cluster.
+//! Tables of `pg_catalog` that PostgreSQL has not: about hierarchies, about the nodes of a cluster,
+//! and about the transactions over them.
 
 pub(super) mod families;
 pub(super) mod nodes;
+pub(super) mod transactions;
