@@ -80,7 +80,7 @@ struct RowsOfBlock<'a> {
     part: &'a BlockPart,
     rows: Vec<u16>,
     keys: Vec<u8>,
-    /// Where each key ends.
+    /// Where each key ends; nothing where keys are not wanted.
     ends: Vec<usize>,
 }
 
@@ -95,6 +95,11 @@ impl<'a> RowsOfBlock<'a> {
         }
         RowsOfBlock { part, rows, keys, ends }
     }
+
+    /// Those of which nobody asks for the keys: they are empty.
+    fn without_keys(part: &'a BlockPart, rows: Vec<u16>) -> RowsOfBlock<'a> {
+        RowsOfBlock { part, rows, keys: Vec::new(), ends: Vec::new() }
+    }
 }
 
 impl StoredRows for RowsOfBlock<'_> {
@@ -104,8 +109,9 @@ impl StoredRows for RowsOfBlock<'_> {
 
     #[inline]
     fn key(&self, i: usize) -> &[u8] {
+        let Some(end) = self.ends.get(i) else { return &[] };
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.keys[start..self.ends[i]]
+        &self.keys[start..*end]
     }
 
     #[inline]
@@ -395,7 +401,7 @@ impl RowDecoder {
                 let Some(table) = complete else {
                     let rows = table.picked(picks);
                     let rows = RowsOfBlock::new(part, rows);
-                    let located = self.locate_all(&rows)?;
+                    let located = self.locate_own(&rows)?;
                     return self.decode_out(&located, None, (columns, before));
                 };
                 for (name, column) in names.out.iter().zip(columns) {
@@ -418,8 +424,11 @@ impl RowDecoder {
         if table.has(names) {
             return Some(table.clone());
         }
-        let rows = RowsOfBlock::new(part, table.rows.to_vec());
-        let located = self.locate_all(&rows).ok();
+        let rows = match self.wants_keys() {
+            true => RowsOfBlock::new(part, table.rows.to_vec()),
+            false => RowsOfBlock::without_keys(part, table.rows.to_vec()),
+        };
+        let located = self.locate_own(&rows).ok();
         // What is not used any more does not stay for ever.
         let is_full = table.memory() > most_beside(part);
         let known = table.columns.iter();

@@ -483,9 +483,25 @@ impl RowDecoder {
         Ok(located)
     }
 
-    /// Finds all that is wanted of all rows.
-    pub(super) fn locate_all<'a>(&'a self, batch: &'a impl StoredRows) -> SqlResult<Located<'a>> {
-        self.locate(batch, &self.all, 0..batch.count())
+    /// Whether anything is wanted that stands in keys.
+    pub(super) fn wants_keys(&self) -> bool {
+        self.all.key_count > 0
+    }
+
+    /// Finds all that is wanted of rows that are known to be the table's.
+    pub(super) fn locate_own<'a>(&'a self, batch: &'a impl StoredRows) -> SqlResult<Located<'a>> {
+        if self.wants_keys() {
+            return self.locate(batch, &self.all, 0..batch.count());
+        }
+        let rows = batch.count();
+        let mut values = Parts::new(self.all.stored.len(), rows);
+        if values.width > 0 {
+            let mut finder = Finder::new(&self.all.stored);
+            for i in 0..rows {
+                finder.find(batch.value(i), |payload| values.all.push(payload))?;
+            }
+        }
+        Ok(Located { rows, places: None, keys: Parts::new(0, rows), values })
     }
 
     /// Adds the chosen rows of a batch that [`RowDecoder::look`] has looked at.

@@ -9,8 +9,9 @@
 //! side. After *frame of reference* and *dictionary* encoding as column stores have them (Zukowski,
 //! Héman, Nes, Boncz: "Super-Scalar RAM-CPU Cache Compression", ICDE 2006).
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use foldhash::HashMap;
 
 use super::columns::{Column, Values};
 
@@ -156,7 +157,7 @@ fn numbers<T: Copy>(
 fn few(ends: &[i32], bytes: &[u8]) -> Option<PackedValues> {
     let count = ends.len() - 1;
     let most = FEW_TEXTS.min(count / OFTEN);
-    let mut known: HashMap<&[u8], u8> = HashMap::new();
+    let mut known: HashMap<&[u8], u8> = HashMap::default();
     let mut which = Vec::with_capacity(count);
     let (mut list, mut list_ends) = (Vec::new(), vec![0]);
     for ends in ends.windows(2) {
