@@ -1,6 +1,7 @@
 //! A position in a list of tokens, for the statements that we read ourselves.
 
 use braid_types::{SqlError, SqlResult};
+use braid_walk::WalkMut;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -187,7 +188,7 @@ impl Cursor {
     }
 
     /// Lets sqlparser read from here; the cursor moves behind what it took.
-    pub(crate) fn with_parser<T: ast::VisitMut>(
+    pub(crate) fn with_parser<T: WalkMut>(
         &mut self,
         f: impl FnOnce(&mut Parser<'_>) -> Result<T, sqlparser::parser::ParserError>,
     ) -> SqlResult<T> {

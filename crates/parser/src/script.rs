@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use braid_types::{Place, SqlError, SqlResult, SqlState};
+use braid_walk::WalkMut;
 use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -342,7 +343,7 @@ fn ends_as_of(w: &Word) -> bool {
 }
 
 /// Parses all tokens with one of sqlparser's entries.
-pub(crate) fn parse_all<T: ast::VisitMut>(
+pub(crate) fn parse_all<T: WalkMut>(
     tokens: Vec<TokenWithSpan>,
     f: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
 ) -> SqlResult<T> {

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use braid_types::{
     CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists,
 };
+use braid_walk::Walk;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    ObjectName, Visit, Visitor,
+    ObjectName, Visitor,
 };
 
 use crate::bind::{bind_unsettled, general_query_needed};
@@ -121,12 +122,12 @@ pub(crate) fn bind_function(
 /// What some functions do not take as arguments, or not in this form.
 fn check_arguments(name: &str, function: &Function) -> SqlResult<()> {
     if matches!(name, "lower" | "upper" | "initcap")
-        && function.args.visit(&mut BytesOnly).is_break()
+        && function.args.walk(&mut BytesOnly).is_break()
     {
         return Err(SqlError::unsupported(format!("COLLATE in an argument of {name}"))
             .with_hint("Letters of all alphabets are changed here, under every collation."));
     }
-    if name.starts_with("regexp_") && function.args.visit(&mut BytesOnly).is_break() {
+    if name.starts_with("regexp_") && function.args.walk(&mut BytesOnly).is_break() {
         return Err(classes_of_all_alphabets(name));
     }
     if name == "position" && function.name.0.len() == 1 {
@@ -449,7 +450,7 @@ pub(crate) fn refuse_bytes_in_patterns(name: &str, text: &Expr, pattern: &Expr) 
     if !matches!(name, "~" | "~*" | "!~" | "!~*" | "~~*" | "!~~*") {
         return Ok(());
     }
-    let under_bytes = |e: &Expr| e.visit(&mut BytesOnly).is_break();
+    let under_bytes = |e: &Expr| e.walk(&mut BytesOnly).is_break();
     if !under_bytes(text) && !under_bytes(pattern) {
         return Ok(());
     }

@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 
+use braid_walk::WalkMut;
 use sqlparser::ast::{self, DataType, Expr, ObjectName};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -51,8 +52,8 @@ pub(crate) fn is_marked(tokens: &[TokenWithSpan]) -> bool {
 }
 
 /// Makes each cast to a marked type what it stands for.
-pub(crate) fn settle(parsed: &mut impl ast::VisitMut) {
-    let _: ControlFlow<()> = ast::visit_expressions_mut(parsed, |expr| {
+pub(crate) fn settle(parsed: &mut impl WalkMut) {
+    let _: ControlFlow<()> = braid_walk::expressions_mut(parsed, |expr| {
         if let Expr::Cast { expr: inner, data_type: DataType::Custom(ObjectName(parts), _), .. } =
             expr
             && let [ast::ObjectNamePart::Identifier(mark), name @ ..] = parts.as_slice()

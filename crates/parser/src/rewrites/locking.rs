@@ -13,7 +13,8 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{self, SetExpr, Statement, VisitMut, VisitorMut};
+use braid_walk::WalkMut;
+use sqlparser::ast::{self, SetExpr, Statement, VisitorMut};
 
 /// What names of queries begin with that were moved.
 const PREFIX: &str = "locked rows ";
@@ -77,9 +78,9 @@ fn add(query: &mut ast::Query, ctes: Vec<ast::Cte>) {
 }
 
 /// Takes the locking queries out of something.
-fn inside(node: &mut impl VisitMut, moved: &mut usize) -> Vec<ast::Cte> {
+fn inside(node: &mut impl WalkMut, moved: &mut usize) -> Vec<ast::Cte> {
     let mut taker = Taker { moved, ctes: Vec::new() };
-    let _ = node.visit(&mut taker);
+    let _ = node.walk_mut(&mut taker);
     taker.ctes
 }
 

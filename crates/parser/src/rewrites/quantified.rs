@@ -9,6 +9,7 @@
 
 use std::ops::ControlFlow;
 
+use braid_walk::WalkMut;
 use sqlparser::ast::{self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -103,8 +104,8 @@ pub(crate) fn is_marked(tokens: &[TokenWithSpan]) -> bool {
 }
 
 /// Makes each marked call what it stands for.
-pub(crate) fn settle(parsed: &mut impl ast::VisitMut) {
-    let _: ControlFlow<()> = ast::visit_expressions_mut(parsed, |expr| {
+pub(crate) fn settle(parsed: &mut impl WalkMut) {
+    let _: ControlFlow<()> = braid_walk::expressions_mut(parsed, |expr| {
         if let Expr::BinaryOp { left, op, right } = expr
             && let Some((which, inner)) = marked(right)
         {

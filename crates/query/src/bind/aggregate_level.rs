@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
-use sqlparser::ast::{self, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{self, Visitor};
 
 use super::{Binder, Level};
 
@@ -42,13 +43,13 @@ impl Binder<'_> {
 
     /// How many queries further out the nearest table is that is used within, or by the arguments
     /// of a call; `None`: none is.
-    fn nearest_of(&mut self, within: &impl Visit, call: Option<&ast::Function>) -> Option<usize> {
+    fn nearest_of(&mut self, within: &impl Walk, call: Option<&ast::Function>) -> Option<usize> {
         // The body of a function does not see the levels around it.
         let body = self.levels.iter().rposition(|level| level.arguments.is_some());
         let levels = &self.levels[body.unwrap_or(0)..];
         let mut uses = Uses { levels, nearest: None, inside: 0, queries: Vec::new() };
         call.into_iter().for_each(|call| uses.stars(call));
-        let _walked: ControlFlow<()> = within.visit(&mut uses);
+        let _walked: ControlFlow<()> = within.walk(&mut uses);
         let Uses { mut nearest, queries, .. } = uses;
         if nearest == Some(0) || levels.len() < 2 {
             return nearest;

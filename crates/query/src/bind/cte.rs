@@ -7,7 +7,8 @@ use std::sync::Arc;
 use braid_scalar::object_name_parts;
 use braid_sql::GivenRows;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{self, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{self, Visitor};
 
 use super::from::Item;
 use super::{Binder, Bounded, Cte};
@@ -32,7 +33,7 @@ impl Visitor for Facts<'_> {
 /// How often a query names a table.
 fn uses(query: &ast::Query, name: &str) -> usize {
     let mut facts = Facts { name, uses: 0 };
-    let _ = query.visit(&mut facts);
+    let _ = query.walk(&mut facts);
     facts.uses
 }
 
@@ -116,7 +117,7 @@ pub(super) fn check_only_reads(query: &ast::Query) -> SqlResult<()> {
             }
         }
     }
-    if query.visit(&mut Writing).is_break() {
+    if query.walk(&mut Writing).is_break() {
         return Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "WITH clause containing a data-modifying statement must be at the top level",

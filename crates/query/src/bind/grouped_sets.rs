@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 use crate::system;
 use braid_scalar::{is_set_returning, object_name_parts, output_name};
 use braid_types::{SqlError, SqlResult};
-use sqlparser::ast::{self, Expr, SelectItem, Visit, VisitMut, Visitor, VisitorMut};
+use braid_walk::{Walk, WalkMut};
+use sqlparser::ast::{self, Expr, SelectItem, Visitor, VisitorMut};
 
 /// A select list and its ORDER BY, with functions that rows are grouped by in FROM.
 pub(super) struct Rewritten {
@@ -56,10 +57,10 @@ pub(super) fn rewritten(
         }
     }
     let put = &mut Put { set, value: &value };
-    let _ = VisitMut::visit(&mut out.select.projection, put);
-    let _ = VisitMut::visit(&mut out.select.group_by, put);
-    let _ = VisitMut::visit(&mut out.select.having, put);
-    let _ = VisitMut::visit(&mut out.order, put);
+    let _ = out.select.projection.walk_mut(put);
+    let _ = out.select.group_by.walk_mut(put);
+    let _ = out.select.having.walk_mut(put);
+    let _ = out.order.walk_mut(put);
     match out.select.from.last_mut() {
         Some(last) => last.joins.extend(joined.joins),
         None => out.select.from = vec![alone(joined)?],
@@ -80,9 +81,9 @@ pub(super) fn are_possible(select: &ast::Select) -> bool {
 }
 
 /// Calls of set-returning functions outside of subqueries.
-fn sets_in(node: &impl Visit) -> Vec<Expr> {
+fn sets_in(node: &impl Walk) -> Vec<Expr> {
     let mut found = Vec::new();
-    let _ = Visit::visit(node, &mut Sets { found: &mut found, depth: 0 });
+    let _ = node.walk(&mut Sets { found: &mut found, depth: 0 });
     found
 }
 

@@ -21,7 +21,8 @@ use std::sync::Arc;
 use braid_parser::{Cycle, Recursion, Search, take_recursion};
 use braid_scalar::{ident_name, names_itself, object_name_parts};
 use braid_types::{Mark, Place, SqlError, SqlResult, SqlState, SqlType, quote_ident};
-use sqlparser::ast::{self, Expr, Ident, SetExpr, Visit, VisitMut, Visitor, VisitorMut};
+use braid_walk::{Walk, WalkMut};
+use sqlparser::ast::{self, Expr, Ident, SetExpr, Visitor, VisitorMut};
 
 use super::{Binder, Cte};
 use crate::system::parse_query;
@@ -198,7 +199,7 @@ impl Binder<'_> {
         let column =
             |name: &str| Expr::CompoundIdentifier([alias.as_str(), name].map(quoted).to_vec());
         let mut qualified = Qualified { names: &names, column: &column };
-        let _ = VisitMut::visit(&mut step, &mut qualified);
+        let _ = step.walk_mut(&mut qualified);
         let items = names.iter().map(|name| ast::SelectItem::UnnamedExpr(column(name)));
         step.projection.extend(items);
         if let Some(cycle) = cycle {
@@ -257,7 +258,7 @@ fn check_clear(step: &ast::Select, name: &str) -> SqlResult<()> {
             }
         }
     }
-    match Visit::visit(step, &mut Search(name)).is_break() {
+    match step.walk(&mut Search(name)).is_break() {
         true => {
             let text = format!("column reference \"{name}\" is ambiguous");
             Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, text))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use braid_scalar::{Bound, Padding, ScopeColumn, coerce, common_type, is_aggregate};
 use braid_types::{CastContext, Place, SqlError, SqlResult, SqlState, SqlType};
+use braid_walk::Walk;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::Column;
@@ -15,7 +16,7 @@ use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Union, WindowFunctionDefinition, lit,
 };
-use sqlparser::ast::{self, Visit, Visitor};
+use sqlparser::ast::{self, Visitor};
 
 use super::from::Item;
 use super::function_table::unnested;
@@ -464,14 +465,14 @@ fn check_aggregates(name: &str, step: &ast::SetExpr) -> SqlResult<()> {
         type Break = ();
         fn pre_visit_select(&mut self, select: &ast::Select) -> ControlFlow<()> {
             let itself = select.from.iter().any(|from| reference(from, self.0).is_some());
-            let aggregate = |item: &ast::SelectItem| item.visit(&mut Aggregates(0)).is_break();
+            let aggregate = |item: &ast::SelectItem| item.walk(&mut Aggregates(0)).is_break();
             match itself && select.projection.iter().any(aggregate) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         }
     }
-    if step.visit(&mut Selects(name)).is_break() {
+    if step.walk(&mut Selects(name)).is_break() {
         return Err(SqlError::new(
             SqlState("42P19"),
             "aggregate functions are not allowed in a recursive query's recursive term",

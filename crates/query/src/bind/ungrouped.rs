@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 
 use braid_scalar::{beginning, ident_name, is_aggregate, object_name_parts};
 use braid_types::{Mark, Place, SqlError, SqlState};
-use sqlparser::ast::{self, Spanned, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{self, Spanned, Visitor};
 use sqlparser::tokenizer::Location;
 
 use super::Binder;
@@ -42,7 +43,7 @@ impl Binder<'_> {
         let keys = order.iter().map(|key| &key.expr).filter(|key| !by_name(key));
         for expr in select.having.iter().chain(keys) {
             if found.is_continue() {
-                found = expr.visit(&mut search);
+                found = expr.walk(&mut search);
             }
         }
         found.break_value().unwrap_or(error)
@@ -68,7 +69,7 @@ impl Search<'_, '_> {
                 Some(table) => self.star(Some(table), name.span().start, table),
                 None => ControlFlow::Continue(()),
             },
-            item => item.visit(self),
+            item => item.walk(self),
         })
     }
 

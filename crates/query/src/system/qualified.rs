@@ -9,7 +9,8 @@ use braid_parser::shown;
 use braid_scalar::{SessionFunctions, ident_name, is_only, object_name_parts};
 use braid_sql::session::{SessionState, Shown, deparsed};
 use braid_sql::views::Printer;
-use sqlparser::ast::{self, VisitMut, VisitorMut};
+use braid_walk::WalkMut;
+use sqlparser::ast::{self, VisitorMut};
 
 use super::definition::check_text;
 use super::parse_query;
@@ -225,7 +226,7 @@ fn query_of(
         path: definition.search_path.clone(),
         own: HashSet::new(),
     };
-    let _ = query.visit(&mut qualifier);
+    let _ = query.walk_mut(&mut qualifier);
     let named =
         name_columns(&mut query.body, names) || has_names(&query, catalog, definition, names);
     if !named {
@@ -348,7 +349,7 @@ pub(super) fn expression_of(
         path: own.into_iter().chain(["public".to_string()]).collect(),
         own: HashSet::new(),
     };
-    let _ = expr.visit(&mut qualifier);
+    let _ = expr.walk_mut(&mut qualifier);
     let shown = if expr == before { text.to_string() } else { expr.to_string() };
     // As PostgreSQL writes the one name that every serial column has.
     shown.replace("::REGCLASS", "::regclass")

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use braid_types::{Place, SqlError, SqlResult, SqlState};
 use sqlparser::ast::{
     self, Ident, JoinOperator, ObjectName, SetExpr, SetOperator, SetQuantifier, Statement,
-    TableFactor, TableWithJoins, Visit, Visitor,
+    TableFactor, TableWithJoins, Visitor,
 };
 
 use super::places::at_word;
@@ -314,9 +314,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The queries within expressions.
-    fn expressions(&mut self, node: &impl Visit) -> SqlResult<()> {
+    fn expressions(&mut self, node: &impl braid_walk::Walk) -> SqlResult<()> {
         let mut queries = Queries { walk: self, depth: 0 };
-        match node.visit(&mut queries) {
+        match node.walk(&mut queries) {
             ControlFlow::Break(e) => Err(e),
             ControlFlow::Continue(()) => Ok(()),
         }

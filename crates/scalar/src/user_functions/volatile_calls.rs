@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, ObjectName, TableFactor, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{Expr, ObjectName, TableFactor, Visitor};
 
 use crate::registry::is_volatile;
 use crate::{ParamTypes, Volatility, object_name_parts};
@@ -11,8 +12,8 @@ impl ParamTypes {
     /// Whether a part of a statement calls a volatile function, in expressions, in FROM, or in what
     /// functions of users are made of: many are volatile only for want of a better word. Of
     /// overloads one is enough.
-    pub fn calls_volatile(&self, node: &impl Visit) -> bool {
-        node.visit(&mut Calls { known: self, seen: Vec::new() }).is_break()
+    pub fn calls_volatile(&self, node: &impl Walk) -> bool {
+        node.walk(&mut Calls { known: self, seen: Vec::new() }).is_break()
     }
 }
 
@@ -35,7 +36,7 @@ impl Calls<'_> {
             }
             self.seen.push(own.id);
             match types.body(own.id) {
-                Ok(body) => body.query.visit(self)?,
+                Ok(body) => body.query.walk(self)?,
                 Err(_) => return ControlFlow::Break(()),
             }
         }

@@ -303,7 +303,7 @@ fn rename_in(text: &str, old: &str, new: &str) -> SqlResult<String> {
             };
         }
     };
-    let _ = ast::visit_expressions_mut(&mut e, |e| {
+    let _ = braid_walk::expressions_mut(&mut e, |e| {
         match e {
             ast::Expr::Identifier(i) => change(i),
             ast::Expr::CompoundIdentifier(parts) => {

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{Datum, SqlType, Style};
-use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut};
+use braid_walk::WalkMut;
+use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor, VisitorMut};
 
 use crate::general_query::GivenRows;
 
@@ -19,7 +20,7 @@ const VALUES_MAX: usize = 256;
 pub(super) fn with_values(query: &ast::Query, given: &[GivenRows]) -> Option<ast::Query> {
     let mut query = query.clone();
     let mut putter = Putter { given, put: false, kept: None };
-    match VisitMut::visit(&mut query, &mut putter) {
+    match query.walk_mut(&mut putter) {
         ControlFlow::Break(()) => None,
         ControlFlow::Continue(()) => putter.put.then_some(query),
     }

@@ -11,8 +11,9 @@ use std::ops::ControlFlow;
 
 use braid_scalar::{ParamTypes, Scope, ident_name, object_name_parts, output_name};
 use braid_types::{SqlError, SqlResult, quote_ident};
+use braid_walk::WalkMut;
 use sqlparser::ast::{
-    self, Expr, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+    self, Expr, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitorMut,
 };
 
 use super::source::Source;
@@ -141,7 +142,7 @@ impl List<'_> {
 
     /// An expression, with extras in the place of what is not the target's.
     fn expr(&mut self, mut expr: Expr, name: &str, params: &mut ParamTypes) {
-        let _ = expr.visit(&mut Extras { list: self, params });
+        let _ = expr.walk_mut(&mut Extras { list: self, params });
         self.push(expr, name);
     }
 }

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use braid_scalar::{ParamTypes, ident_name, names_itself, object_name_parts, with_in_order};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{self, SetExpr, Statement, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{self, SetExpr, Statement, Visitor};
 
 use super::as_one::AsOne;
 use super::given_values::with_values;
@@ -386,9 +387,9 @@ impl Visitor for Uses<'_> {
     }
 }
 
-fn uses(node: &impl Visit, name: &str) -> usize {
+fn uses(node: &impl Walk, name: &str) -> usize {
     let mut uses = Uses { name, count: 0 };
-    let _ = node.visit(&mut uses);
+    let _ = node.walk(&mut uses);
     uses.count
 }
 

@@ -12,7 +12,8 @@ use braid_catalog::{
 use braid_parser::parse_expr;
 use braid_scalar::ident_name;
 use braid_types::{SqlResult, SqlType, quote_ident};
-use sqlparser::ast::{self, VisitMut, VisitorMut};
+use braid_walk::WalkMut;
+use sqlparser::ast::{self, VisitorMut};
 
 use super::key::Key;
 
@@ -65,7 +66,7 @@ pub fn table_oid(
         branches => format!("CASE{branches} END"),
     };
     let mut expr = parse_expr(&text)?;
-    let _ = VisitMut::visit(&mut expr, &mut Named(name));
+    let _ = expr.walk_mut(&mut Named(name));
     Ok(expr)
 }
 

@@ -6,7 +6,8 @@ use braid_catalog::Table;
 use braid_kv::{LockMode, Wait};
 use braid_scalar::{ident_name, is_aggregate, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
-use sqlparser::ast::{self, GroupByExpr, JoinOperator, SetExpr, TableFactor, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{self, GroupByExpr, JoinOperator, SetExpr, TableFactor, Visitor};
 
 use super::select::Locking;
 
@@ -111,7 +112,7 @@ pub(super) fn lockable_select<'a>(q: &'a ast::Query, clause: &str) -> SqlResult<
 
 /// What a select list calls that makes its rows other ones than those of FROM.
 pub(crate) fn calls_that_gather(list: &[ast::SelectItem]) -> Option<&'static str> {
-    list.iter().find_map(|item| match item.visit(&mut Calls(0)) {
+    list.iter().find_map(|item| match item.walk(&mut Calls(0)) {
         ControlFlow::Break(what) => Some(what),
         ControlFlow::Continue(()) => None,
     })

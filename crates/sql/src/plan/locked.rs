@@ -18,8 +18,9 @@ use braid_catalog::{Relation, Table, kv_error};
 use braid_kv::{LockItem, Target, Wait};
 use braid_scalar::{Bound, ParamTypes, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use braid_walk::Walk;
 use bytes::Bytes;
-use sqlparser::ast::{self, Visit, Visitor};
+use sqlparser::ast::{self, Visitor};
 
 use super::build::limits;
 use super::lock_clauses::{What, check_lockable, clause, lockable_select, locked_in};
@@ -252,7 +253,7 @@ fn passed_over(ctx: &Context, q: &ast::Query, tables: &[LockedTable]) -> Arc<[u3
         return Arc::default();
     }
     let mut names = Names(Vec::new());
-    let _ = q.visit(&mut names);
+    let _ = q.walk(&mut names);
     let mut read = Vec::new();
     for name in &names.0 {
         match ctx.relation(name) {

@@ -66,7 +66,7 @@ pub(super) fn taken_out(select: &ast::Select) -> Option<(ast::Select, Vec<Latera
     let is_lateral = |t: &TableFactor| matches!(t, TableFactor::Derived { lateral: true, .. });
     let joined = |from: &ast::TableWithJoins| from.joins.iter().any(|j| is_lateral(&j.relation));
     let any = select.from.iter().any(|from| is_lateral(&from.relation) || joined(from))
-        || ast::visit_expressions(select, is_subquery).is_break();
+        || braid_walk::expressions(select, is_subquery).is_break();
     if has_groups(select) || !any {
         return None;
     }
@@ -534,7 +534,7 @@ fn push_derived(
 fn name_rows(expr: &mut Expr, alias: &str, scope: &Scope) {
     let is_column = |name: &str| scope.columns().iter().any(|c| !c.hidden && c.name == name);
     let is_row = |parts: &[String]| parts == [alias] && !is_column(alias);
-    let _walked: ControlFlow<()> = ast::visit_expressions_mut(expr, |e| {
+    let _walked: ControlFlow<()> = braid_walk::expressions_mut(expr, |e| {
         match e {
             Expr::Identifier(name) if is_row(&[ident_name(name)]) => *e = stand_in(ROW.into()),
             // A star within ROW is the columns.

@@ -22,7 +22,6 @@ use braid_catalog::{Index, IndexColumn, Table};
 use braid_parser::{Kind, Literal, LiteralKind, Shape};
 use braid_scalar::object_name_parts;
 use braid_types::{Datum, SqlResult, SqlType};
-use sqlparser::ast;
 
 use super::client::Session;
 use super::outcome::Outcome;
@@ -174,7 +173,7 @@ impl Session {
             i.predicate.is_some() || i.columns.iter().any(computed)
         };
         let told = |t: &Table| t.indexes.iter().any(|i| with_text(i, t));
-        ast::visit_relations(&**statement, |name| {
+        braid_walk::relations(&**statement, |name| {
             let name = object_name_parts(name).pop();
             let mut named = catalog.tables().filter(|t| Some(&t.name) == name.as_ref());
             match named.any(|t| told(t)) {

@@ -8,8 +8,9 @@ use braid_catalog::{Catalog, Definition, Relation, View};
 use braid_parser::parse_query;
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::SqlResult;
+use braid_walk::WalkMut;
 use sqlparser::ast::{
-    self, Expr, GroupByExpr, Ident, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+    self, Expr, GroupByExpr, Ident, SelectItem, SetExpr, TableFactor, VisitorMut,
 };
 
 use crate::plan::calls_that_gather;
@@ -217,7 +218,7 @@ pub(crate) fn qualified_query(catalog: &Catalog, view: &View) -> SqlResult<ast::
         }
     }
     let mut query = *parse_query(&view.definition.query)?;
-    let _ = VisitMut::visit(&mut query, &mut Qualify(catalog, view, BTreeSet::new()));
+    let _ = query.walk_mut(&mut Qualify(catalog, view, BTreeSet::new()));
     Ok(query)
 }
 

@@ -150,7 +150,7 @@ pub(in crate::ddl) fn immutable(
 /// Why an expression that only a query can compute is refused.
 fn not_scalar(e: &ast::Expr, what: &str) -> SqlError {
     let (mut subquery, mut window, mut set) = (false, false, false);
-    let _ = ast::visit_expressions(e, |e| {
+    let _ = braid_walk::expressions(e, |e| {
         match e {
             ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => {
                 subquery = true;

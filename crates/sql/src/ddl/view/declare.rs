@@ -176,7 +176,7 @@ fn schema_of(relation: &Relation) -> u32 {
 /// Relations that a query names and that exist.
 fn relations_of(c: &Change, query: &ast::Query) -> Vec<u32> {
     let mut found = BTreeSet::new();
-    let _ = ast::visit_relations(query, |name| {
+    let _ = braid_walk::relations(query, |name| {
         if let Ok(Some(r)) = c.ctx.find_relation(&parts(name)) {
             found.insert(r.id());
         }

@@ -11,9 +11,9 @@ use braid_catalog::Definition;
 use braid_parser::parse_query;
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::SqlResult;
+use braid_walk::{Walk, WalkMut};
 use sqlparser::ast::{
-    self, Expr, JoinConstraint, JoinOperator, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
-    Visitor, VisitorMut,
+    self, Expr, JoinConstraint, JoinOperator, SelectItem, SetExpr, TableFactor, Visitor, VisitorMut,
 };
 
 use super::stars::ident;
@@ -22,7 +22,7 @@ use super::stars::ident;
 pub(crate) fn may_use_column(definition: &Definition, table: &str, column: &str) -> bool {
     let Ok(query) = parse_query(&definition.query) else { return true };
     let mut names = Names::default();
-    let _ = query.visit(&mut names);
+    let _ = query.walk(&mut names);
     let is_it = |(of, name): &(Option<String>, String)| {
         let of = of.as_ref().and_then(|of| names.relations.get(of));
         name == column && of.is_none_or(|of| of.contains(table))
@@ -145,8 +145,8 @@ pub(crate) fn with_table_renamed(
 ) -> SqlResult<Option<String>> {
     let mut query = parse_query(&definition.query)?;
     let mut renamer = Renamer { schema, old, new, is_unsure: false };
-    let _ = query.visit(&mut renamer);
-    let _ = VisitMut::visit(&mut query, &mut renamer);
+    let _ = query.walk(&mut renamer);
+    let _ = query.walk_mut(&mut renamer);
     Ok((!renamer.is_unsure).then(|| query.to_string()))
 }
 

@@ -17,9 +17,9 @@ use braid_catalog::{Identity, Table, kv_error};
 use braid_kv::SavepointId;
 use braid_scalar::{ParamTypes, ident_name, is_aggregate, object_name_parts, output_name};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use braid_walk::{Walk, WalkMut};
 use sqlparser::ast::{
-    self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, Visit, VisitMut, Visitor,
-    VisitorMut,
+    self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, Visitor, VisitorMut,
 };
 
 use super::written::{Target, check_assignable, is_default};
@@ -376,7 +376,7 @@ fn written_out(item: &SelectItem, target: &Target) -> SqlResult<Vec<String>> {
         other => return Err(SqlError::unsupported(format!("the select item {other}"))),
     };
     if target.table.column_named("xmax").is_none() {
-        let _ = VisitMut::visit(&mut expr, &mut Xmax(&target.alias));
+        let _ = expr.walk_mut(&mut Xmax(&target.alias));
     }
     Ok(vec![format!("{expr} AS {}", quote_ident(&name))])
 }
@@ -407,7 +407,7 @@ fn aggregate(items: &[SelectItem]) -> Option<Expr> {
             }
         }
     }
-    match Visit::visit(&items.to_vec(), &mut Outside(0)) {
+    match items.to_vec().walk(&mut Outside(0)) {
         ControlFlow::Break(call) => Some(call),
         ControlFlow::Continue(()) => None,
     }

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use braid_scalar::{ident_name, output_name};
 use braid_types::SqlResult;
-use sqlparser::ast::{Expr, Ident, SelectItem, VisitMut, VisitorMut};
+use braid_walk::WalkMut;
+use sqlparser::ast::{Expr, Ident, SelectItem, VisitorMut};
 
 use super::written::Target;
 use crate::partitions::table_oid;
@@ -30,7 +31,7 @@ pub(in crate::dml) fn with_table_oid<'a>(
     for item in items {
         let mut new = item.clone();
         visitor.found = false;
-        let _ = VisitMut::visit(&mut new, &mut visitor);
+        let _ = new.walk_mut(&mut visitor);
         all |= visitor.found;
         out.push(match (item, new) {
             (SelectItem::UnnamedExpr(old), SelectItem::UnnamedExpr(expr)) if visitor.found => {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use braid_catalog::{Relation, Table, oid_of};
 use braid_kv::SavepointId;
 use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use braid_walk::WalkMut;
 use bytes::Bytes;
 use sqlparser::ast::{
-    self, SelectItem, SelectItemQualifiedWildcardKind, Spanned, TableFactor, VisitMut, VisitorMut,
+    self, SelectItem, SelectItemQualifiedWildcardKind, Spanned, TableFactor, VisitorMut,
 };
 
 use super::by_query::{ReturningByQuery, beginning};
@@ -436,7 +437,7 @@ pub(in crate::dml) fn bind_inserted(
     let at = scope.push_table(&target.alias, schema, [(XMAX.into(), SqlType::Int8, false)]);
     scope.columns_mut()[at].hidden = true;
     let mut items = items.into_owned();
-    let _ = VisitMut::visit(&mut items, &mut Named(&target.alias));
+    let _ = items.walk_mut(&mut Named(&target.alias));
     bind_over(ctx, &items, target, (&scope, true), params).map(Some)
 }
 
