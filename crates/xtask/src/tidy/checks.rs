@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{
-    budgets, conflicts, docs, executables, files, layers, planted, promises, seam, unused,
+    budgets, conflicts, docs, executables, files, layers, planted, promises, seam, unused, walks,
 };
 
 /// Runs all checks over the files that git knows.
@@ -21,6 +21,7 @@ pub fn run() -> Result<(), String> {
     planted::check(&root, &mut findings);
     promises::check(&root, &mut findings);
     unused::check(&root, &tracked, &mut findings);
+    walks::check(&root, &tracked, &mut findings);
     docs::check(&root, &tracked, &mut findings);
     docs::check_test_command(&root, &mut findings);
     if findings.is_empty() {

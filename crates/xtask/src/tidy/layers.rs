@@ -7,7 +7,7 @@ use std::process::Command;
 /// each other.
 const LAYERS: &[&[&str]] = &[
     &["braid-env"],
-    &["braid-lsm", "braid-types"],
+    &["braid-lsm", "braid-types", "braid-walk"],
     &["braid-keys", "braid-kv", "braid-parser", "braid-scalar", "braid-import", "braid-consensus"],
     &["braid-catalog", "braid-range"],
     &["braid-sql", "braid-cluster"],

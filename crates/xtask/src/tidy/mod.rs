@@ -10,6 +10,7 @@
 //! - [`promises`]: the tests exist that are named for what is promised.
 //! - [`unused`]: public items that no other crate names, dependencies that nobody uses.
 //! - [`docs`]: links in Markdown lead somewhere; nothing names this machine; CI's test command.
+//! - [`walks`]: syntax trees are walked by one copy of the code.
 //!
 //! Each finding says what to do instead. The checks have tests of their own.
 
@@ -24,6 +25,7 @@ mod planted;
 mod promises;
 mod seam;
 mod unused;
+mod walks;
 
 use checks::read;
 pub use checks::run;
