@@ -17,6 +17,8 @@ mod growing;
 mod killing;
 #[path = "three_nodes/members.rs"]
 mod members;
+#[path = "three_nodes/participants.rs"]
+mod participants;
 mod support;
 
 use std::collections::BTreeSet;
