@@ -655,6 +655,7 @@ impl Catalog {
             || self.schema_by_id(id).is_some()
             || self.user_type(id).is_some()
             || self.function(id).is_some()
+            || self.user_collation(id).is_some()
             || self.databases().any(|d| d.id == id)
             || self.roles.contains_key(&id)
     }

@@ -38,6 +38,7 @@ impl Catalog {
         }
         self.check_types(&mut bad);
         self.check_functions(&mut bad);
+        self.check_collations(&mut bad);
         for (view, definition) in self.definitions() {
             for id in &definition.depends_on {
                 if self.relation_by_id(*id).is_none() && self.function(*id).is_none() {

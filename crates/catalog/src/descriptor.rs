@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use braid_types::SqlType;
+use braid_types::{Collated, Collation, SqlType};
 use serde::{Deserialize, Serialize};
 
+use crate::collations;
 use crate::partitions::{OfPartition, Partitioning};
 
 /// A database: a namespace of schemas.
@@ -86,12 +87,23 @@ pub struct Column {
     /// What its declared type asks of values beyond `ty`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refinement: Option<Refined>,
-    /// `SET STATISTICS`: how much ANALYZE keeps of it, if not as much as the setting says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub statistics: Option<u32>,
     /// `allow_commit_timestamp`: it can be given the time of the commit, and no time in the future.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub commit_time: bool,
+    /// What else is said of it.
+    #[serde(flatten)]
+    pub options: ColumnOptions,
+}
+
+/// What is said of a column that changes nothing of how its values are stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnOptions {
+    /// `SET STATISTICS`: how much ANALYZE keeps of it, if not as much as the setting says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<u32>,
+    /// COLLATE, if it is another than that of the database.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "collations::by_oid")]
+    pub collation: Option<Arc<Collation>>,
 }
 
 impl Column {
@@ -111,9 +123,14 @@ impl Column {
             expression: None,
             comment: None,
             refinement: None,
-            statistics: None,
             commit_time: false,
+            options: ColumnOptions::default(),
         }
+    }
+
+    /// The collation of its values.
+    pub fn collated(&self) -> Collated {
+        Collated::declared(self.options.collation.clone())
     }
 
     /// Whether it is the key of a table without a primary key.
@@ -536,7 +553,10 @@ impl Table {
     /// indexes must still be kept: what is not in them any more would go unnoticed.
     pub(crate) fn reads_like(&self, old: &Table) -> bool {
         let as_read = |t: &Table| {
-            let read = |c| Column { nullable: true, statistics: None, ..c };
+            let read = |c: Column| {
+                let options = ColumnOptions { statistics: None, ..c.options };
+                Column { nullable: true, options, ..c }
+            };
             let columns = t.columns.iter().filter(|c| c.expression.is_none()).cloned().map(read);
             Table {
                 columns: columns.collect(),
@@ -646,6 +666,9 @@ pub struct View {
     pub definition: Definition,
     /// Names and types of the columns at creation.
     pub columns: Vec<(String, SqlType)>,
+    /// Oids of their collations, where these are others than that of the database.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collations: Vec<Option<u32>>,
     /// WITH CHECK OPTION.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check_option: Option<CheckOption>,

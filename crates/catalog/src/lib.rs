@@ -29,6 +29,7 @@
 
 mod access;
 mod check;
+mod collations;
 mod conflict;
 mod descriptor;
 mod error;
@@ -46,12 +47,13 @@ pub use access::{
     BOOTSTRAP_NAME, BOOTSTRAP_ROLE, DefaultAcl, Grant, Membership, Notes, PREDEFINED_ROLES, PUBLIC,
     Privileges, Role, RoleAttributes, Securable, change_acl,
 };
+pub use collations::UserCollation;
 pub use conflict::{After, Lost};
 pub use descriptor::{
-    Addition, Building, Check, CheckOption, Column, Database, Deferral, Definition, ForeignKey,
-    Identity, Index, IndexColumn, IndexConstraint, Interleave, InterleaveForm, Materialized,
-    MissingValue, NOTES_GENERATION, OnCommit, RefAction, Refined, Reversed, Schema, Sequence,
-    Table, Ttl, Unread, Upkeep, View,
+    Addition, Building, Check, CheckOption, Column, ColumnOptions, Database, Deferral, Definition,
+    ForeignKey, Identity, Index, IndexColumn, IndexConstraint, Interleave, InterleaveForm,
+    Materialized, MissingValue, NOTES_GENERATION, OnCommit, RefAction, Refined, Reversed, Schema,
+    Sequence, Table, Ttl, Unread, Upkeep, View,
 };
 pub use error::{kv_error, memory_error};
 pub use extensions::{EXTENSIONS, Extension, Installed, ShownExtension};

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::access::{DefaultAcl, Notes, Role};
+use crate::collations::UserCollation;
 use crate::descriptor::{Database, Definition, Index, Schema, Sequence, Table, View};
 use crate::functions::Function;
 use crate::partitions::Lookout;
@@ -62,6 +63,7 @@ pub struct Catalog {
     pub(crate) sequences: BTreeMap<u32, Arc<Sequence>>,
     pub(crate) types: BTreeMap<u32, Arc<UserType>>,
     pub(crate) functions: BTreeMap<u32, Arc<Function>>,
+    pub(crate) collations: BTreeMap<u32, Arc<UserCollation>>,
     pub(crate) roles: BTreeMap<u32, Arc<Role>>,
     pub(crate) default_acls: BTreeMap<u32, Arc<DefaultAcl>>,
     /// What is noted about objects, by their ids.
@@ -267,6 +269,7 @@ impl Catalog {
         self.views.remove(&id);
         self.sequences.remove(&id);
         self.functions.remove(&id);
+        self.collations.remove(&id);
         if self.types.remove(&id).is_some() {
             self.know_types();
         }
@@ -276,6 +279,7 @@ impl Catalog {
     /// Rebuilds the lookups. Schema changes are rare, so simple beats fast here.
     pub(crate) fn reindex(&mut self) {
         self.settle_columns();
+        self.settle_collations();
         self.found.names.clear();
         self.found.index_tables.clear();
         self.found.children.clear();

@@ -13,6 +13,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 
 use crate::access::{DefaultAcl, Notes, Role};
+use crate::collations::UserCollation;
 use crate::descriptor::{Database, Schema, Sequence, Table, View};
 use crate::error::kv_error;
 use crate::functions::Function;
@@ -37,6 +38,7 @@ enum Stored {
     Sequence(Sequence),
     Type(UserType),
     Function(Box<Function>),
+    Collation(UserCollation),
     Role(Role),
     #[serde(rename = "default_acl")]
     DefaultAcl(DefaultAcl),
@@ -82,6 +84,7 @@ pub(crate) fn load_as(txn: &Arc<Txn>, mode: ReadMode) -> SqlResult<Catalog> {
             Stored::Sequence(s) => drop(catalog.sequences.insert(s.id, Arc::new(s))),
             Stored::Type(t) => drop(catalog.types.insert(t.id, Arc::new(t))),
             Stored::Function(f) => drop(catalog.functions.insert(f.id, Arc::new(*f))),
+            Stored::Collation(c) => drop(catalog.collations.insert(c.id, Arc::new(c))),
             Stored::Role(r) => drop(catalog.roles.insert(r.id, Arc::new(r))),
             Stored::DefaultAcl(d) => drop(catalog.default_acls.insert(d.id, Arc::new(d))),
         }
@@ -124,6 +127,7 @@ pub(crate) fn write_descriptors(txn: &Txn, old: &Catalog, new: &Catalog) -> SqlR
     diff(txn, &old.sequences, &new.sequences, |s| Stored::Sequence(s.clone()))?;
     diff(txn, &old.types, &new.types, |t| Stored::Type(t.clone()))?;
     diff(txn, &old.functions, &new.functions, |f| Stored::Function(Box::new(f.clone())))?;
+    diff(txn, &old.collations, &new.collations, |c| Stored::Collation(c.clone()))?;
     diff(txn, &old.roles, &new.roles, |r| Stored::Role(r.clone()))?;
     diff(txn, &old.default_acls, &new.default_acls, |d| Stored::DefaultAcl(d.clone()))?;
     diff_at(system::notes, txn, &old.notes, &new.notes, Notes::clone)?;

@@ -141,6 +141,9 @@ pub struct Domain {
     /// The domain that it is over, or that elements of its base type are of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Refined>,
+    /// Oid of the collation of its values, if it is another than that of the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collation: Option<u32>,
     /// Whether NULL is refused.
     pub not_null: bool,
     /// DEFAULT expression as SQL text, for columns without one of their own.

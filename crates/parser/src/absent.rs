@@ -37,7 +37,6 @@ const BUILT_IN: &str = "Types, operators and functions are those that are built 
 const WRITES: &str = "Generated columns, defaults, foreign keys with actions and MERGE do much of \
                       what triggers and rules are for.";
 const SEARCH: &str = "Text search is not here; LIKE, regular expressions and jsonb are.";
-const SORTS: &str = "Text sorts by bytes, as COLLATE \"C\" does.";
 const COPIES: &str = "A cluster replicates by itself; EXPORT and COPY TO give rows to others.";
 
 const KINDS: &[Absent] = &[
@@ -53,7 +52,6 @@ const KINDS: &[Absent] = &[
     absent(&["cast"], "cast", false, BUILT_IN),
     absent(&["transform"], "transform", false, BUILT_IN),
     absent(&["conversion"], "conversion", false, "Text is UTF-8."),
-    absent(&["collation"], "collation", false, SORTS),
     absent(&["text", "search", "configuration"], "text search configuration", false, SEARCH),
     absent(&["text", "search", "dictionary"], "text search dictionary", false, SEARCH),
     absent(&["text", "search", "parser"], "text search parser", false, SEARCH),

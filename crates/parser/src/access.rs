@@ -128,7 +128,7 @@ pub enum Access {
 }
 
 /// Kinds of objects that ALTER .. OWNER TO names, as ALTER says them.
-const OWNED: [(&[&str], OwnedKind); 9] = [
+const OWNED: [(&[&str], OwnedKind); 10] = [
     (&["materialized", "view"], OwnedKind::Relation("materialized view")),
     (&["table"], OwnedKind::Relation("table")),
     (&["view"], OwnedKind::Relation("view")),
@@ -138,6 +138,7 @@ const OWNED: [(&[&str], OwnedKind); 9] = [
     (&["database"], OwnedKind::Database),
     (&["type"], OwnedKind::Type("type")),
     (&["domain"], OwnedKind::Type("domain")),
+    (&["collation"], OwnedKind::Collation),
 ];
 
 /// What ALTER .. OWNER TO is about.
@@ -151,6 +152,8 @@ pub enum OwnedKind {
     Database,
     /// A type, or a domain.
     Type(&'static str),
+    /// A collation.
+    Collation,
 }
 
 /// `ALTER TABLE t OWNER TO r` and the same of other objects.

@@ -20,6 +20,8 @@ pub enum Commented {
     Database,
     /// A type, or a domain.
     Type(&'static str),
+    /// A collation.
+    Collation,
     /// A role.
     Role,
     /// An extension.
@@ -65,7 +67,7 @@ const KINDS: [(&[&str], Commented); 29] = [
     (&["access", "method"], Commented::Other("access method")),
     (&["aggregate"], Commented::Other("aggregate")),
     (&["cast"], Commented::Other("cast")),
-    (&["collation"], Commented::Other("collation")),
+    (&["collation"], Commented::Collation),
     (&["conversion"], Commented::Other("conversion")),
     (&["event", "trigger"], Commented::Other("event trigger")),
     (&["foreign", "table"], Commented::Other("foreign table")),

@@ -57,6 +57,7 @@ pub use functions::function::{
 };
 pub use insert::{Inference, InsertClauses, Overriding, take_clauses};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
+pub use rewrites::collations::take_collation;
 pub use rewrites::escaped_texts::with_standard_texts;
 pub use rewrites::exclusion::{Exclusion, take_exclusion};
 pub use rewrites::grouping::INNER_SETS;
@@ -76,6 +77,7 @@ pub use table::partition::{
 };
 pub use table::storage::StorageOptions;
 pub use user_types::attributes::AttributeChange;
+pub use user_types::collation::{CollationChange, CollationMade, CollationStatement};
 pub use user_types::domain::{CreateDomain, DomainChange};
 
 /// Longest accepted text, in bytes.
@@ -352,6 +354,8 @@ pub enum Kind {
     ResumeJob(u32),
     /// Known and refused, with what it is called.
     Refused(String, &'static str),
+    /// CREATE, ALTER or DROP COLLATION.
+    Collation(Box<CollationStatement>),
     /// DROP of an object of a kind that is not here.
     DropAbsent(DropAbsent),
 }

@@ -22,6 +22,7 @@ use crate::transaction::{
     alter_system, chain, job, modes, set, show, take_transaction_word, variable,
 };
 use crate::user_types::attributes::attributes;
+use crate::user_types::collation::collation;
 use crate::user_types::domain::domain;
 
 /// What to do without two-phase commit.
@@ -106,6 +107,7 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         materialized,
         sql_cursor,
         domain,
+        collation,
         function,
         attributes,
         partition::change,

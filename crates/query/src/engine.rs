@@ -203,7 +203,9 @@ fn output(bound: &Bounded) -> Vec<ColumnInfo> {
         .iter()
         .map(|c| {
             let (table_oid, attnum) = c.origin.unwrap_or((0, 0));
-            ColumnInfo { table_oid, attnum, ..ColumnInfo::computed(&*c.name, shown_type(&c.ty)) }
+            let collation = c.collation.of_column();
+            let info = ColumnInfo::computed(&*c.name, shown_type(&c.ty));
+            ColumnInfo { table_oid, attnum, collation, ..info }
         })
         .collect()
 }

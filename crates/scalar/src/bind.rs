@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
+use braid_types::{
+    CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric,
+};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, NormalizationForm, Subscript,
     TypedString, UnaryOperator, Value,
@@ -120,7 +122,9 @@ fn column_parts(parts: &[Ident]) -> Vec<String> {
 /// # Errors
 /// As [`bind`].
 pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
-    bind_anywhere(expr, scope, ctx).map_err(|e| at_its_place(e, expr))
+    let bound = bind_anywhere(expr, scope, ctx).map_err(|e| at_its_place(e, expr))?;
+    bound.collation().check_explicit()?;
+    Ok(bound)
 }
 
 fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
@@ -263,16 +267,15 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             bind_named("overlay", args, false, ctx)
         }
         Expr::Collate { expr, collation } => {
-            let parts = crate::object_name_parts(collation);
-            let last = parts.last().map(String::as_str).unwrap_or_default();
-            if !matches!(last, "C" | "c" | "POSIX" | "default" | "ucs_basic" | "C.UTF-8") {
-                return Err(SqlError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("collation \"{last}\" for encoding \"UTF8\" does not exist"),
-                )
-                .with_hint("Text is ordered by its bytes: collations C and default are here."));
+            let collation = ctx.params().collation(&crate::object_name_parts(collation))?;
+            let value = bind_unsettled(expr, scope, ctx)?;
+            let value = settle(value, &SqlType::Text, CastContext::Implicit, ctx)?;
+            if !value.ty().is_collatable() {
+                let text =
+                    format!("collations are not supported by type {}", value.ty().base_name());
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
             }
-            bind_unsettled(expr, scope, ctx)
+            Ok(value.with_collation(Collated::Explicit(collation)))
         }
         other => Err(SqlError::unsupported(format!("the expression {other}"))),
     }
@@ -286,7 +289,8 @@ fn bind_column(parts: &[String], scope: &Scope) -> SqlResult<Bound> {
         return Err(general_query_needed("a whole row"));
     }
     let at = scope.resolve(parts)?;
-    Ok(Bound::column(at, scope.columns()[at].ty.clone()))
+    let column = &scope.columns()[at];
+    Ok(Bound::column(at, column.ty.clone()).with_collation(column.collation.clone()))
 }
 
 fn bind_access(
@@ -912,9 +916,12 @@ fn bind_case(
     let (mut values, ty) =
         unify(values, "CASE", ctx).map_err(|e| at_stranger(e, &types, &exprs))?;
     let otherwise = has_else.then(|| values.remove(0));
+    // As of all that it may be, whichever is left.
+    let all = values.iter().chain(&otherwise);
+    let collation = all.fold(Collated::Default, |all, value| all.with(value.collation()));
     let branches =
         whens.into_iter().zip(values).map(|(when, then)| CaseBranch { when, then }).collect();
-    fold_case(branches, otherwise, ty)
+    Ok(fold_case(branches, otherwise, ty)?.with_collation(collation))
 }
 
 /// Leaves out branches whose condition is known: what they would compute is not wanted.

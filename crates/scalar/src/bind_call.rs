@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use braid_types::{
-    CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory, cast_exists,
+    CastContext, DEFAULT_COLLATION, Datum, SqlError, SqlResult, SqlState, SqlType, TypeCategory,
+    cast_exists,
 };
 use braid_walk::Walk;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -17,6 +18,9 @@ use crate::bind_compare::{is_shape, is_without_order, match_sides};
 use crate::conversion::{at_stranger, coerce, fails_always, fold, unify};
 use crate::functions::populate;
 use crate::syntax::{bind_spread, marked};
+use crate::texts::collated::{
+    self, EQUATING, check_collated, comparable, compared_forms, value_of_form,
+};
 use crate::user_functions::{Resolved, constructors, resolve_call};
 use crate::{
     ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
@@ -198,17 +202,20 @@ pub(crate) fn bind_special(
     match (name, args.len()) {
         ("coalesce", 1..) => {
             let (mut parts, ty) = unify(args, "COALESCE", ctx)?;
+            let collation = Bound::new(Node::Coalesce(parts.clone()), ty.clone());
+            let collation = collation.collation().clone();
             // Behind a constant that is not NULL nothing is computed.
             let is = |p: &Bound, null: bool| p.as_const().is_some_and(|v| v.is_null() == null);
             parts.retain(|p| !is(p, true));
             if let Some(at) = parts.iter().position(|p| is(p, false)) {
                 parts.truncate(at + 1);
             }
-            match parts.len() {
-                0 => Ok(Bound::constant(Datum::Null, ty)),
-                1 if *parts[0].ty() == ty => Ok(parts.remove(0)),
-                _ => fold(Bound::new(Node::Coalesce(parts), ty)),
-            }
+            let value = match parts.len() {
+                0 => Bound::constant(Datum::Null, ty),
+                1 if *parts[0].ty() == ty => parts.remove(0),
+                _ => fold(Bound::new(Node::Coalesce(parts), ty))?,
+            };
+            Ok(value.with_collation(collation))
         }
         ("greatest" | "least", 1..) => {
             let what = if name == "least" { "LEAST" } else { "GREATEST" };
@@ -219,7 +226,7 @@ pub(crate) fn bind_special(
                     format!("could not identify a comparison function for type {ty}"),
                 ));
             }
-            fold(Bound::new(Node::Extreme(parts, name == "least"), ty))
+            extreme(parts, name == "least", ty)
         }
         ("nullif", 2) => {
             let right = args.pop().expect("two arguments");
@@ -240,6 +247,7 @@ pub(crate) fn bind_special(
             let ty = args[0].ty().clone();
             Ok(Bound::constant(braid_types::Datum::Oid(ty.oid()), SqlType::Regtype))
         }
+        ("pg_collation_for", 1) => collated::name_of(&args[0]),
         ("json_populate_record" | "jsonb_populate_record", 2) => populate::bind(name, args, ctx),
         ("enum_first" | "enum_last" | "enum_range", 1 | 2) => enums::bind(name, args, ctx),
         // A type's name called as function is a cast: text(x), int4(x), date(x). Only a function
@@ -250,6 +258,19 @@ pub(crate) fn bind_special(
         },
         _ => bind_named(name, args, false, ctx),
     }
+}
+
+/// GREATEST or LEAST. Texts of a locale are compared by their keys.
+fn extreme(parts: Vec<Bound>, least: bool, ty: SqlType) -> SqlResult<Bound> {
+    let whole = Bound::new(Node::Extreme(parts, least), ty.clone());
+    if whole.collation().is_by_bytes() {
+        return fold(whole);
+    }
+    let Node::Extreme(parts, _) = whole.node() else { return Ok(whole) };
+    let keys = compared_forms(parts.clone())?;
+    let Some(form) = keys.first().map(|key| key.ty().clone()) else { return Ok(whole) };
+    let best = fold(Bound::new(Node::Extreme(keys, least), form))?;
+    value_of_form(best, &ty, whole.collation())
 }
 
 /// The type that a function's name with one argument of a type means.
@@ -295,6 +316,7 @@ fn bind_nullif(left: Bound, right: Bound, ctx: &mut dyn BindContext) -> SqlResul
         // A NULL equals nothing.
         return Ok(value);
     }
+    let (l, r) = comparable(CmpOp::Eq, l, r)?;
     let equality = fold(Bound::new(Node::Compare(CmpOp::Eq, l, r), SqlType::Bool))?;
     fold(Bound::new(Node::NullIf(value, equality), ty))
 }
@@ -317,10 +339,6 @@ fn blank_padded(
         false => coerce(left.clone(), &SqlType::Char(0), CastContext::Implicit, ctx)?,
     }))
 }
-
-/// Functions over arrays that ask whether elements are equal.
-const EQUATING: &[&str] =
-    &["@>", "<@", "&&", "array_position", "array_positions", "array_remove", "array_replace"];
 
 /// Binds a call of a function or operator of the table.
 ///
@@ -345,6 +363,7 @@ pub(crate) fn bind_named(
     for (arg, want) in args.into_iter().zip(&choice.args) {
         converted.push(coerce(arg, want, CastContext::Implicit, ctx)?);
     }
+    check_collated(name, &converted)?;
     fold(Bound::new(Node::Call(choice.function, converted), choice.ret))
 }
 
@@ -484,7 +503,10 @@ impl Visitor for BytesOnly {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Collate { collation, .. }
-                if crate::object_name_parts(collation).last().is_none_or(|c| c != "default") =>
+                if crate::object_name_parts(collation)
+                    .last()
+                    .and_then(|name| braid_types::built_in_collation(name))
+                    .is_some_and(|c| c.locale.is_none() && c.oid != DEFAULT_COLLATION) =>
             {
                 ControlFlow::Break(())
             }

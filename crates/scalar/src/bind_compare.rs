@@ -7,9 +7,10 @@ use sqlparser::ast::{
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_call::bind_named;
-use crate::blank_padded::{match_blank_padded, padded_list, without_padding};
 use crate::conversion::{coerce, comparison_type, fold, settle};
 use crate::syntax::{comparison, operator_name, plain_operator};
+use crate::texts::blank_padded::{match_blank_padded, padded_list, without_padding};
+use crate::texts::collated::{check_collated, comparable};
 use crate::{BindContext, Bound, CmpOp, Node, QuantifiedOp, Scope, object_name_parts, resolve};
 
 /// Compares two bound expressions, converting them as PostgreSQL does. A bare column stays bare
@@ -46,6 +47,7 @@ pub fn compare_bound(
         let operator = if matches!(op, CmpOp::Eq | CmpOp::Ne) { "equality" } else { "ordering" };
         left.ty().check_comparable(operator)?;
     }
+    let (left, right) = comparable(op, left, right)?;
     fold(Bound::new(Node::Compare(op, left, right), SqlType::Bool))
 }
 
@@ -269,6 +271,7 @@ pub(crate) fn distinct_bound(
         let (mut left, mut right) = (Vec::new(), Vec::new());
         for (l, r) in l.iter().zip(r) {
             let (l, r) = match_sides("=", l.clone(), r.clone(), ctx)?;
+            let (l, r) = comparable(CmpOp::Eq, l, r)?;
             left.push(l);
             right.push(r);
         }
@@ -284,6 +287,7 @@ pub(crate) fn distinct_bound(
         return Ok(if not { same } else { same.negated() });
     }
     let (a, b) = match_sides("=", a, b, ctx)?;
+    let (a, b) = comparable(CmpOp::Eq, a, b)?;
     fold(Bound::new(Node::IsDistinct(a, b, not), SqlType::Bool))
 }
 
@@ -320,6 +324,7 @@ pub(crate) fn bind_in_list(
             }
             _ => match_sides("=", needle.clone(), item, ctx)?,
         };
+        let (l, r) = comparable(CmpOp::Eq, l, r)?;
         let same_needle = matches!(
             (l.node(), needle.node()),
             (Node::Column(a), Node::Column(b)) if a == b
@@ -370,7 +375,9 @@ pub(crate) fn bind_any_all(
             "op ANY/ALL (array) requires array on right side",
         ));
     };
-    if let (Some(CmpOp::Eq), false, Some(list)) = (comparison(op), all, padded_list(&left, &array))
+    if left.collation().with(array.collation()).is_deterministic()
+        && let (Some(CmpOp::Eq), false, Some(list)) =
+            (comparison(op), all, padded_list(&left, &array))
     {
         return Ok(list);
     }
@@ -400,6 +407,7 @@ pub(crate) fn bind_any_all(
                 let wanted = SqlType::Array(Box::new(target.clone()));
                 coerce(array, &wanted, CastContext::Assignment, ctx)?
             };
+            let (left, array) = comparable(cmp, left, array)?;
             (QuantifiedOp::Compare(cmp), left, array)
         }
         None => {
@@ -417,21 +425,31 @@ pub(crate) fn bind_any_all(
             let left = coerce(left, &choice.args[0], CastContext::Implicit, ctx)?;
             let wanted = SqlType::Array(Box::new(choice.args[1].clone()));
             let array = coerce(array, &wanted, CastContext::Implicit, ctx)?;
+            let both = [left, array];
+            check_collated(name, &both)?;
+            let [left, array] = both;
             (QuantifiedOp::Function(choice.function), left, array)
         }
     };
-    // A constant array of constants is an IN list: planners know that form.
-    if let (QuantifiedOp::Compare(CmpOp::Eq), false, Some(Datum::Array(values))) =
-        (&quantified, all, array.as_const())
-        && !values.items.is_empty()
+    if let (QuantifiedOp::Compare(CmpOp::Eq), false) = (&quantified, all)
+        && let Some(list) = as_list(&left, &array)?
     {
-        let items = values
-            .items
-            .iter()
-            .map(|v| narrow_constant(Bound::constant(v.clone(), element.clone()), left.ty()))
-            .collect::<SqlResult<Vec<_>>>()?;
-        return Ok(Bound::new(Node::InList(left, items, false), SqlType::Bool));
+        return Ok(list);
     }
     let bound = Bound::new(Node::Quantified(quantified, left, array, all), SqlType::Bool);
     fold(bound)
+}
+
+/// `value = ANY (array)` of a constant array, as an IN list: planners know that form.
+fn as_list(left: &Bound, array: &Bound) -> SqlResult<Option<Bound>> {
+    let (Some(Datum::Array(values)), Some(element)) = (array.as_const(), array.ty().element())
+    else {
+        return Ok(None);
+    };
+    if values.items.is_empty() {
+        return Ok(None);
+    }
+    let item = |v: &Datum| narrow_constant(Bound::constant(v.clone(), element.clone()), left.ty());
+    let items = values.items.iter().map(item).collect::<SqlResult<Vec<_>>>()?;
+    Ok(Some(Bound::new(Node::InList(left.clone(), items, false), SqlType::Bool)))
 }

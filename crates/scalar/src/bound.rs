@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_types::{
-    ArrayValue, CastContext, Datum, RecordValue, SqlResult, SqlType, commit_time_is_pending,
+    ArrayValue, CastContext, Collated, Datum, RecordValue, SqlResult, SqlType,
+    commit_time_is_pending,
 };
 
 use crate::conversion::convert;
@@ -191,10 +192,11 @@ impl std::fmt::Debug for dyn Applied {
     }
 }
 
-/// A bound expression: a node and its type. Cloning shares the tree.
+/// A bound expression: a node, its type and its collation. Cloning shares the tree.
 #[derive(Clone, Debug)]
 pub struct Bound {
     ty: SqlType,
+    collation: Collated,
     node: Arc<Node>,
 }
 
@@ -204,9 +206,22 @@ impl Bound {
         Arc::ptr_eq(&self.node, &other.node) && self.ty == other.ty
     }
 
-    /// Wraps a node; the caller vouches for the type.
+    /// Wraps a node; the caller vouches for the type. Its collation is that of its parts.
     pub fn new(node: Node, ty: SqlType) -> Bound {
-        Bound { ty, node: Arc::new(node) }
+        let collation = collation_of(&node, &ty);
+        Bound { ty, collation, node: Arc::new(node) }
+    }
+
+    /// The same value with another collation.
+    #[must_use]
+    pub fn with_collation(mut self, collation: Collated) -> Bound {
+        self.collation = collation;
+        self
+    }
+
+    /// Its collation.
+    pub fn collation(&self) -> &Collated {
+        &self.collation
     }
 
     /// A constant.
@@ -552,7 +567,7 @@ impl Bound {
                 Node::Slice(a, bounds.iter().map(&mut both).collect())
             }
         };
-        Bound::new(node, self.ty.clone())
+        Bound { ty: self.ty.clone(), collation: self.collation.clone(), node: Arc::new(node) }
     }
 
     /// Whether the value is the same for all rows of one execution: no columns, nothing volatile.
@@ -588,7 +603,7 @@ impl Bound {
     /// The same expression over a row whose columns are elsewhere.
     pub fn remap_columns(&self, map: &dyn Fn(usize) -> usize) -> Bound {
         match self.node() {
-            Node::Column(at) => Bound::new(Node::Column(map(*at)), self.ty.clone()),
+            Node::Column(at) => Bound { node: Arc::new(Node::Column(map(*at))), ..self.clone() },
             _ => self.map_children(&mut |child| child.remap_columns(map)),
         }
     }
@@ -604,6 +619,57 @@ impl Bound {
         };
         self.children().iter().map(|c| c.volatility()).fold(own, Volatility::max)
     }
+}
+
+/// The collation of a value of a type that is made so, as it follows from its parts.
+fn collation_of(node: &Node, ty: &SqlType) -> Collated {
+    let all = |parts: &[Bound]| {
+        parts.iter().fold(Collated::Default, |all, part| match part.collation {
+            Collated::Default => all,
+            _ => all.with(&part.collation),
+        })
+    };
+    if ty.is_row() || ty.element().is_some_and(SqlType::is_row) {
+        let inside = match node {
+            Node::Row(parts, _)
+            | Node::Coalesce(parts)
+            | Node::Extreme(parts, _)
+            | Node::Array(parts)
+            | Node::Call(_, parts) => parts.clone(),
+            Node::Cast(inner, _) | Node::Subscript(inner, _) | Node::Slice(inner, _) => {
+                vec![inner.clone()]
+            }
+            Node::Case(..) => case_values(node),
+            _ => Vec::new(),
+        };
+        return match inside.iter().all(|part| part.collation.is_by_bytes()) {
+            true => Collated::Default,
+            false => Collated::Row(inside.iter().all(|part| part.collation.is_deterministic())),
+        };
+    }
+    if !ty.is_collatable() {
+        return Collated::Default;
+    }
+    match node {
+        Node::Coalesce(parts)
+        | Node::Extreme(parts, _)
+        | Node::Array(parts)
+        | Node::Call(_, parts) => all(parts),
+        Node::Cast(inner, _) if inner.ty.is_collatable() => inner.collation.clone(),
+        Node::NullIf(inner, _) | Node::Subscript(inner, _) | Node::Slice(inner, _) => {
+            inner.collation.clone()
+        }
+        Node::Case(..) => all(&case_values(node)),
+        // Which of its fields have which is not known.
+        Node::Field(whole, _) => whole.collation.clone(),
+        _ => Collated::Default,
+    }
+}
+
+/// The values that a CASE may have.
+fn case_values(node: &Node) -> Vec<Bound> {
+    let Node::Case(branches, otherwise) = node else { return Vec::new() };
+    branches.iter().map(|b| &b.then).chain(otherwise).cloned().collect()
 }
 
 /// Whether a cast looks at the session: its time zone, its styles or its catalog.

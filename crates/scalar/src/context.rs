@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
+use braid_types::{
+    Collation, Datum, SqlError, SqlResult, SqlState, SqlType, Style, built_in_collation,
+    no_collation,
+};
 use sqlparser::ast;
 
 use crate::{Bound, Refinement, Scope, UserBody, UserFunction};
@@ -25,6 +28,12 @@ pub trait TypeNames: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of binding conditions.
     fn refinement_of_type(&self, ty: &SqlType) -> SqlResult<Refinement>;
+
+    /// The collation of a user that a name means, with its schema if one is written.
+    ///
+    /// # Errors
+    /// 3F000 if there is no such schema.
+    fn collation(&self, parts: &[String]) -> SqlResult<Option<Arc<Collation>>>;
 
     /// Functions of a name, with its schema if one is written.
     ///
@@ -66,6 +75,23 @@ impl ParamTypes {
     /// The types that users have made and that can be named here.
     pub fn named_types(&self) -> Option<&dyn TypeNames> {
         self.named.as_deref()
+    }
+
+    /// The collation that a name means, with its schema if one is written.
+    ///
+    /// # Errors
+    /// 42704 if there is none; 3F000 if there is no such schema.
+    pub fn collation(&self, parts: &[String]) -> SqlResult<Arc<Collation>> {
+        let built_in = match parts {
+            [name] => built_in_collation(name),
+            [schema, name] if schema == "pg_catalog" => built_in_collation(name),
+            _ => None,
+        };
+        if let Some(known) = built_in {
+            return Ok(known.clone());
+        }
+        let own = self.named_types().map(|names| names.collation(parts)).transpose()?;
+        own.flatten().ok_or_else(|| no_collation(&parts.join(".")))
     }
 
     /// What is asked of values of a type by the types of its parts.

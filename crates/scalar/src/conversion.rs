@@ -265,7 +265,12 @@ fn fold_literal(expr: Bound) -> SqlResult<Bound> {
         return refuse_malformed(expr);
     }
     let value = expr.eval(&[], &EvalContext::constant())?;
-    Ok(Bound::constant(value, expr.ty().clone()))
+    Ok(same_collation(Bound::constant(value, expr.ty().clone()), &expr))
+}
+
+/// A value that stands for an expression.
+fn same_collation(value: Bound, expr: &Bound) -> Bound {
+    value.with_collation(expr.collation().clone())
 }
 
 fn is_of_ranges(ty: &SqlType) -> bool {
@@ -392,13 +397,13 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
         return Ok(decided);
     }
     if null_anyway(&expr) {
-        return Ok(Bound::constant(Datum::Null, expr.ty().clone()));
+        return Ok(same_collation(Bound::constant(Datum::Null, expr.ty().clone()), &expr));
     }
     if expr.volatility() == crate::Volatility::Stable
         && only_shown(&expr)
         && let Some(value) = alike_everywhere(&expr)
     {
-        return Ok(Bound::constant(value, expr.ty().clone()));
+        return Ok(same_collation(Bound::constant(value, expr.ty().clone()), &expr));
     }
     if !constant_parts
         || expr.as_const().is_some()
@@ -409,7 +414,7 @@ pub(crate) fn fold(expr: Bound) -> SqlResult<Bound> {
         return Ok(expr);
     }
     Ok(match expr.eval(&[], &EvalContext::folding()) {
-        Ok(value) => Bound::constant(value, expr.ty().clone()),
+        Ok(value) => same_collation(Bound::constant(value, expr.ty().clone()), &expr),
         Err(_) => expr,
     })
 }

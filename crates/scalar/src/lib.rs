@@ -21,7 +21,6 @@ mod array_operators;
 mod bind;
 mod bind_call;
 mod bind_compare;
-mod blank_padded;
 mod bound;
 mod context;
 mod conversion;
@@ -32,13 +31,13 @@ mod likeness;
 mod limits;
 mod named_arguments;
 mod operators;
-mod pattern;
 mod refinement;
 mod registry;
 mod resolve;
 mod scope;
 mod sets;
 mod syntax;
+mod texts;
 mod type_name;
 mod user_functions;
 mod windows;
@@ -67,7 +66,6 @@ pub use functions::type_functions::{Direction, TypeFunction, functions_of_type, 
 pub use functions::{NULL_BOUND, partition_hash, plain_text, to_json};
 pub use named_arguments::ordered_arguments;
 pub use operators::add_interval;
-pub use pattern::TextPattern;
 pub use refinement::{Domain, Refinement};
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
@@ -81,12 +79,17 @@ pub use syntax::{
     Deparsed, SPECIAL, at_beginning, beginning, deparse, deparse_of_domain, deparse_query,
     names_itself, typed_literal, with_in_order,
 };
+pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
+pub use texts::collator::{COLLATION_VERSION, check_locale};
+pub use texts::pattern::TextPattern;
 pub use type_name::{refinement_of, sql_type_of, user_type_name};
 pub use user_functions::{
     UserBody, UserCall, UserFunction, UserParam, argument_number, as_result, no_argument,
     over_arguments, user_call, wrong_result,
 };
 pub use windows::WindowCode;
+
+use texts::pattern;
 
 use braid_types::{CastContext, SqlResult, SqlType};
 

@@ -8,7 +8,7 @@
 //!   "note" -> 1    "o.id" -> 0    "id" -> ambiguous (42702)    "x.id" -> missing FROM (42P01)
 //! ```
 
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, ObjectNamePart};
 
 /// One column of a [`Scope`].
@@ -22,6 +22,8 @@ pub struct ScopeColumn {
     pub name: String,
     /// Type.
     pub ty: SqlType,
+    /// Collation.
+    pub collation: Collated,
     /// Whether it may be NULL.
     pub nullable: bool,
     /// Hidden columns are found only with their table's name, and never by `*`.
@@ -30,6 +32,23 @@ pub struct ScopeColumn {
     pub scalar: bool,
     /// What an outer join puts here where it finds no row.
     pub padding: Padding,
+}
+
+impl ScopeColumn {
+    /// A column of no table that may be NULL.
+    pub fn new(name: impl Into<String>, ty: SqlType) -> ScopeColumn {
+        ScopeColumn {
+            table: None,
+            schema: None,
+            name: name.into(),
+            ty,
+            collation: Collated::Default,
+            nullable: true,
+            hidden: false,
+            scalar: false,
+            padding: Padding::None,
+        }
+    }
 }
 
 /// Whether a column is NULL because an outer join found no row for it.
@@ -78,12 +97,8 @@ impl Scope {
         self.columns.extend(columns.into_iter().map(|(name, ty, nullable)| ScopeColumn {
             table: Some(alias.to_string()),
             schema: schema.map(str::to_string),
-            name,
-            ty,
             nullable,
-            hidden: false,
-            scalar: false,
-            padding: Padding::None,
+            ..ScopeColumn::new(name, ty)
         }));
         first
     }
@@ -99,14 +114,8 @@ impl Scope {
     pub fn pad(&mut self, width: usize) {
         while self.columns.len() < width {
             self.columns.push(ScopeColumn {
-                table: None,
-                schema: None,
-                name: String::new(),
-                ty: SqlType::Unknown,
-                nullable: true,
                 hidden: true,
-                scalar: false,
-                padding: Padding::None,
+                ..ScopeColumn::new(String::new(), SqlType::Unknown)
             });
         }
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use braid_catalog::{Catalog, id_of_oid};
 use braid_env::memory::Account;
 use braid_kv::Txn;
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Collated, Datum, SqlResult, SqlType};
 use sqlparser::ast;
 
 use crate::answer::Answer;
@@ -37,13 +37,16 @@ pub struct ColumnInfo {
     pub attnum: i16,
     /// Type modifier as the wire shows it; -1 for none.
     pub modifier: i32,
+    /// Collation.
+    pub collation: Collated,
 }
 
 impl ColumnInfo {
     /// A computed column.
     pub fn computed(name: impl Into<String>, ty: SqlType) -> ColumnInfo {
         let modifier = ty.typmod();
-        ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0, modifier }
+        let collation = Collated::Default;
+        ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0, modifier, collation }
     }
 
     /// Takes over what its column was declared with beyond the type: `timestamp(3)`.
@@ -80,6 +83,8 @@ pub struct GivenRows {
     pub name: String,
     /// Their columns; none if that part returns nothing.
     pub columns: Option<Vec<(String, SqlType)>>,
+    /// The collations of these; of those that are not told that of the database.
+    pub collations: Vec<Collated>,
     /// They, once that part has run.
     pub rows: Option<Arc<Vec<Row>>>,
 }

@@ -129,6 +129,10 @@ states! {
     DATATYPE_MISMATCH = "42804";
     /// Parameter type cannot be told.
     INDETERMINATE_DATATYPE = "42P18";
+    /// Two collations where one is needed.
+    COLLATION_MISMATCH = "42P21";
+    /// Nothing says which collation is meant.
+    INDETERMINATE_COLLATION = "42P22";
     /// Wrong object kind.
     WRONG_OBJECT_TYPE = "42809";
     /// Unknown column.

@@ -49,6 +49,9 @@ pub use ordered::{Ordered, OrderedKind};
 pub use range::{MultirangeValue, RangeKind, RangeName, RangeType, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
+pub use text::collation::{
+    Collated, Collation, DEFAULT_COLLATION, built_in_collation, built_in_collations, no_collation,
+};
 pub use text::quote::quote_ident;
 pub use text::regexp;
 pub use time_zone::TimeZone;

@@ -8,7 +8,7 @@
 //!   ALTER INDEX i ATTACH PARTITION j
 //! ```
 
-use braid_types::{SqlError, SqlResult};
+use braid_types::{SqlError, SqlResult, built_in_collation};
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -242,8 +242,12 @@ fn partition_by(c: &mut Cursor) -> SqlResult<Option<PartitionBy>> {
     let mut keys = Vec::new();
     loop {
         let key = match c.expr()? {
-            // Text is ordered by its bytes, whatever the collation.
-            ast::Expr::Collate { expr, .. } => *expr,
+            ast::Expr::Collate { expr, collation } if is_by_bytes(&collation) => *expr,
+            ast::Expr::Collate { collation, .. } => {
+                let text = format!("collation {collation} in a partition key");
+                return Err(SqlError::unsupported(text)
+                    .with_hint("Partitions are found by the bytes of texts: COLLATE \"C\"."));
+            }
             other => other,
         };
         keys.push(key);
@@ -257,6 +261,13 @@ fn partition_by(c: &mut Cursor) -> SqlResult<Option<PartitionBy>> {
     }
     c.expect_token(&Token::RParen)?;
     Ok(Some(PartitionBy { strategy, keys }))
+}
+
+/// Whether a collation is one that orders by bytes.
+fn is_by_bytes(name: &ast::ObjectName) -> bool {
+    let bare = name.0.last().and_then(|part| part.as_ident());
+    let known = bare.and_then(|bare| built_in_collation(&bare.value));
+    known.is_some_and(|known| known.locale.is_none())
 }
 
 fn for_values(c: &mut Cursor) -> SqlResult<ForValues> {

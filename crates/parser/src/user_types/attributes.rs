@@ -1,6 +1,6 @@
 //! ALTER TYPE of a composite type: its fields, which PostgreSQL calls attributes.
 
-use braid_types::SqlResult;
+use braid_types::{SqlError, SqlResult, built_in_collation};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -64,8 +64,12 @@ fn change(c: &mut Cursor) -> SqlResult<AttributeChange> {
 fn data_type(c: &mut Cursor) -> SqlResult<ast::DataType> {
     let data_type = c.with_parser(|p| p.parse_data_type())?;
     if c.take(&["collate"]) {
-        // What text sorts by is always the same.
-        c.name()?;
+        let name = c.name()?;
+        let bare = name.last().map_or("", String::as_str);
+        if built_in_collation(bare).is_none_or(|known| known.locale.is_some()) {
+            return Err(SqlError::unsupported("a collation of a field of a composite type")
+                .with_hint("Give the expression COLLATE where it is compared."));
+        }
     }
     Ok(data_type)
 }

@@ -1,6 +1,6 @@
 //! CREATE DOMAIN, ALTER DOMAIN and DROP DOMAIN.
 
-use braid_types::SqlResult;
+use braid_types::{SqlError, SqlResult};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -14,6 +14,8 @@ pub struct CreateDomain {
     pub name: Name,
     /// The type of its values.
     pub base: ast::DataType,
+    /// COLLATE.
+    pub collation: Option<Name>,
     /// DEFAULT.
     pub default: Option<ast::Expr>,
     /// NOT NULL.
@@ -80,8 +82,14 @@ fn create(c: &mut Cursor) -> SqlResult<CreateDomain> {
     let name = c.name()?;
     c.take(&["as"]);
     let base = c.with_parser(|p| p.parse_data_type())?;
-    let mut domain =
-        CreateDomain { name, base, default: None, not_null: false, checks: Vec::new() };
+    let mut domain = CreateDomain {
+        name,
+        base,
+        collation: None,
+        default: None,
+        not_null: false,
+        checks: vec![],
+    };
     loop {
         let named = if c.take(&["constraint"]) { Some(c.ident()?) } else { None };
         if c.take(&["not", "null"]) {
@@ -93,8 +101,9 @@ fn create(c: &mut Cursor) -> SqlResult<CreateDomain> {
         } else if c.take(&["default"]) {
             domain.default = Some(c.expr_before(&AFTER_DEFAULT)?);
         } else if c.take(&["collate"]) {
-            // What text sorts by is always the same.
-            c.name()?;
+            if domain.collation.replace(c.name()?).is_some() {
+                return Err(SqlError::syntax("multiple COLLATE clauses not allowed"));
+            }
         } else if named.is_some() {
             return Err(c.unexpected());
         } else {

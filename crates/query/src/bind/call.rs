@@ -8,7 +8,7 @@ use braid_scalar::{
     Applied, Bound, CmpOp, EvalContext, Node, Volatility, coerce, compare_bound, is_aggregate,
     is_called_as_window, is_set_returning, object_name_parts,
 };
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use parking_lot::Mutex;
 use sqlparser::ast;
@@ -21,6 +21,7 @@ use crate::exec::subquery::{Ahead, Shape, Subquery};
 pub(super) struct Inner {
     pub(super) plan: LogicalPlan,
     pub(super) types: Vec<SqlType>,
+    pub(super) collations: Vec<Collated>,
     pub(super) names: Vec<String>,
     pub(super) values: Vec<Expr>,
     pub(super) nullable: Vec<bool>,
@@ -64,9 +65,10 @@ impl Binder<'_> {
         {
             let inner = self.inner_query(query)?;
             let [ty] = inner.types.as_slice() else { return Err(one_column()) };
-            let ty = ty.clone();
+            let (ty, collation) = (ty.clone(), inner.collations[0].clone());
             let array = ty.array_of();
-            return self.subquery_slot(inner, Shape::Array(ty), Vec::new(), array).map(Some);
+            let value = self.subquery_slot(inner, Shape::Array(ty), Vec::new(), array)?;
+            return Ok(Some(value.with_collation(collation)));
         }
         if function.over.is_some() {
             return self.window_call(&name, function).map(Some);
@@ -88,8 +90,9 @@ impl Binder<'_> {
             ast::Expr::Subquery(query) => {
                 let inner = self.inner_query(query)?;
                 let [ty] = inner.types.as_slice() else { return Err(one_column()) };
-                let ty = ty.clone();
-                self.subquery_slot(inner, Shape::Scalar, Vec::new(), ty).map(Some)
+                let (ty, collation) = (ty.clone(), inner.collations[0].clone());
+                let value = self.subquery_slot(inner, Shape::Scalar, Vec::new(), ty)?;
+                Ok(Some(value.with_collation(collation)))
             }
             ast::Expr::Exists { subquery, negated } => {
                 let mut inner = self.inner_query(subquery)?;
@@ -145,7 +148,8 @@ impl Binder<'_> {
         let needle = self.expr(left)?;
         let bound = self.inner_query(query)?;
         let [ty] = bound.types.as_slice() else { return Err(one_column()) };
-        let (needle, converter) = self.converters(needle, ty, 0)?;
+        let column = Bound::column(0, ty.clone()).with_collation(bound.collations[0].clone());
+        let (needle, converter) = self.converters(op, needle, column)?;
         let shape = Shape::Quantified(op, converter, all);
         self.subquery_slot(bound, shape, vec![needle], SqlType::Bool).map(Some)
     }
@@ -189,8 +193,10 @@ impl Binder<'_> {
         }
         let mut args = Vec::new();
         let mut converters = Vec::new();
-        for (at, (needle, ty)) in needles.into_iter().zip(inner.types.clone()).enumerate() {
-            let (needle, converter) = self.converters(needle, &ty, at)?;
+        for (at, needle) in needles.into_iter().enumerate() {
+            let column = Bound::column(at, inner.types[at].clone());
+            let column = column.with_collation(inner.collations[at].clone());
+            let (needle, converter) = self.converters(CmpOp::Eq, needle, column)?;
             args.push(needle);
             converters.push(converter);
         }
@@ -198,12 +204,12 @@ impl Binder<'_> {
     }
 
     /// The needle and the conversion of the subquery's column that make them comparable.
-    fn converters(&mut self, needle: Bound, ty: &SqlType, at: usize) -> SqlResult<(Bound, Bound)> {
+    fn converters(&mut self, op: CmpOp, needle: Bound, column: Bound) -> SqlResult<(Bound, Bound)> {
         let needle = match needle.ty() {
-            SqlType::Unknown => coerce(needle, &ty.base(), CastContext::Implicit, self)?,
+            SqlType::Unknown => coerce(needle, &column.ty().base(), CastContext::Implicit, self)?,
             _ => needle,
         };
-        let compared = compare_bound(CmpOp::Eq, needle, Bound::column(at, ty.clone()), self)?;
+        let compared = compare_bound(op, needle, column, self)?;
         match compared.node() {
             Node::Compare(_, l, r) => Ok((l.clone(), r.clone())),
             _ => Err(SqlError::unsupported("this comparison with a subquery")),
@@ -242,10 +248,12 @@ impl Binder<'_> {
             }
         }
         let types = bound.columns.iter().map(|c| c.ty.clone()).collect();
+        let collations = bound.columns.iter().map(|c| c.collation.of_column()).collect();
         let values = bound.columns.iter().map(|c| c.expr.clone()).collect();
         let nullable = bound.columns.iter().map(|c| c.nullable).collect();
         let names = bound.columns.iter().map(|c| c.name.clone()).collect();
-        Ok(Inner { plan: bound.plan, types, names, values, nullable, risky, volatile, outer })
+        let plan = bound.plan;
+        Ok(Inner { plan, types, collations, names, values, nullable, risky, volatile, outer })
     }
 
     pub(super) fn subquery_slot(

@@ -73,12 +73,14 @@ impl Binder<'_> {
             .enumerate()
             .map(|(at, c)| (columns.get(at).unwrap_or(&c.name).clone(), c.ty.clone()))
             .collect();
+        let collations = bound.columns.iter().map(|c| c.collation.clone()).collect();
         let rows = Materialized::new(
             bound.plan,
             bound.columns.into_iter().map(|c| c.expr).collect(),
             self.state.clone(),
         )?;
-        Ok(Some(Cte::Shared { name: name.clone(), columns: shown, rows: Arc::new(rows) }))
+        let (name, rows) = (name.clone(), Arc::new(rows));
+        Ok(Some(Cte::Shared { name, columns: shown, collations, rows }))
     }
 }
 
@@ -129,7 +131,7 @@ pub(super) fn check_only_reads(query: &ast::Query) -> SqlResult<()> {
 impl Binder<'_> {
     /// The rows of an earlier part of the statement.
     pub(super) fn given_item(&mut self, given: GivenRows, shown: &str) -> SqlResult<Item> {
-        let GivenRows { name, columns, rows } = given;
+        let GivenRows { name, columns, collations, rows } = given;
         let columns = columns.ok_or_else(|| {
             SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -138,7 +140,9 @@ impl Binder<'_> {
         })?;
         self.bind_anew();
         let rows = Source::Given(rows.unwrap_or_default());
-        self.scan_item(&name, shown, None, columns, rows)
+        let mut item = self.scan_item(&name, shown, None, columns, rows)?;
+        item.collate(collations);
+        Ok(item)
     }
 }
 

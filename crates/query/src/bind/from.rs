@@ -9,7 +9,7 @@ use braid_scalar::{
 };
 use braid_sql::general_query::KEY_COLUMN;
 use braid_sql::storage::TableLayout;
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
@@ -32,6 +32,15 @@ const MAX_VIEW_DEPTH: usize = 32;
 pub(super) struct Item {
     pub(super) relation: Relation,
     pub(super) origins: Vec<Option<Origin>>,
+}
+
+impl Item {
+    /// Gives its columns collations.
+    pub(super) fn collate(&mut self, collations: Vec<Collated>) {
+        for (column, collation) in self.relation.scope.columns_mut().iter_mut().zip(collations) {
+            column.collation = collation.of_column();
+        }
+    }
 }
 
 pub(super) fn bare(relation: Relation) -> Item {
@@ -373,6 +382,7 @@ impl Binder<'_> {
         for (at, column) in table.columns.iter().enumerate() {
             let scope = &mut item.relation.scope.columns_mut()[at];
             scope.hidden = column.hidden;
+            scope.collation = column.collated();
             scope.nullable = column.nullable;
             item.origins[at] = Some(Origin {
                 relation: self.next_relation,
@@ -435,12 +445,8 @@ impl Binder<'_> {
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
                 schema: schema.clone(),
-                name,
-                ty,
-                nullable: true,
                 hidden,
-                scalar: false,
-                padding: Padding::None,
+                ..ScopeColumn::new(name, ty)
             });
         }
         Ok(bare(relation))
@@ -538,12 +544,8 @@ impl Binder<'_> {
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
                 schema: schema.clone(),
-                name: name.clone(),
-                ty: column.ty,
-                nullable: true,
-                hidden: false,
-                scalar: false,
-                padding: Padding::None,
+                collation: column.collation.of_column(),
+                ..ScopeColumn::new(name, column.ty)
             });
             relation.columns.push(column.expr);
         }
@@ -581,15 +583,17 @@ impl Binder<'_> {
                 }
                 finish(item, alias)
             }
-            Cte::Shared { name, columns, rows } => {
-                let item = self.scan_item(&name, shown, None, columns, Source::Shared(rows))?;
+            Cte::Shared { name, columns, collations, rows } => {
+                let source = Source::Shared(rows);
+                let mut item = self.scan_item(&name, shown, None, columns, source)?;
+                item.collate(collations);
                 finish(item, alias)
             }
             Cte::Given(given) => {
                 let item = self.given_item(given, shown)?;
                 finish(item, alias)
             }
-            Cte::Work { columns, table, name } => {
+            Cte::Work { columns, collations, table, name } => {
                 if self.levels.len() > self.work_level {
                     return Err(SqlError::new(
                         SqlState("42P19"),
@@ -599,7 +603,8 @@ impl Binder<'_> {
                         ),
                     ));
                 }
-                let item = self.work_item(&table, shown, columns)?;
+                let mut item = self.work_item(&table, shown, columns)?;
+                item.collate(collations);
                 finish(item, alias)
             }
         }
@@ -782,7 +787,10 @@ impl Binder<'_> {
             matches!(kind, JoinType::Left | JoinType::Full),
         );
         let columns = both.relation.scope.columns().to_vec();
-        let typed = |at: usize| Bound::column(at, columns[at].ty.clone());
+        let typed = |at: usize| {
+            let column = &columns[at];
+            Bound::column(at, column.ty.clone()).with_collation(column.collation.clone())
+        };
         let (on, merged) = self.over(&both, |b| {
             let mut on = Vec::new();
             let mut merged = Vec::new();
@@ -804,7 +812,7 @@ impl Binder<'_> {
             }
             let merged = merged
                 .iter()
-                .map(|m| Ok((b.plan_expr(m)?, m.ty().clone(), m.as_column())))
+                .map(|m| Ok((b.plan_expr(m)?, m.clone())))
                 .collect::<SqlResult<Vec<_>>>()?;
             Ok((on, merged))
         })?;
@@ -816,19 +824,13 @@ impl Binder<'_> {
             relation: Relation { plan, scope: Default::default(), columns: Vec::new() },
             origins: Vec::new(),
         };
-        for (name, (expr, ty, source)) in names.iter().zip(merged) {
+        for (name, (expr, value)) in names.iter().zip(merged) {
             out.relation.scope.push(ScopeColumn {
-                table: None,
-                schema: None,
-                name: name.clone(),
-                ty,
-                nullable: true,
-                hidden: false,
-                scalar: false,
-                padding: Padding::None,
+                collation: value.collation().of_column(),
+                ..ScopeColumn::new(name, value.ty().clone())
             });
             out.relation.columns.push(expr);
-            out.origins.push(source.and_then(|at| both.origins[at]));
+            out.origins.push(value.as_column().and_then(|at| both.origins[at]));
         }
         for (at, column) in both.relation.scope.columns().iter().enumerate() {
             let mut column = column.clone();
@@ -847,13 +849,10 @@ fn relation_of(bound: Bounded, table: Option<String>) -> Relation {
     for column in bound.columns {
         relation.scope.push(ScopeColumn {
             table: table.clone(),
-            schema: None,
             hidden: column.name.starts_with(KEY_COLUMN) || column.name.starts_with(BESIDE),
-            name: column.name,
-            ty: column.ty,
             nullable: column.nullable,
-            scalar: false,
-            padding: Padding::None,
+            collation: column.collation.of_column(),
+            ..ScopeColumn::new(column.name, column.ty)
         });
         relation.columns.push(column.expr);
     }
@@ -887,15 +886,16 @@ fn rows_item(
         let named = alias.is_some() && !beside;
         let name =
             if single && at == 0 && named && column != "value" { table.clone() } else { column };
+        let collation = match ty.is_collatable() {
+            true => rows.collation.clone(),
+            false => Collated::Default,
+        };
         relation.scope.push(ScopeColumn {
             table: Some(table.clone()),
-            schema: None,
-            name,
-            ty,
-            nullable: true,
             hidden: beside && at == last,
             scalar: single,
-            padding: Padding::None,
+            collation,
+            ..ScopeColumn::new(name, ty)
         });
         relation.columns.push(expr);
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use braid_scalar::{Bound, Code, Columns, coerce, ordered_arguments, output_name};
 use braid_types::{
-    CastContext, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
+    CastContext, Collated, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState,
+    SqlType,
 };
 use datafusion::common::{Column, Result, UnnestOptions};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -69,6 +70,8 @@ fn record_of(columns: &[(String, SqlType)]) -> SqlType {
 pub(super) struct FunctionRows {
     pub(super) plan: LogicalPlan,
     pub(super) columns: Vec<(String, SqlType, Expr)>,
+    /// That of the texts among them.
+    pub(super) collation: Collated,
 }
 
 impl Binder<'_> {
@@ -118,7 +121,11 @@ impl Binder<'_> {
             [(_, ty)] => ty.clone(),
             columns => record_of(columns),
         };
-        Ok(self.set_slot(SetRows::Builtin(chosen), args, ret))
+        let collation = match ret.is_collatable() {
+            true => collation_of_all(&args),
+            false => Collated::Default,
+        };
+        Ok(self.set_slot(SetRows::Builtin(chosen), args, ret).with_collation(collation))
     }
 
     /// The same of a body that was bound, with one column.
@@ -196,6 +203,7 @@ impl Binder<'_> {
             return self.scalar_rows(name, exprs, ordinality, plan);
         }
         let (function, args) = self.choose_set_function(name, exprs)?;
+        let collation = collation_of_all(&args);
         let args = args.iter().map(|a| self.plan_expr(a)).collect::<SqlResult<Vec<_>>>()?;
         let list = self.fresh("list");
         let before = columns_of(&plan);
@@ -216,7 +224,7 @@ impl Binder<'_> {
             .and_then(|b| b.project(results))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
-        self.with_fields(plan, out)
+        Ok(FunctionRows { collation, ..self.with_fields(plan, out)? })
     }
 
     /// Columns of composite types are columns of their fields: what gives rows gives them so.
@@ -226,7 +234,7 @@ impl Binder<'_> {
         columns: Vec<(String, SqlType, Expr)>,
     ) -> SqlResult<FunctionRows> {
         if !columns.iter().any(|(_, ty, _)| matches!(ty, SqlType::Composite(_))) {
-            return Ok(FunctionRows { plan, columns });
+            return Ok(FunctionRows { plan, columns, collation: Collated::Default });
         }
         let (mut results, mut out) = (columns_of(&plan), Vec::new());
         for (name, ty, expr) in columns {
@@ -245,7 +253,7 @@ impl Binder<'_> {
             .project(results)
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
-        Ok(FunctionRows { plan, columns: out })
+        Ok(FunctionRows { plan, columns: out, collation: Collated::Default })
     }
 
     /// A scalar function in FROM: one row of one column.
@@ -300,8 +308,14 @@ impl Binder<'_> {
             .and_then(LogicalPlanBuilder::build)
             .and_then(evaluated)
             .map_err(from_df)?;
-        self.with_fields(plan, columns)
+        let collation = bound.collation().of_column();
+        Ok(FunctionRows { collation, ..self.with_fields(plan, columns)? })
     }
+}
+
+/// The collation that texts made of these have as a column.
+pub(super) fn collation_of_all(args: &[Bound]) -> Collated {
+    args.iter().fold(Collated::Default, |all, arg| all.with(arg.collation())).of_column()
 }
 
 /// Refuses a list of columns with types behind a function that has its own.

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use braid_scalar::{
     AggregateCode, Bound, Choice, Code, Direct, OrderKey, Volatility, at_beginning, coerce,
-    common_type, first_of_group, is_hypothetical, resolve,
+    common_type, compared_form, first_of_group, is_hypothetical, order_form, order_forms, resolve,
+    value_of_form,
 };
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast;
 
 use super::call::Arguments;
-use super::{Binder, SlotKind, aggregate_not_allowed, grouping_sets};
+use super::{Binder, Named, SlotKind, aggregate_not_allowed, grouping_sets};
 use crate::error::from_df;
 use crate::exec::aggregate::{FIRST, Spec, aggregate};
-use crate::exec::scalar;
 
 /// One grouping expression.
 #[derive(Clone)]
@@ -38,6 +38,8 @@ pub(super) struct Pending {
     direct: usize,
     filter: Option<Bound>,
     slot: usize,
+    /// What the call is, over the slot.
+    value: Bound,
 }
 
 impl Pending {
@@ -52,7 +54,86 @@ impl Pending {
 pub(super) struct Chosen {
     pub(super) udf: Arc<AggregateUDF>,
     pub(super) args: Vec<Bound>,
+    /// The type of what it computes.
     pub(super) ret: SqlType,
+    pub(super) shown: Shown,
+}
+
+/// What is shown of what an aggregate computes: of a form that texts are ordered by, the text.
+#[derive(Clone, Default)]
+pub(super) struct Shown {
+    /// The type of the value, if a form is computed.
+    of_form: Option<SqlType>,
+    collation: Collated,
+}
+
+impl Shown {
+    /// The value as it is, of the collation of these.
+    pub(super) fn like(args: &[Bound], ret: &SqlType) -> Shown {
+        let collation = match ret.is_collatable() {
+            true => args.iter().fold(Collated::Default, |all, arg| all.with(arg.collation())),
+            false => Collated::Default,
+        };
+        Shown { of_form: None, collation }
+    }
+
+    /// The value over what was computed.
+    pub(super) fn value(&self, computed: Bound) -> SqlResult<Bound> {
+        match &self.of_form {
+            Some(ty) => value_of_form(computed, ty, &self.collation),
+            None => Ok(computed.with_collation(self.collation.clone())),
+        }
+    }
+}
+
+/// 0A000 for what counts equal values, where these are not equal in their bytes.
+fn refuse_loose(name: &str, args: &[Bound], distinct: bool) -> SqlResult<()> {
+    if !distinct && name != "mode" || args.iter().all(|arg| arg.collation().is_deterministic()) {
+        return Ok(());
+    }
+    let text = format!("{name} of different values with a nondeterministic collation");
+    Err(SqlError::unsupported(text).with_hint("SELECT DISTINCT them in a query in FROM."))
+}
+
+/// Puts forms that compare as the collations say in the places of values that an aggregate
+/// compares; gives the type of what it computes then, and what is shown of that.
+fn compare_by_forms(
+    name: &str,
+    args: &mut [Bound],
+    within: usize,
+    ret: SqlType,
+) -> SqlResult<(SqlType, Shown)> {
+    let mut shown = Shown::like(args, &ret);
+    if args.iter().all(|arg| arg.collation().is_by_bytes()) {
+        return Ok((ret, shown));
+    }
+    let direct = args.len() - within;
+    if within > 0 && is_hypothetical(name) {
+        for at in 0..within {
+            let pair = order_forms(vec![args[at].clone(), args[direct + at].clone()])?;
+            args[at] = pair[0].clone();
+            args[direct + at] = pair[1].clone();
+        }
+        return Ok((ret, shown));
+    }
+    let (at, form) = match name {
+        "min" | "max" => (0, compared_form(args[0].clone())?),
+        _ if within == 1 => {
+            args[direct].collation().check_implicit()?;
+            (direct, compared_form(args[direct].clone())?)
+        }
+        _ => return Ok((ret, shown)),
+    };
+    let given = args[at].ty().clone();
+    args[at] = form;
+    let form = args[at].ty().clone();
+    if form == given {
+        return Ok((ret, shown));
+    }
+    // Several values at once are an array of them.
+    let several = ret.element().is_some() && given.element().is_none();
+    shown.of_form = Some(ret);
+    Ok((if several { form.array_of() } else { form }, shown))
 }
 
 /// The entry of the registry for a call of an aggregate.
@@ -143,25 +224,15 @@ impl Binder<'_> {
             // What is counted are rows.
             args.push(Bound::constant(Datum::Bool(true), SqlType::Bool));
         }
+        refuse_loose(name, &args, given.distinct)?;
+        let (ret, shown) = compare_by_forms(name, &mut args, within.len(), choice.ret)?;
         let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-        let ret = choice.ret;
         if given.distinct {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
         }
         let sorted = types.len() - within.len()..types.len();
         types[sorted].iter().try_for_each(|ty| ty.check_comparable("ordering"))?;
-        let mut order = Vec::new();
-        let unordered = given.order.is_empty() && !given.distinct && within.is_empty();
-        let from = match unordered && code.by_order {
-            true => self.level().aggregating.from_order.clone(),
-            false => Vec::new(),
-        };
-        for key in given.order.iter().chain(&from) {
-            let bound = self.settled(&key.expr)?;
-            bound.ty().check_comparable("ordering")?;
-            order.push((order_key(key), bound.ty().clone()));
-            args.push(bound);
-        }
+        let order = self.aggregate_order(&given, within, code, &mut args)?;
         let spec = Spec {
             code,
             name: name.to_string(),
@@ -173,7 +244,38 @@ impl Binder<'_> {
             within: within.iter().map(order_key).collect(),
             place: self.place.clone(),
         };
-        Ok(Chosen { udf: aggregate(spec), args, ret })
+        Ok(Chosen { udf: aggregate(spec), args, ret, shown })
+    }
+
+    /// The keys that the rows of an aggregate are sorted by, behind its arguments.
+    fn aggregate_order(
+        &mut self,
+        given: &Arguments<'_>,
+        within: &[ast::OrderByExpr],
+        code: AggregateCode,
+        args: &mut Vec<Bound>,
+    ) -> SqlResult<Vec<(OrderKey, SqlType)>> {
+        let mut order = Vec::new();
+        let unordered = given.order.is_empty() && !given.distinct && within.is_empty();
+        let from = match unordered && code.by_order {
+            true => self.level().aggregating.from_order.clone(),
+            false => Vec::new(),
+        };
+        for key in given.order.iter().chain(&from) {
+            let bound = self.settled(&key.expr)?;
+            bound.ty().check_comparable("ordering")?;
+            let bound = order_form(bound)?;
+            order.push((order_key(key), bound.ty().clone()));
+            args.push(bound);
+        }
+        if given.distinct && order.is_empty() && code.by_order {
+            // Different values come in their order.
+            let by_locale = args.iter().filter(|arg| !arg.collation().is_by_bytes());
+            let forms = by_locale.cloned().map(order_form).collect::<SqlResult<Vec<_>>>()?;
+            order.extend(forms.iter().map(|form| (OrderKey::default(), form.ty().clone())));
+            args.extend(forms);
+        }
+        Ok(order)
     }
 
     /// The values of a row that is given, and those of the keys that it is compared with, each two
@@ -244,9 +346,8 @@ impl Binder<'_> {
         // Written once more, in HAVING or ORDER BY: it is computed once.
         let text = function.to_string();
         let same = self.level().aggregates.iter().find(|known| known.text == text);
-        if let Some(slot) = same.filter(|known| !known.is_volatile()).map(|known| known.slot) {
-            let ty = self.level().slots[slot].ty.clone();
-            return Ok(Bound::column(slot, ty));
+        if let Some(known) = same.filter(|known| !known.is_volatile()) {
+            return Ok(known.value.clone());
         }
         self.level().aggregating.inside = true;
         let chosen = self.choose_aggregate(name, function);
@@ -265,9 +366,11 @@ impl Binder<'_> {
         let slot = self.add_column(&column, chosen.ret.clone());
         self.note_aggregate(name, &chosen, slot);
         let args = self.behind_filter(filter.as_ref(), chosen.args);
-        let pending = Pending { text, udf: chosen.udf, args, direct, filter, slot };
+        let value = chosen.shown.value(Bound::column(slot, chosen.ret))?;
+        let (udf, shown) = (chosen.udf, value.clone());
+        let pending = Pending { text, udf, args, direct, filter, slot, value };
         self.level().aggregates.push(pending);
-        Ok(Bound::column(slot, chosen.ret))
+        Ok(shown)
     }
 
     /// Notes whether an aggregate can raise an error, and whether its numbers stay short.
@@ -295,7 +398,10 @@ impl Binder<'_> {
             return Ok(None);
         }
         let found = level.groups.iter().find(|g| g.ast.as_ref() == Some(expr));
-        Ok(found.map(|g| Bound::column(g.slot, g.bound.ty().clone())))
+        Ok(found.map(|g| {
+            let group = Bound::column(g.slot, g.bound.ty().clone());
+            group.with_collation(g.bound.collation().clone())
+        }))
     }
 
     /// Binds the GROUP BY list. `select` gives the expressions that ordinals and aliases mean.
@@ -351,6 +457,7 @@ impl Binder<'_> {
         let bound =
             self.without_aggregates("GROUP BY", |b| braid_scalar::bind(&target, &scope, b))?;
         bound.ty().check_comparable("equality")?;
+        bound.collation().check_implicit()?;
         Ok((target, bound))
     }
 
@@ -461,12 +568,14 @@ impl Binder<'_> {
             let bound = self.lift(&mut plan, value.as_ref().unwrap_or(&group.bound))?;
             let expr = self.plan_expr(&bound)?;
             let name = self.slot_name(group.slot);
-            if crate::arrow_form::is_native(group.bound.ty()) {
+            let collation = group.bound.collation();
+            if crate::arrow_form::is_native(group.bound.ty()) && collation.is_deterministic() {
                 keys.push(expr.alias(name));
             } else {
                 // Grouped by the key, shown as the first of the equal values.
                 let key = self.fresh("key");
-                keys.push(scalar::sortable(expr.clone(), group.bound.ty()).alias(key));
+                let form = self.equal_form(expr.clone(), group.bound.ty(), collation)?;
+                keys.push(form.alias(key));
                 results.push(self.first_value(expr, group.bound.ty()).alias(name));
             }
         }
@@ -544,24 +653,24 @@ impl Binder<'_> {
     pub(super) fn distinct_plan(
         &mut self,
         plan: LogicalPlan,
-        columns: &[(String, SqlType)],
+        columns: &[Named],
     ) -> SqlResult<LogicalPlan> {
         let mut keys = Vec::new();
         let mut results = Vec::new();
-        for (name, ty) in columns {
+        for (name, ty, collation) in columns {
             ty.check_comparable("equality")?;
             let expr = super::column(name);
-            if crate::arrow_form::is_native(ty) {
+            if crate::arrow_form::is_native(ty) && collation.is_deterministic() {
                 keys.push(expr);
             } else {
                 let key = self.fresh("key");
-                keys.push(scalar::sortable(expr.clone(), ty).alias(key));
+                keys.push(self.equal_form(expr.clone(), ty, collation)?.alias(key));
                 results.push(self.first_value(expr, ty).alias(name.clone()));
             }
         }
         LogicalPlanBuilder::from(plan)
             .aggregate(keys, results)
-            .and_then(|b| b.project(columns.iter().map(|(name, _)| super::column(name))))
+            .and_then(|b| b.project(columns.iter().map(|(name, ..)| super::column(name))))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
     }

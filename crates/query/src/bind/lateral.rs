@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use braid_scalar::{Padding, ScopeColumn, ident_name, object_name_parts};
+use braid_scalar::{ScopeColumn, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult};
 use datafusion::common::{Column, JoinType, NullHandling};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -275,16 +275,13 @@ fn item_of(
     alias: Option<&ast::TableAlias>,
 ) -> SqlResult<Item> {
     let mut relation = Relation { plan, scope: Default::default(), columns };
-    for ((name, ty), nullable) in inner.names.iter().zip(&inner.types).zip(&inner.nullable) {
+    let types = inner.types.iter().zip(&inner.collations);
+    for ((name, (ty, collation)), nullable) in inner.names.iter().zip(types).zip(&inner.nullable) {
         relation.scope.push(ScopeColumn {
             table: table.clone(),
-            schema: None,
-            name: name.clone(),
-            ty: ty.clone(),
             nullable: *nullable,
-            hidden: false,
-            scalar: false,
-            padding: Padding::None,
+            collation: collation.clone(),
+            ..ScopeColumn::new(name, ty.clone())
         });
     }
     if let Some(alias) = alias {

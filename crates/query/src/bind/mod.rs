@@ -42,11 +42,13 @@ use std::sync::atomic::AtomicBool;
 
 use braid_scalar::{
     BindContext, Bound, CaseBranch, EvalContext, Node, Padding, ParamTypes, Scope, Volatility,
-    bind_unsettled, ident_name, missing_table, object_name_parts,
+    bind_unsettled, ident_name, missing_table, object_name_parts, order_form,
 };
 use braid_sql::session::types_in_reach;
 use braid_sql::{GivenRows, PlanContext};
-use braid_types::{CastContext, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{
+    CastContext, Collated, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
+};
 use datafusion::common::Column;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{InList, Placeholder};
@@ -75,6 +77,9 @@ pub struct Relation {
     pub columns: Vec<Expr>,
 }
 
+/// A column of a plan by its name, with its type and its collation.
+type Named = (String, SqlType, Collated);
+
 /// One result column of a query.
 #[derive(Clone, Debug)]
 pub struct OutputColumn {
@@ -82,6 +87,8 @@ pub struct OutputColumn {
     pub name: String,
     /// Type.
     pub ty: SqlType,
+    /// Collation.
+    pub collation: Collated,
     /// Plan expression.
     pub expr: Expr,
     /// Table oid and column number, if it is a plain column of a table.
@@ -175,11 +182,22 @@ enum Cte {
     /// Bound anew at each use.
     Query { name: String, columns: Vec<String>, query: Arc<ast::Query>, recursive: bool },
     /// Computed once and read by every use.
-    Shared { name: String, columns: Vec<(String, SqlType)>, rows: Arc<Materialized> },
+    Shared {
+        name: String,
+        columns: Vec<(String, SqlType)>,
+        collations: Vec<Collated>,
+        rows: Arc<Materialized>,
+    },
     /// Rows of an earlier part of the statement; no columns if it returns none.
     Given(GivenRows),
     /// The work table of a recursive one.
-    Work { name: String, columns: Vec<(String, SqlType)>, table: String },
+    Work {
+        name: String,
+        columns: Vec<(String, SqlType)>,
+        /// Of the columns.
+        collations: Vec<Collated>,
+        table: String,
+    },
 }
 
 impl Cte {
@@ -578,6 +596,26 @@ impl<'a> Binder<'a> {
         Ok((bound.remap_columns(&|at| used.binary_search(&at).unwrap_or(0)), args))
     }
 
+    /// A column of the plan as what its values are sorted by.
+    fn sort_form(&self, expr: Expr, ty: &SqlType, collation: &Collated) -> SqlResult<Expr> {
+        if collation.is_by_bytes() {
+            return Ok(scalar::sortable(expr, ty));
+        }
+        let value = Bound::column(0, ty.clone()).with_collation(collation.clone());
+        let form = order_form(value)?;
+        let form_ty = form.ty().clone();
+        let expr = scalar::bound_expr(form, &self.place, vec![(expr, ty.clone())]);
+        Ok(scalar::sortable(expr, &form_ty))
+    }
+
+    /// A column of the plan as what rows are grouped by.
+    fn equal_form(&self, expr: Expr, ty: &SqlType, collation: &Collated) -> SqlResult<Expr> {
+        match collation.is_deterministic() {
+            true => Ok(scalar::sortable(expr, ty)),
+            false => self.sort_form(expr, ty, collation),
+        }
+    }
+
     fn slot_expr(&mut self, at: usize) -> SqlResult<Expr> {
         let SlotKind::Plan(expr) = &self.level().slots[at].kind;
         Ok(expr.clone())
@@ -612,7 +650,8 @@ impl<'a> Binder<'a> {
             *slot != ELSEWHERE && b.as_column().is_some() && b.as_column() == outer.as_column()
         });
         if let Some((_, _, slot)) = known {
-            return Bound::column(*slot, outer.ty().clone());
+            let known = Bound::column(*slot, outer.ty().clone());
+            return known.with_collation(outer.collation().of_column());
         }
         let name = self.fresh(OUTER);
         self.outer_slot(name, outer)
@@ -624,8 +663,9 @@ impl<'a> Binder<'a> {
         let field = arrow_form::field(&name, &ty);
         let expr = Expr::Placeholder(Placeholder::new_with_field(name.clone(), Some(field)));
         let slot = self.add_slot(SlotKind::Plan(expr), ty.clone());
+        let collation = outer.collation().of_column();
         self.level().outer.push((name, outer, slot));
-        Bound::column(slot, ty)
+        Bound::column(slot, ty).with_collation(collation)
     }
 
     fn local_or_outer(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
@@ -639,12 +679,14 @@ impl<'a> Binder<'a> {
     fn input_column(&mut self, at: usize) -> SqlResult<Bound> {
         let level = self.level();
         let ty = level.slots[at].ty.clone();
-        if !level.aggregating.inside
-            && let Some(group) = level.groups.iter().find(|g| g.bound.as_column() == Some(at))
-        {
-            return Ok(Bound::column(group.slot, ty));
-        }
-        Ok(Bound::column(at, ty))
+        let column = level.scope.columns().get(at);
+        let collation = column.map_or(Collated::Default, |column| column.collation.clone());
+        let group = level.groups.iter().find(|g| g.bound.as_column() == Some(at));
+        let place = match group.filter(|_| !level.aggregating.inside) {
+            Some(group) => group.slot,
+            None => at,
+        };
+        Ok(Bound::column(place, ty).with_collation(collation))
     }
 
     fn column_by_name(&mut self, parts: &[String]) -> SqlResult<Bound> {

@@ -9,8 +9,10 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Bound, Node, Volatility, at_beginning, coerce, ident_name, output_name};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_scalar::{
+    Bound, Node, Volatility, at_beginning, coerce, ident_name, order_form, output_name,
+};
+use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
@@ -18,7 +20,7 @@ use sqlparser::ast::{self, Spanned};
 use super::from_order::from_order;
 use super::function_table::columns_of;
 use super::grouped_sets::Rewritten;
-use super::{Binder, Bounded, Cte, OutputColumn, column, faults, grouped_sets};
+use super::{Binder, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
 use crate::exec::scalar;
 
@@ -31,6 +33,7 @@ struct Item {
 /// A key of ORDER BY.
 struct OrderKey {
     target: Target,
+    collation: Collated,
     desc: bool,
     nulls_first: bool,
 }
@@ -270,7 +273,8 @@ impl Binder<'_> {
                 Target::Output(at) => items[*at].bound.clone(),
                 Target::Expr(bound) => bound.clone(),
             };
-            let mut expr = scalar::sortable(self.plan_expr(&bound)?, bound.ty());
+            let form = order_form(bound.clone().with_collation(key.collation.clone()))?;
+            let mut expr = scalar::sortable(self.plan_expr(&form)?, form.ty());
             if bound.columns().is_empty() {
                 // Nothing may be left of the rows but this: then it must be a column of theirs.
                 let name = self.fresh("k");
@@ -440,12 +444,13 @@ impl Binder<'_> {
                 Some(at) => Target::Output(at),
                 None => Target::Expr(self.settled(&key.expr)?),
             };
-            let ty = match &target {
-                Target::Output(at) => items[*at].bound.ty(),
-                Target::Expr(bound) => bound.ty(),
+            let value = match &target {
+                Target::Output(at) => &items[*at].bound,
+                Target::Expr(bound) => bound,
             };
-            ty.check_comparable(operator)?;
-            keys.push(OrderKey { target, desc, nulls_first });
+            value.ty().check_comparable(operator)?;
+            let collation = value.collation().clone();
+            keys.push(OrderKey { target, collation, desc, nulls_first });
         }
         Ok(keys)
     }
@@ -494,6 +499,7 @@ impl Binder<'_> {
             columns.push(OutputColumn {
                 name: item.name.clone(),
                 ty: item.bound.ty().clone(),
+                collation: item.bound.collation().clone(),
                 expr: column(&name),
                 origin,
                 nullable,
@@ -502,20 +508,8 @@ impl Binder<'_> {
         let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
         let mut sorts = Vec::new();
         for key in &keys {
-            let (expr, ty) = match &key.target {
-                Target::Output(at) => (columns[*at].expr.clone(), columns[*at].ty.clone()),
-                Target::Expr(bound) => match same_item(bound, &items) {
-                    Some(at) => (columns[at].expr.clone(), columns[at].ty.clone()),
-                    None if distinct => return Err(not_distinct()),
-                    None => {
-                        let name = self.fresh("s");
-                        let value = self.lift(&mut plan, bound)?;
-                        exprs.push(self.plan_expr(&value)?.alias(name.clone()));
-                        (column(&name), bound.ty().clone())
-                    }
-                },
-            };
-            sorts.push(Sort::new(scalar::sortable(expr, &ty), !key.desc, key.nulls_first));
+            let expr = self.key_expr(&mut plan, key, (&items, &columns), distinct, &mut exprs)?;
+            sorts.push(Sort::new(expr, !key.desc, key.nulls_first));
         }
         let mut on = Vec::new();
         for key in distinct_on.iter().flatten() {
@@ -527,7 +521,7 @@ impl Binder<'_> {
                     (column(&name), bound.ty().clone())
                 }
             };
-            on.push(scalar::sortable(expr, &ty));
+            on.push(self.equal_form(expr, &ty, &key.collation)?);
         }
         if exprs.is_empty() {
             // DataFusion wants a column; the client gets none.
@@ -541,8 +535,11 @@ impl Binder<'_> {
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
         if distinct {
-            let names: Vec<(String, SqlType)> =
-                columns.iter().map(|c| (c.expr.schema_name().to_string(), c.ty.clone())).collect();
+            columns.iter().try_for_each(|c| c.collation.check_implicit())?;
+            let named = |c: &OutputColumn| {
+                (c.expr.schema_name().to_string(), c.ty.clone(), c.collation.clone())
+            };
+            let names: Vec<Named> = columns.iter().map(named).collect();
             plan = self.distinct_plan(plan, &names)?;
         }
         let mut builder = LogicalPlanBuilder::from(plan);
@@ -557,6 +554,44 @@ impl Binder<'_> {
         Ok(Bounded { plan, columns })
     }
 
+    /// What a key of ORDER BY sorts by; what is no output column is added to those that are
+    /// computed.
+    fn key_expr(
+        &mut self,
+        plan: &mut LogicalPlan,
+        key: &OrderKey,
+        (items, columns): (&[Item], &[OutputColumn]),
+        distinct: bool,
+        exprs: &mut Vec<Expr>,
+    ) -> SqlResult<Expr> {
+        // A row is sorted by forms of its fields.
+        let apart = |at: usize| match (distinct, &key.collation) {
+            (false, Collated::Row(_)) => Some(&items[at].bound),
+            _ => None,
+        };
+        let at = match &key.target {
+            Target::Output(at) => Ok(*at),
+            Target::Expr(bound) => match same_item(bound, items) {
+                Some(at) if !distinct || columns[at].collation == key.collation => Ok(at),
+                _ if distinct => return Err(not_distinct()),
+                _ => Err(bound),
+            },
+        };
+        match at.and_then(|at| apart(at).map_or(Ok(at), Err)) {
+            Ok(at) => {
+                let OutputColumn { expr, ty, .. } = &columns[at];
+                self.sort_form(expr.clone(), ty, &key.collation)
+            }
+            Err(bound) => {
+                let name = self.fresh("s");
+                let form = order_form(bound.clone().with_collation(key.collation.clone()))?;
+                let value = self.lift(plan, &form)?;
+                exprs.push(self.plan_expr(&value)?.alias(name.clone()));
+                Ok(scalar::sortable(column(&name), form.ty()))
+            }
+        }
+    }
+
     /// DISTINCT ON: the first row of each group in the order of ORDER BY.
     fn first_of_each(
         &mut self,
@@ -568,13 +603,13 @@ impl Binder<'_> {
     ) -> SqlResult<Bounded> {
         use datafusion::functions_window::row_number::row_number_udwf;
         use datafusion::logical_expr::expr::WindowFunction;
-        use datafusion::logical_expr::{WindowFrame, WindowFunctionDefinition, lit};
+        use datafusion::logical_expr::{WindowFunctionDefinition, lit};
         let name = self.fresh("n");
         let definition = WindowFunctionDefinition::WindowUDF(row_number_udwf());
         let mut call = WindowFunction::new(definition, Vec::new());
         call.params.partition_by = on;
         call.params.order_by = sorts.clone();
-        call.params.window_frame = WindowFrame::new((!sorts.is_empty()).then_some(false));
+        call.params.window_frame = super::window::up_to_here(&sorts);
         let input = builder.build().map_err(from_df)?;
         let carrier = datafusion::arrow::datatypes::DataType::Int64;
         let numbered = super::window::window_column(input, call, name.clone(), &carrier)?;
@@ -606,7 +641,7 @@ impl Binder<'_> {
             };
             let column = &bound.columns[at];
             column.ty.check_comparable("ordering")?;
-            let expr = scalar::sortable(column.expr.clone(), &column.ty);
+            let expr = self.sort_form(column.expr.clone(), &column.ty, &column.collation)?;
             sorts.push(Sort::new(expr, !desc, nulls_first));
         }
         let plan = LogicalPlanBuilder::from(bound.plan)

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_scalar::{Bound, Padding, ScopeColumn, coerce, common_type, is_aggregate};
-use braid_types::{CastContext, Place, SqlError, SqlResult, SqlState, SqlType};
+use braid_scalar::{Bound, ScopeColumn, coerce, common_type, is_aggregate};
+use braid_types::{CastContext, Collated, Place, SqlError, SqlResult, SqlState, SqlType};
 use braid_walk::Walk;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::cte_worktable::CteWorkTable;
@@ -21,7 +21,7 @@ use sqlparser::ast::{self, Visitor};
 use super::from::Item;
 use super::function_table::unnested;
 use super::recursion::{HIDDEN, reference};
-use super::{Binder, Bounded, Cte, OutputColumn, Relation, Slot, SlotKind, column};
+use super::{Binder, Bounded, Cte, Named, OutputColumn, Relation, Slot, SlotKind, column};
 use crate::arrow_form;
 use crate::error::from_df;
 use crate::exec::scalar;
@@ -64,18 +64,21 @@ impl Binder<'_> {
             inputs.push(input);
         }
         let types = common_types(&inputs, op, &operands)?;
+        let collations = common_collations(&inputs, types.len());
         if !(all && op == ast::SetOperator::Union) {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
+            collations.iter().try_for_each(Collated::check_implicit)?;
         }
         let names: Vec<String> = types.iter().map(|_| self.fresh("u")).collect();
         let outputs: Vec<OutputColumn> = inputs[0]
             .columns
             .iter()
             .zip(&types)
-            .zip(&names)
-            .map(|((c, ty), name)| OutputColumn {
+            .zip(names.iter().zip(collations))
+            .map(|((c, ty), (name, collation))| OutputColumn {
                 name: c.name.clone(),
                 ty: ty.clone(),
+                collation,
                 expr: column(name),
                 origin: None,
                 nullable: true,
@@ -85,7 +88,9 @@ impl Binder<'_> {
         for input in inputs {
             plans.push(Arc::new(self.converted(input, &types, &names, "UNION")?));
         }
-        let typed: Vec<(String, SqlType)> = names.into_iter().zip(types).collect();
+        let kept = outputs.iter().map(|c| c.collation.clone());
+        let typed: Vec<Named> =
+            names.into_iter().zip(types).zip(kept).map(|((n, ty), c)| (n, ty, c)).collect();
         let plan = match op {
             ast::SetOperator::Union => {
                 let union = Union::try_new_with_loose_types(plans).map_err(from_df)?;
@@ -144,12 +149,12 @@ impl Binder<'_> {
         &mut self,
         left: LogicalPlan,
         right: LogicalPlan,
-        columns: &[(String, SqlType)],
+        columns: &[Named],
         intersect: bool,
     ) -> SqlResult<LogicalPlan> {
         let (in_left, in_right) = (self.fresh("l"), self.fresh("r"));
         let tagged = |plan: LogicalPlan, l: i32, r: i32| {
-            let mut exprs: Vec<Expr> = columns.iter().map(|(n, _)| column(n)).collect();
+            let mut exprs: Vec<Expr> = columns.iter().map(|(n, ..)| column(n)).collect();
             exprs.push(lit(l).alias(in_left.clone()));
             exprs.push(lit(r).alias(in_right.clone()));
             LogicalPlanBuilder::from(plan).project(exprs).and_then(LogicalPlanBuilder::build)
@@ -157,15 +162,16 @@ impl Binder<'_> {
         let (left, right) =
             (tagged(left, 1, 0).map_err(from_df)?, tagged(right, 0, 1).map_err(from_df)?);
         let mut keys = Vec::new();
-        for (name, ty) in columns {
-            keys.push(scalar::sortable(column(name), ty).alias(format!("{name}_key")));
+        for (name, ty, collation) in columns {
+            let key = self.equal_form(column(name), ty, collation)?;
+            keys.push(key.alias(format!("{name}_key")));
         }
         let (any_left, any_right) = (self.fresh("l"), self.fresh("r"));
         let mut results = vec![
             max(column(&in_left)).alias(any_left.clone()),
             max(column(&in_right)).alias(any_right.clone()),
         ];
-        for (name, ty) in columns {
+        for (name, ty, _) in columns {
             results.push(self.first_value(column(name), ty).alias(name.clone()));
         }
         let wanted =
@@ -174,7 +180,7 @@ impl Binder<'_> {
             .union(right)
             .and_then(|b| b.aggregate(keys, results))
             .and_then(|b| b.filter(wanted))
-            .and_then(|b| b.project(columns.iter().map(|(n, _)| column(n))))
+            .and_then(|b| b.project(columns.iter().map(|(n, ..)| column(n))))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
     }
@@ -185,24 +191,27 @@ impl Binder<'_> {
         &mut self,
         left: LogicalPlan,
         right: LogicalPlan,
-        columns: Vec<(String, SqlType)>,
+        columns: Vec<Named>,
         intersect: bool,
     ) -> SqlResult<LogicalPlan> {
         let number = self.fresh("copy");
+        let mut keys = Vec::with_capacity(columns.len());
+        for (name, ty, collation) in &columns {
+            keys.push(self.equal_form(column(name), ty, collation)?);
+        }
         let numbered = |plan: LogicalPlan| {
             let definition = WindowFunctionDefinition::WindowUDF(row_number_udwf());
             let mut call = WindowFunction::new(definition, Vec::new());
-            call.params.partition_by =
-                columns.iter().map(|(n, ty)| scalar::sortable(column(n), ty)).collect();
+            call.params.partition_by = keys.clone();
             let carrier = arrow_form::data_type(&SqlType::Int8);
             super::window::window_column(plan, call, number.clone(), &carrier)
         };
         let (left, right) = (numbered(left)?, numbered(right)?);
         let mut all = columns.clone();
-        all.push((number.clone(), SqlType::Int8));
+        all.push((number.clone(), SqlType::Int8, Collated::Default));
         let plan = self.compared(left, right, &all, intersect)?;
         LogicalPlanBuilder::from(plan)
-            .project(columns.iter().map(|(n, _)| column(n)))
+            .project(columns.iter().map(|(n, ..)| column(n)))
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)
     }
@@ -225,6 +234,11 @@ impl Binder<'_> {
                 SqlError::new(SqlState::DATATYPE_MISMATCH, "VALUES types cannot be matched")
             })?);
         }
+        let collation = |at: usize| {
+            let parts = rows.iter().map(|row| row[at].collation());
+            parts.fold(Collated::Default, |all, part| all.with(part)).of_column()
+        };
+        let collations: Vec<Collated> = (0..width).map(collation).collect();
         let mut exprs = Vec::new();
         for (row, written) in rows.into_iter().zip(&values.rows) {
             let mut out = Vec::new();
@@ -239,11 +253,12 @@ impl Binder<'_> {
         let plan = self.rows_of_values(exprs, &types, &names)?;
         let columns = names
             .iter()
-            .zip(types)
+            .zip(types.into_iter().zip(collations))
             .enumerate()
-            .map(|(at, (name, ty))| OutputColumn {
+            .map(|(at, (name, (ty, collation)))| OutputColumn {
                 name: format!("column{}", at + 1),
                 ty,
+                collation,
                 expr: column(name),
                 origin: None,
                 nullable: true,
@@ -326,13 +341,8 @@ impl Binder<'_> {
             relation.columns.push(column(&fresh));
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
-                schema: None,
                 hidden: name.starts_with(HIDDEN),
-                name: name.trim_start_matches(HIDDEN).to_string(),
-                ty,
-                nullable: true,
-                scalar: false,
-                padding: Padding::None,
+                ..ScopeColumn::new(name.trim_start_matches(HIDDEN), ty)
             });
         }
         relation.plan = LogicalPlanBuilder::from(scan)
@@ -386,6 +396,7 @@ impl Binder<'_> {
         self.bind_anew();
         let table = self.fresh("work");
         let types: Vec<SqlType> = start.columns.iter().map(|c| c.ty.clone()).collect();
+        let collations: Vec<Collated> = start.columns.iter().map(|c| c.collation.clone()).collect();
         let carriers: Vec<String> = (0..types.len()).map(|at| format!("{table}_{at}")).collect();
         let shown: Vec<String> = start
             .columns
@@ -397,6 +408,7 @@ impl Binder<'_> {
         self.ctes.push(Cte::Work {
             name: name.to_string(),
             columns: shown.iter().cloned().zip(types.iter().cloned()).collect(),
+            collations: collations.clone(),
             table: table.clone(),
         });
         let outside = std::mem::replace(&mut self.work_level, self.levels.len());
@@ -428,6 +440,10 @@ impl Binder<'_> {
         }
         if !all {
             types.iter().try_for_each(|ty| ty.check_comparable("equality"))?;
+            if !collations.iter().all(Collated::is_deterministic) {
+                let text = "UNION of a recursive query with a nondeterministic collation";
+                return Err(SqlError::unsupported(text).with_hint("Use UNION ALL."));
+            }
         }
         let step = self.converted(step, &types, &carriers, "UNION")?;
         let plan = LogicalPlanBuilder::from(start)
@@ -444,11 +460,12 @@ impl Binder<'_> {
             .map_err(from_df)?;
         let columns = shown
             .into_iter()
-            .zip(types)
+            .zip(types.into_iter().zip(collations))
             .zip(fresh)
-            .map(|((name, ty), fresh)| OutputColumn {
+            .map(|((name, (ty, collation)), fresh)| OutputColumn {
                 name,
                 ty,
+                collation,
                 expr: column(&fresh),
                 origin: None,
                 nullable: true,
@@ -562,6 +579,15 @@ fn place_of_item(operand: &ast::SetExpr, at: usize) -> Option<Place> {
         ast::SetExpr::SetOperation { left, .. } => place_of_item(left, at),
         _ => None,
     }
+}
+
+/// The collations of a set operation's columns.
+fn common_collations(inputs: &[Bounded], width: usize) -> Vec<Collated> {
+    let of = |at: usize| {
+        let parts = inputs.iter().map(|input| &input.columns[at].collation);
+        parts.fold(Collated::Default, |all, part| all.with(part))
+    };
+    (0..width).map(of).collect()
 }
 
 /// The types of a set operation's columns, found from left to right.

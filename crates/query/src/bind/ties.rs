@@ -14,12 +14,11 @@ use datafusion::functions_window::rank::rank_udwf;
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFrame, WindowFunctionDefinition,
-    WindowUDF, lit,
+    Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition, WindowUDF, lit,
 };
 
 use super::function_table::columns_of;
-use super::window::window_column;
+use super::window::{up_to_here, window_column};
 use super::{Binder, column};
 use crate::error::from_df;
 
@@ -83,7 +82,7 @@ impl Binder<'_> {
         let mut call =
             WindowFunction::new(WindowFunctionDefinition::WindowUDF(function), Vec::<Expr>::new());
         call.params.order_by = order.to_vec();
-        call.params.window_frame = WindowFrame::new(Some(false));
+        call.params.window_frame = up_to_here(order);
         let plan = window_column(input, call, name.clone(), &DataType::Int64)?;
         Ok((plan, name))
     }

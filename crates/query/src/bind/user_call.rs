@@ -17,7 +17,9 @@ use braid_scalar::{
     Bound, CaseBranch, Node, UserCall, UserFunction, Volatility, argument_number, as_result,
     needs_general_query, no_argument, over_arguments, user_call,
 };
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, cast_exists};
+use braid_types::{
+    CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType, cast_exists,
+};
 use datafusion::common::JoinType;
 use datafusion::logical_expr::Expr;
 use sqlparser::ast;
@@ -73,7 +75,12 @@ impl Binder<'_> {
         let once = call.args.iter().any(|a| a.volatility() == Volatility::Volatile);
         let types = call.args.iter().map(|a| a.ty().clone());
         let values = match once {
-            true => types.enumerate().map(|(at, ty)| Bound::column(at, ty)).collect(),
+            true => types
+                .zip(&call.args)
+                .map(|(ty, arg)| (ty, arg.collation().of_column()))
+                .enumerate()
+                .map(|(at, (ty, collation))| Bound::column(at, ty).with_collation(collation))
+                .collect(),
             false => call.args.clone(),
         };
         let query = ordered_first(body_of(call)?)?;
@@ -82,8 +89,9 @@ impl Binder<'_> {
         if inner.types.len() > 1 && function.returns != SqlType::Void {
             return Err(one_column(&function));
         }
-        let ty = ty.clone();
+        let (ty, collation) = (ty.clone(), inner.collations[0].clone());
         let value = self.subquery_slot(inner, Shape::First, Vec::new(), ty)?;
+        let value = value.with_collation(collation);
         if once {
             let value = as_result(value, &function.returns, self)?;
             return Ok(over_arguments(&function, value, &call.args));
@@ -293,7 +301,8 @@ impl Binder<'_> {
         let (name, ty) = (&arguments.names[at], value.ty().clone());
         let mut known = self.level().outer.iter();
         if let Some((_, _, slot)) = known.find(|(n, _, slot)| n == name && *slot != ELSEWHERE) {
-            return Bound::column(*slot, ty);
+            let collation = value.collation().of_column();
+            return Bound::column(*slot, ty).with_collation(collation);
         }
         self.outer_slot(name.clone(), value)
     }
@@ -306,12 +315,14 @@ impl Binder<'_> {
         };
         let ty = ty.clone();
         let inner = self.rows_of_user(call)?;
-        Ok(self.set_of_rows(inner, ty))
+        let collation = inner.collations.first().cloned().unwrap_or_default();
+        Ok(self.set_of_rows(inner, ty).with_collation(collation))
     }
 }
 
 fn computed(name: String, ty: SqlType, expr: Expr) -> OutputColumn {
-    OutputColumn { name, ty, expr, origin: None, nullable: true }
+    let collation = Collated::Default;
+    OutputColumn { name, ty, collation, expr, origin: None, nullable: true }
 }
 
 /// A call by a name with its schema and the arguments as they are written.

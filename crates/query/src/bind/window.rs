@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use braid_parser::{Exclusion, take_exclusion};
 use braid_scalar::{
-    Bound, CaseBranch, Code, Node, WindowCode, coerce, ident_name, is_aggregate,
-    is_called_as_window, resolve,
+    Bound, CaseBranch, Code, Node, WindowCode, coerce, equality_form, ident_name, is_aggregate,
+    is_called_as_window, order_form, resolve,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -18,14 +19,14 @@ use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, ran
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
-    AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition,
-    WindowUDF, cast,
+    AggregateUDF, Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowFunctionDefinition, WindowUDF, cast,
 };
 use sqlparser::ast;
 
 use super::call::Arguments;
 use super::frames::{Frame, OrderedBy};
-use super::grouping::Chosen;
+use super::grouping::{Chosen, Shown};
 use super::{Binder, column};
 use crate::arrow_form;
 use crate::error::from_df;
@@ -139,6 +140,7 @@ struct Resolved {
     function: Function,
     args: Vec<Bound>,
     ret: SqlType,
+    shown: Shown,
     /// Taken where there is no row to look at, if it differs from row to row.
     default: Option<Bound>,
 }
@@ -287,7 +289,7 @@ impl Binder<'_> {
             let filter = function.filter.as_ref().map(|f| b.condition(f, "FILTER"));
             Ok((resolved, filter.transpose()?))
         })?;
-        let Resolved { function: definition, args, ret, default } = resolved;
+        let Resolved { function: definition, args, ret, shown, default } = resolved;
         let args = self.behind_filter(filter.as_ref(), args);
         let (partition, order) = self.without_windows(IN_DEFINITION, |b| b.window_keys(&spec))?;
         let mut pending = Pending {
@@ -301,8 +303,8 @@ impl Binder<'_> {
             slot: 0,
             ret: ret.clone(),
         };
-        let Some(default) = default else { return Ok(self.window_slot(pending)) };
-        let value = self.window_slot(pending.clone());
+        let Some(default) = default else { return shown.value(self.window_slot(pending)) };
+        let value = shown.value(self.window_slot(pending.clone()))?;
         pending.args[0] = Bound::constant(Datum::Bool(true), SqlType::Bool);
         pending.ret = SqlType::Bool;
         let there = self.window_slot(pending);
@@ -317,7 +319,7 @@ impl Binder<'_> {
         for expr in &spec.partition_by {
             let bound = self.settled(expr)?;
             bound.ty().check_comparable("equality")?;
-            partition.push(bound);
+            partition.push(equality_form(bound)?);
         }
         let mut order = Vec::new();
         for key in &spec.order_by {
@@ -325,7 +327,7 @@ impl Binder<'_> {
             let nulls_first = key.options.nulls_first.unwrap_or(desc);
             let bound = self.settled(&key.expr)?;
             bound.ty().check_comparable("ordering")?;
-            order.push((bound, desc, nulls_first));
+            order.push((order_form(bound)?, desc, nulls_first));
         }
         Ok((partition, order))
     }
@@ -355,10 +357,10 @@ impl Binder<'_> {
     fn window_function(&mut self, name: &str, function: &ast::Function) -> SqlResult<Resolved> {
         let given = Self::arguments(function)?;
         if is_aggregate(name) && !is_called_as_window(name, function) {
-            let Chosen { udf, args, ret } = self.choose_aggregate(name, function)?;
+            let Chosen { udf, args, ret, shown } = self.choose_aggregate(name, function)?;
             refuse_in_window(name, function, &given)?;
             let function = Function::Aggregate(udf);
-            return Ok(Resolved { function, args, ret, default: None });
+            return Ok(Resolved { function, args, ret, shown, default: None });
         }
         let mut args = Vec::new();
         for expr in &given.exprs {
@@ -408,7 +410,8 @@ impl Binder<'_> {
                 // Without a count there is no row to look at.
                 let null = Bound::constant(Datum::Null, ret.clone());
                 let function = Function::Window(WindowCode::FirstValue);
-                return Ok(Resolved { function, args: vec![null], ret, default: None });
+                let (args, shown) = (vec![null], Shown::default());
+                return Ok(Resolved { function, args, ret, shown, default: None });
             }
             if let (Some(state), Some(Datum::Int8(..=0))) = (code.state_below_one(), arg.as_const())
             {
@@ -416,7 +419,8 @@ impl Binder<'_> {
                 return Err(SqlError::new(SqlState(state), message));
             }
         }
-        Ok(Resolved { function: Function::Window(code), args, ret, default: None })
+        let shown = Shown::like(&args, &ret);
+        Ok(Resolved { function: Function::Window(code), args, ret, shown, default: None })
     }
 
     /// The window nodes for the calls of this level.
@@ -527,6 +531,16 @@ impl Binder<'_> {
             .map_err(from_df)?;
         Ok(column(&name))
     }
+}
+
+/// The frame of functions that only number rows: one of distances would ask for keys that have
+/// some, which those of a locale have not.
+pub(super) fn up_to_here(order: &[Sort]) -> WindowFrame {
+    if order.is_empty() {
+        return WindowFrame::new(None);
+    }
+    let first = WindowFrameBound::Preceding(ScalarValue::UInt64(None));
+    WindowFrame::new_bounds(WindowFrameUnits::Groups, first, WindowFrameBound::CurrentRow)
 }
 
 /// Adds a window call's value as the last column, under a name and in a carrier of ours: ranks are

@@ -10,6 +10,7 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 /// Oids of catalogs that hold what is commented.
 const CLASS: u32 = 1259;
 const TYPE: u32 = 1247;
+const COLLATION: u32 = 3456;
 const PROC: u32 = 1255;
 const CONSTRAINT: u32 = 2606;
 const NAMESPACE: u32 = 2615;
@@ -114,6 +115,9 @@ fn type_remarks<'a>(catalog: &'a Catalog, database: u32, out: &mut Vec<Remark<'a
         out.push(Remark { object, class, part, text });
     };
     let here = |schema: u32| catalog.schema_by_id(schema).is_some_and(|s| s.database == database);
+    for own in catalog.collations().filter(|own| here(own.schema)) {
+        own.comment.iter().for_each(|text| add(oid_of(own.id), COLLATION, 0, text));
+    }
     for ty in catalog.user_types().filter(|t| here(t.schema)) {
         if let Some(text) = &ty.comment {
             add(oid_of(ty.id), TYPE, 0, text);

@@ -3,6 +3,7 @@
 
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined, Sequence,
+    id_of_oid,
 };
 use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
@@ -303,6 +304,17 @@ fn attributes(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
+/// Database, schema and name of a collation other than that of the database.
+fn collation_names(v: &View<'_>, oid: Option<u32>) -> [Datum; 3] {
+    let Some(own) = oid.and_then(|oid| v.catalog.collation_by_oid(oid)) else {
+        return [Datum::Null, Datum::Null, Datum::Null];
+    };
+    let user = id_of_oid(own.oid).and_then(|id| v.catalog.user_collation(id));
+    let schema = user.and_then(|user| v.schema(user.schema));
+    let schema = schema.map_or("pg_catalog", |schema| &schema.name);
+    [text(v.database), text(schema), text(own.name.as_str())]
+}
+
 /// A column's default; a serial column's sequence has its schema if the search path needs it.
 fn default(v: &View<'_>, c: &Column) -> Option<String> {
     let shown = shown_default(c)?;
@@ -321,6 +333,10 @@ fn columns(v: &View<'_>) -> Made {
     for (s, t) in v.tables() {
         for c in t.visible_columns() {
             let mut row = column_row(v, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
+            row[19..22].clone_from_slice(&collation_names(
+                v,
+                c.options.collation.as_ref().map(|own| own.oid),
+            ));
             let user = match c.refinement {
                 Some(Refined::Domain(id)) => v.catalog.user_type(id),
                 _ => None,
@@ -374,6 +390,8 @@ fn columns(v: &View<'_>) -> Made {
         let writable = may_write(v.catalog, view);
         for (at, (name, ty)) in view.columns.iter().enumerate() {
             let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
+            let own = view.collations.get(at).copied().flatten();
+            row[19..22].clone_from_slice(&collation_names(v, own));
             row[43] = yes_no(writable.as_ref().is_some_and(|columns| columns[at]));
             rows.push(row);
         }

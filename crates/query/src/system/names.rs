@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, Function, id_of_oid, oid_of};
-use braid_scalar::{Builtin, type_functions};
-use braid_sql::session::SessionState;
+use braid_scalar::{Builtin, ParamTypes, type_functions};
+use braid_sql::session::{SessionState, types_in_reach};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 
 use super::code;
@@ -25,7 +25,7 @@ const HANDLERS: [(u32, &str); 7] = [
 /// The oid behind a name: of which type, and the name.
 pub(super) fn oid_of_name(
     session: &SessionState,
-    catalog: &Catalog,
+    catalog: &Arc<Catalog>,
     args: &[Datum],
 ) -> SqlResult<Option<Datum>> {
     let [Datum::Text(ty), Datum::Text(text)] = args else { return Ok(None) };
@@ -47,6 +47,12 @@ pub(super) fn oid_of_name(
                     None => return Err(missing("3F000", "schema")),
                 },
             }
+        }
+        "regcollation" => {
+            let database = catalog.database(&session.database).map_or(0, |d| d.id);
+            let types = types_in_reach(catalog, database, &session.search_path());
+            let params = ParamTypes::default().with_types(types);
+            params.collation(&SessionState::split_name(name))?.oid
         }
         "regrole" => {
             catalog.role_oid(bare, &session.user).ok_or_else(|| missing("42704", "role"))?
@@ -158,6 +164,20 @@ pub(super) fn name_of_oid(
             INFORMATION_SCHEMA => "information_schema".to_string(),
             own => quote_ident(&catalog.schema_by_id(id_of_oid(own)?)?.name).to_string(),
         },
+        "regcollation" => {
+            let own = catalog.collation_by_oid(*oid)?;
+            let name = quote_ident(&own.name).to_string();
+            let Some(user) = id_of_oid(*oid).and_then(|id| catalog.user_collation(id)) else {
+                return Some(Datum::text(name));
+            };
+            let database = catalog.database(&session.database).map_or(0, |d| d.id);
+            let found = catalog.resolve_collation(database, &session.search_path(), &own.name);
+            let schema = catalog.schema_by_id(user.schema).map_or("", |s| &s.name);
+            match found.is_some_and(|found| found.id == user.id) {
+                true => name,
+                false => format!("{}.{name}", quote_ident(schema)),
+            }
+        }
         "regrole" => quote_ident(&catalog.role_name(*oid, &session.user)?).to_string(),
         "regprocedure" => {
             let f = function(*oid)?;

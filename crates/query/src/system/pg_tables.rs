@@ -288,27 +288,7 @@ fn server(name: &str) -> Option<SystemTable> {
             "oid oid, collname name, collnamespace oid, collowner oid, collprovider char, \
              collisdeterministic bool, collencoding int4, collcollate text, collctype text, \
              colliculocale text, collversion text",
-            |_| {
-                let row = |oid: u32, name: &str| {
-                    // That of the database has no names of its own.
-                    let own = oid != 100;
-                    let locale = if own { text(name) } else { Datum::Null };
-                    vec![
-                        Datum::Oid(oid),
-                        text(name),
-                        Datum::Oid(PG_CATALOG),
-                        Datum::Oid(ROOT),
-                        text(if own { "c" } else { "d" }),
-                        flag(true),
-                        Datum::Int4(-1),
-                        locale.clone(),
-                        locale,
-                        Datum::Null,
-                        Datum::Null,
-                    ]
-                };
-                Ok(vec![row(100, "default"), row(950, "C"), row(951, "POSIX")])
-            },
+            type_rows::pg_collation,
         ),
         "pg_tablespace" => {
             made("oid oid, spcname name, spcowner oid, spcacl text[], spcoptions text[]", |_| {
@@ -513,6 +493,7 @@ struct Attribute<'a> {
     ty: &'a SqlType,
     /// Oid and modifier of the type as it was declared.
     declared: (u32, i32),
+    collation: u32,
     number: i16,
     not_null: bool,
     has_default: bool,
@@ -532,6 +513,7 @@ impl<'a> Attribute<'a> {
             name,
             ty,
             declared: (ty.oid(), ty.typmod()),
+            collation: collation(ty),
             number,
             not_null: false,
             has_default: false,
@@ -579,7 +561,7 @@ fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         flag(false),
         flag(!a.inherited),
         Datum::Int4(i32::from(a.inherited)),
-        Datum::Oid(collation(a.ty)),
+        Datum::Oid(a.collation),
         a.acl.clone(),
     ]
 }
@@ -593,6 +575,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 name: &c.name,
                 ty: &c.ty,
                 declared: declared(v, c),
+                collation: column_collation(c),
                 number: c.id as i16,
                 not_null: !c.nullable,
                 has_default: c.default.is_some() || c.generated.is_some(),
@@ -602,7 +585,7 @@ fn pg_attribute(v: &View<'_>) -> Made {
                     None => "",
                 },
                 generated: if c.generated.is_some() { "s" } else { "" },
-                statistics: c.statistics,
+                statistics: c.options.statistics,
                 acl: roles::column_acl(v, t.id, c.id),
                 inherited: t.window().is_some(),
             }));
@@ -614,7 +597,8 @@ fn pg_attribute(v: &View<'_>) -> Made {
                 let Some(c) = t.column(id) else { continue };
                 let name = braid_sql::session::index_column_name(c, &taken);
                 let plain = Attribute::plain(oid_of(i.id), &name, &c.ty, at as i16 + 1);
-                rows.push(attribute_row(&Attribute { declared: declared(v, c), ..plain }));
+                let (declared, collation) = (declared(v, c), column_collation(c));
+                rows.push(attribute_row(&Attribute { declared, collation, ..plain }));
                 taken.push(name);
             }
         }
@@ -633,7 +617,9 @@ fn pg_attribute(v: &View<'_>) -> Made {
         for (at, (name, ty)) in view.columns.iter().enumerate() {
             let acl = roles::column_acl(v, view.id, at as u32 + 1);
             let plain = Attribute::plain(oid_of(view.id), name, ty, at as i16 + 1);
-            rows.push(attribute_row(&Attribute { acl, ..plain }));
+            let own = view.collations.get(at).copied().flatten();
+            let collation = own.unwrap_or(plain.collation);
+            rows.push(attribute_row(&Attribute { acl, collation, ..plain }));
         }
     }
     Ok(rows)
@@ -654,6 +640,11 @@ fn pg_attrdef(v: &View<'_>) -> Made {
         }
     }
     Ok(rows)
+}
+
+/// Oid of the collation of a column.
+pub(super) fn column_collation(c: &Column) -> u32 {
+    c.options.collation.as_ref().map_or_else(|| collation(&c.ty), |own| own.oid)
 }
 
 /// Oid of the collation of a type.
@@ -709,7 +700,9 @@ fn pg_index(v: &View<'_>) -> Made {
                 flag(true),
                 flag(false),
                 int2_vector(i.columns.iter().map(|c| number(t, c.column)).chain(included)),
-                oid_vector(i.columns.iter().map(|c| key_type(c).map_or(0, collation))),
+                oid_vector(
+                    i.columns.iter().map(|k| t.column(k.column).map_or(0, column_collation)),
+                ),
                 oid_vector(i.columns.iter().map(|c| key_type(c).map_or(0, operator_class))),
                 int2_vector(options),
                 expressions,

@@ -10,7 +10,10 @@ use braid_parser::parse_expr;
 use braid_scalar::functions_of_type;
 use braid_sql::session::Shown;
 use braid_types::oid::PSEUDO_TYPES;
-use braid_types::{Datum, RangeKind, SqlResult, SqlType, TypeCategory};
+use braid_types::{
+    Collation, DEFAULT_COLLATION, Datum, RangeKind, SqlResult, SqlType, TypeCategory,
+    built_in_collations,
+};
 
 use super::pg_tables::collation;
 use super::roles;
@@ -201,6 +204,7 @@ mod field {
     pub(super) const NOT_NULL: usize = 24;
     pub(super) const BASE: usize = 25;
     pub(super) const MODIFIER: usize = 26;
+    pub(super) const COLLATION: usize = 28;
     pub(super) const DEFAULT_EXPRESSION: usize = 29;
     pub(super) const DEFAULT: usize = 30;
     pub(super) const ACL: usize = 31;
@@ -224,6 +228,9 @@ fn domain_row(v: &View<'_>, user: &UserType, domain: &Domain, mut row: Vec<Datum
     row[field::ARRAY] = object(user.array);
     row[field::NOT_NULL] = flag(domain.not_null);
     row[field::MODIFIER] = Datum::Int4(domain.typmod());
+    if let Some(own) = domain.collation {
+        row[field::COLLATION] = Datum::Oid(own);
+    }
     row[field::DEFAULT] = domain.default.as_deref().map_or(Datum::Null, text);
     row[field::DEFAULT_EXPRESSION] = row[field::DEFAULT].clone();
     row
@@ -281,6 +288,43 @@ pub(super) fn domain_check(
     let parsed = parse_expr(&check.expr).ok();
     let deparsed = parsed.and_then(|e| braid_scalar::deparse_of_domain(&e, base));
     Some((check, deparsed.map(|shown| shown.text(how == Shown::Plain))))
+}
+
+/// Those that are built in, and those of users.
+pub(super) fn pg_collation(v: &View<'_>) -> Made {
+    let row = |own: &Collation, schema: u32, owner: u32| {
+        let by_database = own.oid == DEFAULT_COLLATION;
+        let bytes = own.locale.is_none() && !by_database;
+        let provider = match &own.locale {
+            Some(_) => "i",
+            None if by_database => "d",
+            None => "c",
+        };
+        // In PostgreSQL these two are for texts in UTF-8 alone.
+        let utf8 = matches!(own.name.as_str(), "ucs_basic" | "C.utf8");
+        let name = match own.name.as_str() {
+            name @ ("POSIX" | "C.utf8") => name,
+            _ => "C",
+        };
+        let locale = if bytes { text(name) } else { Datum::Null };
+        vec![
+            Datum::Oid(own.oid),
+            text(own.name.as_str()),
+            Datum::Oid(schema),
+            Datum::Oid(owner),
+            text(provider),
+            flag(own.deterministic),
+            Datum::Int4(if utf8 { 6 } else { -1 }),
+            locale.clone(),
+            locale,
+            own.locale.as_deref().map_or(Datum::Null, text),
+            own.locale.as_ref().map_or(Datum::Null, |_| text(braid_scalar::COLLATION_VERSION)),
+        ]
+    };
+    let built_in = built_in_collations().iter().map(|own| row(own, PG_CATALOG, ROOT));
+    let here = v.catalog.collations().filter(|own| v.schema(own.schema).is_some());
+    let owned = here.map(|own| row(&own.collation(), oid_of(own.schema), v.catalog.owner(own.id)));
+    Ok(built_in.chain(owned).collect())
 }
 
 pub(super) fn pg_range(v: &View<'_>) -> Made {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{Expr, Function, Query, Value};
 
 use super::choice::{Resolved, resolve_call};
@@ -80,19 +80,16 @@ impl UserFunction {
         self.set || !self.columns.is_empty()
     }
 
-    /// The columns by which a body names its arguments.
-    fn scope(&self) -> Scope {
+    /// The columns by which a body names its arguments, texts with the collation of a call.
+    fn scope(&self, collation: &Collated) -> Scope {
         let mut scope = Scope::empty();
         for param in &self.params {
+            let name = param.name.clone().unwrap_or_default();
             scope.push(ScopeColumn {
                 table: Some(self.name.clone()),
-                schema: None,
-                name: param.name.clone().unwrap_or_default(),
-                ty: param.ty.clone(),
-                nullable: true,
                 hidden: param.name.is_none(),
-                scalar: false,
-                padding: crate::Padding::None,
+                collation: texts_only(collation, &param.ty),
+                ..ScopeColumn::new(name, param.ty.clone())
             });
         }
         scope
@@ -113,11 +110,15 @@ impl UserCall {
             return Err(general_query_needed("a function with a query"));
         };
         let (names, active) = (ctx.params().names(), ctx.params().active().to_vec());
-        if active.contains(&function.id) {
-            return Ok(super::recursion::deferred(function, value, names, &self.args));
-        }
-        let body = bound_body(function, value, names, active)?;
-        super::inline::inlined(function, body, &self.args)
+        let all = self.args.iter().fold(Collated::Default, |all, arg| all.with(arg.collation()));
+        let value = match active.contains(&function.id) {
+            true => super::recursion::deferred(function, value, names, &self.args, &all),
+            false => {
+                let body = bound_body(function, value, names, active, &all.of_column())?;
+                super::inline::inlined(function, body, &self.args)?
+            }
+        };
+        Ok(value.with_collation(texts_only(&all, &function.returns)))
     }
 }
 
@@ -127,11 +128,12 @@ pub(super) fn bound_body(
     value: &Expr,
     names: Option<Arc<dyn TypeNames>>,
     mut active: Vec<u32>,
+    collation: &Collated,
 ) -> SqlResult<Bound> {
     active.push(function.id);
     let params = ParamTypes::default().with_types(names).within(active);
-    let mut inner = InBody { params, function };
-    let bound = bind_unsettled(value, &function.scope(), &mut inner)?;
+    let mut inner = InBody { params, function, collation };
+    let bound = bind_unsettled(value, &function.scope(collation), &mut inner)?;
     as_result(bound, &function.returns, &mut inner)
 }
 
@@ -164,6 +166,12 @@ pub fn wrong_result(declared: &SqlType, given: &SqlType) -> SqlError {
 struct InBody<'a> {
     params: ParamTypes,
     function: &'a UserFunction,
+    collation: &'a Collated,
+}
+
+/// A collation, if values of a type have one.
+fn texts_only(collation: &Collated, ty: &SqlType) -> Collated {
+    if ty.is_collatable() { collation.clone() } else { Collated::Default }
 }
 
 impl BindContext for InBody<'_> {
@@ -174,7 +182,10 @@ impl BindContext for InBody<'_> {
     fn intercept(&mut self, expr: &Expr, _: &Scope) -> SqlResult<Option<Bound>> {
         let Some(at) = argument_number(expr)? else { return Ok(None) };
         match self.function.params.get(at) {
-            Some(param) => Ok(Some(Bound::column(at, param.ty.clone()))),
+            Some(param) => {
+                let collation = texts_only(self.collation, &param.ty);
+                Ok(Some(Bound::column(at, param.ty.clone()).with_collation(collation)))
+            }
             None => Err(no_argument(at)),
         }
     }

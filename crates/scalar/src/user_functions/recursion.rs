@@ -12,7 +12,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::Expr;
 
 use super::{UserFunction, bound_body};
@@ -33,16 +33,21 @@ pub(super) fn deferred(
     value: &Expr,
     names: Option<Arc<dyn TypeNames>>,
     args: &[Bound],
+    collation: &Collated,
 ) -> Bound {
-    let code =
-        Deferred { function: function.clone(), value: value.clone(), names, body: OnceLock::new() };
-    Bound::new(Node::Apply(Arc::new(code), args.to_vec()), function.returns.clone())
+    let (function, value) = (function.clone(), value.clone());
+    let (collation, body) = (collation.of_column(), OnceLock::new());
+    let returns = function.returns.clone();
+    let code = Deferred { function, value, names, collation, body };
+    Bound::new(Node::Apply(Arc::new(code), args.to_vec()), returns)
 }
 
 struct Deferred {
     function: Arc<UserFunction>,
     value: Expr,
     names: Option<Arc<dyn TypeNames>>,
+    /// That of the call.
+    collation: Collated,
     /// With the levels that it has.
     body: OnceLock<SqlResult<(Bound, usize)>>,
 }
@@ -84,7 +89,8 @@ impl Applied for Deferred {
             return Ok(Datum::Null);
         }
         let bind = || {
-            let body = bound_body(function, &self.value, self.names.clone(), Vec::new())?;
+            let (names, active) = (self.names.clone(), Vec::new());
+            let body = bound_body(function, &self.value, names, active, &self.collation)?;
             let levels = OWN_LEVELS + levels(&body);
             Ok((body, levels))
         };

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::session::{Notice, SessionState};
 use crate::storage::TableLayout;
-use braid_parser::{Name, parse_expr};
+use braid_parser::{Name, parse_expr, take_collation};
 use braid_scalar::{Scope, Volatility, ident_name};
 
 pub(super) fn no_column(t: &Table, name: &str) -> SqlError {
@@ -252,7 +252,7 @@ pub(super) fn set_statistics(
     }
     let mut new = (**t).clone();
     let at = t.ordinal(col.id).expect("found by name");
-    new.columns[at].statistics = u32::try_from(target.min(MOST)).ok();
+    new.columns[at].options.statistics = u32::try_from(target.min(MOST)).ok();
     c.put(new);
     Ok(())
 }
@@ -369,11 +369,14 @@ pub(super) fn alter(
         }
         ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
             partitions::refuse_key(t, col.id, "alter")?;
-            let to = alter_type::Target {
-                ty: c.ctx.type_of(data_type)?,
-                refinement: column::refined(c, data_type)?,
+            let (ty, refinement) = (c.ctx.type_of(data_type)?, column::refined(c, data_type)?);
+            let (collation, using) = take_collation(using.as_ref());
+            let collation = match collation {
+                Some(name) => column::collation(c, &parts(name), &ty)?,
+                None => column::of_domain(c, refinement),
             };
-            return alter_type::run(c, t, at, &to, using.as_ref());
+            let to = alter_type::Target { ty, refinement, collation };
+            return alter_type::run(c, t, at, &to, using);
         }
         ast::AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
             let mut option = ast::ColumnOptionDef {

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{Column, ForeignKey, Refined, Table};
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Collation, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::{check_default, table_scope};
@@ -38,6 +38,7 @@ fn same_stored_form(from: &SqlType, to: &SqlType) -> bool {
 pub(super) struct Target {
     pub(super) ty: SqlType,
     pub(super) refinement: Option<Refined>,
+    pub(super) collation: Option<Arc<Collation>>,
 }
 
 /// Whether USING says no more than that the column is cast to its new type.
@@ -171,6 +172,7 @@ impl Altered {
         let mut new = (*t).clone();
         new.columns[at].ty = to.ty.clone();
         new.columns[at].refinement = to.refinement;
+        new.columns[at].options.collation.clone_from(&to.collation);
         index::check_key_types(&new, &new.primary.columns)?;
         let computed = renew_expressions(c, &mut new, id)?;
         for i in new.indexes.iter().filter(|i| i.columns.iter().any(|k| k.column == id)) {
@@ -246,7 +248,9 @@ fn renew_expressions(c: &Change, t: &mut Table, id: u32) -> SqlResult<bool> {
         for computed in Computed::of_table(t)? {
             let own = t.columns[computed.ordinal].id;
             if index.columns.iter().any(|k| k.column == own) {
-                t.columns[computed.ordinal].ty = computed.expr.ty().clone();
+                let column = &mut t.columns[computed.ordinal];
+                column.ty = computed.expr.ty().clone();
+                column.options.collation = computed.expr.collation().known().cloned();
             }
         }
         index::check_key_types(t, &index.columns)?;

@@ -8,7 +8,7 @@ use braid_kv::ReadMode;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{commit_timestamp, partitions};
+use super::{collation, commit_timestamp, partitions};
 use crate::jobs::reclaim;
 use crate::session::Context;
 use braid_parser::Name;
@@ -140,7 +140,10 @@ pub(crate) fn run(
     let only = change.only;
     partitions::settle_names(&mut change, &ctx.catalog, only)?;
     let before = |t: &Arc<Table>| ctx.catalog.table(t.id).is_some_and(|old| Arc::ptr_eq(old, t));
-    change.catalog.tables().filter(|t| !before(t)).try_for_each(|t| commit_timestamp::check(t))?;
+    for table in change.catalog.tables().filter(|t| !before(t)) {
+        commit_timestamp::check(table)?;
+        collation::check_keys(table)?;
+    }
     super::access::roles::note_new_objects(&mut change, &ctx.catalog);
     Ok((tag, change.catalog))
 }

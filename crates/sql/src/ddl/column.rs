@@ -1,11 +1,15 @@
 //! Column declarations: types, defaults, serial and identity, generated columns.
 
-use braid_catalog::{Column, Identity, Refined, Table, choose_constraint_name};
-use braid_types::{IntervalFields, SqlError, SqlResult, SqlState, SqlType};
+use std::sync::Arc;
+
+use braid_catalog::{Column, ColumnOptions, Identity, Refined, Table, choose_constraint_name};
+use braid_types::{
+    Collation, DEFAULT_COLLATION, IntervalFields, SqlError, SqlResult, SqlState, SqlType,
+};
 use sqlparser::ast;
 
 use super::{Change, bad_table, commit_timestamp, composite, sequence};
-use braid_parser::SequenceChange;
+use braid_parser::{Name, SequenceChange};
 use braid_scalar::{Scope, ident_name};
 use braid_types::quote_ident;
 
@@ -37,6 +41,7 @@ pub(crate) fn table_scope(t: &Table) -> Scope {
     );
     for (s, c) in scope.columns_mut().iter_mut().zip(&t.columns) {
         s.hidden = c.hidden;
+        s.collation = c.collated();
     }
     scope
 }
@@ -71,9 +76,15 @@ pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlRes
         _ => None,
     };
     check_conflicts(&t.name, &name, &def.options, serial.is_some())?;
+    let collates = |o: &&ast::ColumnOptionDef| matches!(o.option, ast::ColumnOption::Collation(_));
+    if def.options.iter().filter(collates).count() > 1 {
+        return Err(SqlError::syntax("multiple COLLATE clauses not allowed"));
+    }
     let nullable = serial.is_none();
-    let mut col =
-        Column { nullable, refinement, commit_time, ..Column::new(t.next_column, name, ty) };
+    let collation = of_domain(c, refinement);
+    let options = ColumnOptions { collation, ..ColumnOptions::default() };
+    let new = Column::new(t.next_column, name, ty);
+    let mut col = Column { nullable, refinement, commit_time, options, ..new };
     for o in &def.options {
         option(c, &mut col, &mut out, o)?;
     }
@@ -174,14 +185,27 @@ pub(in crate::ddl) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResul
     })
 }
 
-/// Refuses another collation than that by bytes.
-pub(super) fn check_collation(name: &ast::ObjectName) -> SqlResult<()> {
-    let name = super::parts(name).join(".").to_lowercase();
-    match name.as_str() {
-        "c" | "posix" | "default" | "pg_catalog.default" | "pg_catalog.c" | "ucs_basic" => Ok(()),
-        _ => Err(SqlError::unsupported(format!("collation \"{name}\""))
-            .with_hint("Text sorts by bytes, as COLLATE \"C\" does.")),
+/// The collation that COLLATE gives to values of a type; `None` is that of the database.
+///
+/// # Errors
+/// 42704 if there is none of the name; 42804 if such values have none.
+pub(in crate::ddl) fn collation(
+    c: &Change,
+    name: &Name,
+    ty: &SqlType,
+) -> SqlResult<Option<Arc<Collation>>> {
+    let found = c.ctx.no_params().collation(name)?;
+    if !ty.is_collatable() {
+        let text = format!("collations are not supported by type {}", ty.base_name());
+        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
     }
+    Ok(Some(found).filter(|found| found.oid != DEFAULT_COLLATION))
+}
+
+/// The collation of the values of a domain.
+pub(in crate::ddl) fn of_domain(c: &Change, refined: Option<Refined>) -> Option<Arc<Collation>> {
+    let (Refined::Domain(id) | Refined::Elements(id)) = refined? else { return None };
+    c.catalog.collation_by_oid(c.catalog.domain(id)?.collation?)
 }
 
 fn option(
@@ -237,7 +261,7 @@ fn option(
             }
         },
         ast::ColumnOption::Collation(n) => {
-            check_collation(n)?;
+            col.options.collation = collation(c, &super::parts(n), &col.ty)?;
         }
         ast::ColumnOption::Comment(text) => col.comment = Some(text.clone()),
         other => {

@@ -6,7 +6,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::access::grant;
 use super::access::roles::{no_role, type_id, wrong_kind};
-use super::{Change, functions, user_type};
+use super::{Change, collation, functions, user_type};
 
 /// Runs COMMENT ON; gives the command tag.
 pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> {
@@ -40,6 +40,7 @@ pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> 
             };
             c.catalog.note(id, |notes| notes.comment = text);
         }
+        Commented::Collation => collation::comment(c, name, text)?,
         Commented::Extension => extension(c, bare)?,
         Commented::TableConstraint => table_constraint(c, name, text)?,
         Commented::DomainConstraint => domain_constraint(c, name, text)?,

@@ -15,7 +15,7 @@ use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
 use super::view::uses;
-use super::{Change, backfill, functions, partitions, parts, truncate, user_type};
+use super::{Change, backfill, collation, functions, partitions, parts, truncate, user_type};
 use braid_parser::{DropAbsent, Name};
 
 pub(crate) fn run(
@@ -546,6 +546,13 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     let own = c.catalog.functions().filter(|f| f.schema == schema.id);
     let own: Vec<Arc<Function>> = own.cloned().collect();
     lines.extend(own.iter().map(|f| format!("function {} depends on schema {bare}", f.shown())));
+    let collations = c.catalog.collations().filter(|own| own.schema == schema.id);
+    let collations: Vec<_> = collations.cloned().collect();
+    for own in &collations {
+        let shown = collation::shown(c, own);
+        lines.push(format!("collation {shown} depends on schema {bare}"));
+        lines.extend(collation::dependents(c, own).lines);
+    }
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
     functions::remove_all(c, &own.iter().map(|f| f.id).collect::<Vec<_>>())?;
     let dependents = dependent_views(c, &views);
@@ -564,6 +571,9 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
         if c.catalog.user_type(ty.id).is_some() {
             user_type::drop_type(c, ty, true)?;
         }
+    }
+    for own in &collations {
+        collation::drop_collation(c, own, true)?;
     }
     c.catalog.remove(schema.id);
     c.sync();
@@ -609,7 +619,9 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
     let types = types.into_iter().filter(|t| schemas.contains(&t.0)).map(|t| t.1);
     let types: Vec<u32> = types.collect();
     let own = c.catalog.functions().filter(|f| schemas.contains(&f.schema));
-    let own: Vec<u32> = own.map(|f| f.id).collect();
+    let collations = c.catalog.collations().filter(|own| schemas.contains(&own.schema));
+    let collations: Vec<u32> = collations.map(|own| own.id).collect();
+    let own: Vec<u32> = own.map(|f| f.id).chain(collations).collect();
     for id in sequences.into_iter().chain(own).chain(types).chain(schemas) {
         c.catalog.remove(id);
     }

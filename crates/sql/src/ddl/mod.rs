@@ -26,7 +26,8 @@
 //! - [`temporary`]: tables that go with their session.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
 //! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`composite`],
-//!   [`domain`], [`functions`], [`comment`]: databases and schemas, and what lies in them.
+//!   [`domain`], [`collation`], [`functions`], [`comment`]: databases and schemas, and what lies in
+//!   them.
 
 pub(crate) mod access;
 pub(crate) mod alter;
@@ -60,4 +61,4 @@ pub(crate) use column::table_scope;
 pub(crate) use tables::create_table;
 use tables::primary_key;
 use time::{commit_timestamp, ttl};
-pub(crate) use user_types::{composite, domain, user_type};
+pub(crate) use user_types::{collation, composite, domain, user_type};

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use braid_scalar::{ident_name, object_name_parts};
-use braid_types::{Datum, SqlType, Style};
+use braid_types::{Collated, Datum, SqlType, Style};
 use braid_walk::WalkMut;
 use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor, VisitorMut};
 
@@ -96,6 +96,10 @@ impl Putter<'_> {
             return None;
         }
         let columns = given.columns.as_ref()?;
+        // A literal has none.
+        if !given.collations.iter().all(Collated::is_by_bytes) {
+            return None;
+        }
         let at = match item {
             SelectItem::Wildcard(_) if columns.len() == 1 => 0,
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {

@@ -9,7 +9,7 @@
 
 use std::ops::ControlFlow;
 
-use braid_scalar::{ParamTypes, Scope, ident_name, object_name_parts, output_name};
+use braid_scalar::{ParamTypes, Scope, ScopeColumn, ident_name, object_name_parts, output_name};
 use braid_types::{SqlError, SqlResult, quote_ident};
 use braid_walk::WalkMut;
 use sqlparser::ast::{
@@ -49,8 +49,13 @@ pub(super) fn bind_joined(
     let List { from, mut scope, extras, out, .. } = list;
     if !extras.is_empty() {
         let source = plan(ctx, &format!("SELECT {} FROM {from}", extras.join(", ")), params)?;
-        let columns = source.columns().iter().enumerate();
-        scope.push_table("", None, columns.map(|(at, c)| (mark(at), c.ty.clone(), true)));
+        for (at, column) in source.columns().iter().enumerate() {
+            scope.push(ScopeColumn {
+                table: Some(String::new()),
+                collation: column.collation.clone(),
+                ..ScopeColumn::new(mark(at), column.ty.clone())
+            });
+        }
     }
     let table = target.table.clone();
     let origin = move |at: usize| table.columns.get(at).map(|c| (table.id, c.id));

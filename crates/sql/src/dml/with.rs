@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_scalar::{ParamTypes, ident_name, names_itself, object_name_parts, with_in_order};
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use braid_walk::Walk;
 use sqlparser::ast::{self, SetExpr, Statement, Visitor};
 
@@ -58,6 +58,7 @@ struct Step {
     name: String,
     /// As later ones see it; none without RETURNING.
     columns: Option<Vec<(String, SqlType)>>,
+    collations: Vec<Collated>,
     part: Part,
 }
 
@@ -138,11 +139,20 @@ impl WithPlan {
                 continue;
             }
             let part = step(&ctx, cte, &name, recursive, params).map_err(|e| of_moved(e, &name))?;
-            let columns = step_columns(cte, &name, part.columns())?;
-            let given = GivenRows { name: name.clone(), columns: columns.clone(), rows: None };
+            let own = part.columns();
+            let collations: Vec<Collated> =
+                own.iter().flatten().map(|column| column.collation.clone()).collect();
+            let columns = step_columns(cte, &name, own)?;
+            let (called, shown) = (name.clone(), columns.clone());
+            let given = GivenRows {
+                name: called,
+                columns: shown,
+                collations: collations.clone(),
+                rows: None,
+            };
             Arc::make_mut(&mut with.given).push(given);
             ctx.with = Some(Arc::new(with.clone()));
-            steps.push(Step { name, columns, part });
+            steps.push(Step { name, columns, collations, part });
         }
         let query = ast::Query { with: None, ..query.clone() };
         let main = part(&ctx, &query, params)?;
@@ -199,6 +209,7 @@ impl WithPlan {
         let name = |step: &Step| GivenRows {
             name: step.name.clone(),
             columns: step.columns.clone(),
+            collations: step.collations.clone(),
             rows: None,
         };
         self.steps.iter().map(name).collect()

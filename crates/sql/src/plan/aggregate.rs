@@ -96,6 +96,10 @@ impl Aggregate {
             }
         }
         let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
+        // Of texts of a locale general plans know.
+        if !args.iter().all(|arg| arg.collation().is_by_bytes()) {
+            return Ok(None);
+        }
         // What fits no overload is the general planner's to refuse.
         let Ok(choice) = resolve(&name, &given, false) else { return Ok(None) };
         Aggregate::chosen(choice, args, params)

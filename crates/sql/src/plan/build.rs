@@ -508,7 +508,7 @@ fn sort_keys(
         let desc = o.options.asc == Some(false);
         let nulls_first = o.options.nulls_first.unwrap_or(desc);
         bound.ty().check_comparable("ordering")?;
-        out.push(SortKey { expr: bound, desc, nulls_first });
+        out.push(SortKey { expr: braid_scalar::order_form(bound)?, desc, nulls_first });
     }
     Ok(out)
 }

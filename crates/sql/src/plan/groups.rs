@@ -90,8 +90,11 @@ impl Groups {
                 return Ok(None);
             }
         }
-        let groupable =
-            |key: &Bound| key.volatility() != Volatility::Volatile && key.ty().is_comparable();
+        let groupable = |key: &Bound| {
+            key.volatility() != Volatility::Volatile
+                && key.ty().is_comparable()
+                && key.collation().is_by_bytes()
+        };
         if !groups.keys.iter().all(groupable) || !groups.order(q, select, &columns) {
             return Ok(None);
         }

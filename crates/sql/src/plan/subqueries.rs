@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use braid_scalar::{
     Bound, FieldNames, Node, ParamTypes, Scope, ScopeColumn, Volatility, ident_name, is_aggregate,
-    object_name_parts,
+    object_name_parts, order_form,
 };
 use braid_types::{SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
@@ -312,7 +312,11 @@ struct Inside {
 
 impl Inside {
     fn push(&mut self, table: &str, name: &str, meant: Bound) {
-        self.scope.push_table(table, None, [(name.to_string(), meant.ty().clone(), true)]);
+        self.scope.push(ScopeColumn {
+            table: Some(table.to_string()),
+            collation: meant.collation().of_column(),
+            ..ScopeColumn::new(name, meant.ty().clone())
+        });
         self.meant.push(meant);
     }
 
@@ -453,9 +457,12 @@ fn deeper<'e>(
 fn push_row(inside: &mut Inside, inner: &From) {
     let columns = &inner.layout.table.columns;
     let named = columns.iter().enumerate().filter(|(_, c)| !c.is_row_id());
-    let (fields, names): (Vec<Bound>, Vec<Arc<str>>) = named
-        .map(|(at, c)| (Bound::column(inner.offset + at, c.ty.clone()), Arc::from(&*c.name)))
-        .unzip();
+    let field = |(at, c): (usize, &braid_catalog::Column)| {
+        let collation = inside.scope.columns()[inner.offset + at].collation.clone();
+        let field = Bound::column(inner.offset + at, c.ty.clone()).with_collation(collation);
+        (field, Arc::from(&*c.name))
+    };
+    let (fields, names): (Vec<Bound>, Vec<Arc<str>>) = named.map(field).unzip();
     inside.push(TABLE, ROW, row(fields, names.into()));
     hide_last(inside);
 }
@@ -589,7 +596,8 @@ fn sorted_by(
         let desc = key.options.asc == Some(false);
         let nulls_first = key.options.nulls_first.unwrap_or(desc);
         expr.ty().check_comparable("ordering")?;
-        out.push(SortKey { expr: inside.resolved(&expr), desc, nulls_first });
+        let expr = inside.resolved(&order_form(expr)?);
+        out.push(SortKey { expr, desc, nulls_first });
     }
     Ok(Some(out))
 }
@@ -605,6 +613,10 @@ fn what(
     let mut calls = take_aggregates(expr);
     if calls.is_empty() {
         let bound = inside.resolved(&braid_scalar::bind(expr, &inside.scope, params)?);
+        // What compares with a value of another collation is for general plans.
+        if !bound.collation().is_by_bytes() {
+            return Ok(None);
+        }
         let ty = bound.ty().clone();
         let (what, ty) = match is_array {
             true => (What::Array(bound, ty.clone()), ty.array_of()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Column, Domain, Refined, Relation, TypeKind, UserType, oid_of};
 use braid_parser::parse_expr;
 use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames, UserBody, UserFunction};
-use braid_types::{IntervalFields, SqlError, SqlResult, SqlType};
+use braid_types::{Collation, IntervalFields, SqlError, SqlResult, SqlType};
 use sqlparser::ast::DataType;
 
 use super::functions;
@@ -104,6 +104,20 @@ impl TypeNames for InReach {
 
     fn refinement_of_type(&self, ty: &SqlType) -> SqlResult<Refinement> {
         of_type(&self.catalog, ty, &mut self.params())
+    }
+
+    fn collation(&self, parts: &[String]) -> SqlResult<Option<Arc<Collation>>> {
+        let catalog = &self.catalog;
+        let found = match parts {
+            [name] => catalog.resolve_collation(self.database, &self.search_path, name),
+            [schema, name] => match catalog.schema(self.database, schema) {
+                Some(schema) => catalog.collation_in(schema.id, name),
+                None if schema == "pg_catalog" => None,
+                None => return Err(super::no_schema(schema)),
+            },
+            _ => None,
+        };
+        Ok(found.map(|own| Arc::new(own.collation())))
     }
 
     fn functions(&self, parts: &[String]) -> SqlResult<Vec<Arc<UserFunction>>> {
@@ -230,7 +244,8 @@ pub(crate) fn judged(
     Ok(Refinement { precision: domain_digits, fields, domain, ..Refinement::default() })
 }
 
-/// Where the conditions of a domain look for `VALUE`.
+/// Where the conditions of a domain look for `VALUE`. It has the collation of the base type,
+/// whatever the domain's is, as in PostgreSQL.
 pub(crate) fn value_scope(base: &SqlType) -> Scope {
     Scope::table("", None, [("value".to_string(), base.clone(), true)])
 }
@@ -242,6 +257,7 @@ pub fn types_in_reach(
     search_path: &[String],
 ) -> Option<Arc<dyn TypeNames>> {
     let nothing = catalog.user_types().next().is_none()
+        && catalog.collations().next().is_none()
         && catalog.tables().next().is_none()
         && catalog.functions().next().is_none();
     if nothing {

@@ -1,14 +1,14 @@
 //! Statements that change descriptors. The changes themselves: [`crate::ddl`].
 
-use braid_parser::{Access, Kind};
+use braid_parser::{Access, CollationStatement, Kind};
 use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
 use crate::ddl::access::roles;
 use crate::ddl::functions::extensions;
 use crate::ddl::{
-    alter, comment, composite, create_table, domain, drop, functions, index, moves, online,
-    partitions, schema, sequence, truncate, user_type, view, view::materialized,
+    alter, collation, comment, composite, create_table, domain, drop, functions, index, moves,
+    online, partitions, schema, sequence, truncate, user_type, view, view::materialized,
 };
 
 /// DROP of one kind of object.
@@ -204,6 +204,30 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::change(
+        "CREATE COLLATION",
+        "create collation n (provider = icu, locale = 'sv')",
+        "an order of texts: that of a locale, with settings; FROM another one",
+        work!(Kind::Collation(s) if matches!(**s, CollationStatement::Create { .. }) => |c| {
+            collation::run(c, s)
+        }),
+    ),
+    Entry::change(
+        "ALTER COLLATION",
+        "alter collation co rename to n",
+        "name and schema of a collation; REFRESH VERSION",
+        work!(Kind::Collation(s) if matches!(**s, CollationStatement::Alter(..)) => |c| {
+            collation::run(c, s)
+        }),
+    ),
+    Entry::change(
+        "DROP COLLATION",
+        "drop collation co",
+        "collations; CASCADE takes along the columns that have them",
+        work!(Kind::Collation(s) if matches!(**s, CollationStatement::Drop { .. }) => |c| {
+            collation::run(c, s)
+        }),
+    ),
+    Entry::change(
         "CREATE SCHEMA",
         "create schema n",
         "a new place for relations",
@@ -267,8 +291,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "DROP TRIGGER",
         "drop trigger if exists n on t",
-        "there is none; also RULE, POLICY, AGGREGATE, OPERATOR, CAST, COLLATION, STATISTICS, \
-         PUBLICATION, SERVER and others, with IF EXISTS",
+        "there is none; also RULE, POLICY, AGGREGATE, OPERATOR, CAST, STATISTICS, PUBLICATION, \
+         SERVER and others, with IF EXISTS",
         work!(Kind::DropAbsent(d) => |c| drop::absent(c, d)),
     ),
     Entry::change(

@@ -80,7 +80,8 @@ pub(super) fn analyze_table(
     let layout = TableLayout::new(work.catalog, table)?;
     let parent = table.interleave.as_ref().and_then(|i| work.catalog.table(i.parent));
     let parent = parent.map(|p| TableLayout::new(work.catalog, p)).transpose()?;
-    let targets = table.columns.iter().map(|c| c.statistics.map_or(work.target, |n| n as usize));
+    let targets =
+        table.columns.iter().map(|c| c.options.statistics.map_or(work.target, |n| n as usize));
     let sample = draw(&Source {
         txn: work.txn,
         layout: &layout,
@@ -118,7 +119,7 @@ fn record(
             records.extend(old.cloned());
             continue;
         }
-        let target = column.statistics.map_or(work.target, |n| n as usize);
+        let target = column.options.statistics.map_or(work.target, |n| n as usize);
         if target == 0 {
             continue;
         }

@@ -16,7 +16,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::grant;
-use crate::ddl::{Change, user_type};
+use crate::ddl::{Change, collation, user_type};
 
 /// Runs a statement about roles; gives the command tag.
 pub(crate) fn run(c: &mut Change, statement: &Access) -> SqlResult<String> {
@@ -459,6 +459,7 @@ fn kind_of(kind: OwnedKind) -> &'static str {
         OwnedKind::Relation(kind) | OwnedKind::Type(kind) => kind,
         OwnedKind::Schema => "schema",
         OwnedKind::Database => "database",
+        OwnedKind::Collation => "collation",
     }
 }
 
@@ -473,6 +474,7 @@ fn owned(c: &Change, o: &OwnerChange) -> SqlResult<(&'static str, Vec<u32>)> {
             grant::objects(c, &objects)?.into_iter().map(|(id, _)| id).collect()
         }
         OwnedKind::Type(_) => vec![type_id(c, &o.name)?],
+        OwnedKind::Collation => vec![collation::named(c, &o.name)?.id],
     };
     Ok((kind, ids))
 }

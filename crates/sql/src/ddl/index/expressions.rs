@@ -9,7 +9,7 @@
 
 use std::ops::ControlFlow;
 
-use braid_catalog::{Column, IndexColumn, Table, choose_name};
+use braid_catalog::{Column, ColumnOptions, IndexColumn, Table, choose_name};
 use braid_scalar::{Bound, ParamTypes, Volatility, ident_name, output_name};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 use sqlparser::ast;
@@ -31,7 +31,7 @@ pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlR
     let (columns, expressions, names) = (Vec::new(), Vec::new(), Vec::new());
     let mut out = Keys { columns, expressions, names };
     for d in declared {
-        let e = plain(&d.column.expr)?;
+        let e = plain(c, &d.column.expr)?;
         if let ast::Expr::Identifier(ident) = e {
             let name = ident_name(ident);
             let column = t.column_named(&name).ok_or_else(|| no_column(t, &name))?;
@@ -60,7 +60,7 @@ pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlR
 
 /// The predicate of a partial index, as text.
 pub(super) fn predicate(c: &Change, t: &Table, e: &ast::Expr) -> SqlResult<String> {
-    let e = plain(e)?;
+    let e = plain(c, e)?;
     immutable(c, t, e, "index predicate", |e, scope, none| {
         braid_scalar::bind_bool(e, "WHERE", scope, none)
     })?;
@@ -85,16 +85,14 @@ pub(super) fn without_nulls(
 
 /// An expression without the parentheses that the grammar asks for, and without a collation that
 /// is the only one anyway.
-fn plain(e: &ast::Expr) -> SqlResult<&ast::Expr> {
+fn plain<'a>(c: &Change, e: &'a ast::Expr) -> SqlResult<&'a ast::Expr> {
     match e {
-        ast::Expr::Nested(inner) => plain(inner),
+        ast::Expr::Nested(inner) => plain(c, inner),
+        // Entries lie in the order of their bytes, whatever the collation: equal texts are equal
+        // bytes, and no order is taken from an index where another is asked for.
         ast::Expr::Collate { expr, collation } => {
-            let name = parts(collation).join(".").to_lowercase();
-            match name.trim_start_matches("pg_catalog.") {
-                "c" | "posix" | "default" | "ucs_basic" => plain(expr),
-                _ => Err(SqlError::unsupported(format!("collation \"{name}\""))
-                    .with_hint("Text sorts by bytes, as COLLATE \"C\" does.")),
-            }
+            c.ctx.no_params().collation(&parts(collation))?;
+            plain(c, expr)
         }
         e => Ok(e),
     }
@@ -105,6 +103,10 @@ fn standing_for(id: u32, e: &ast::Expr, bound: &Bound) -> Column {
     Column {
         hidden: true,
         expression: Some(e.to_string()),
+        options: ColumnOptions {
+            collation: bound.collation().known().cloned(),
+            ..ColumnOptions::default()
+        },
         ..Column::new(id, format!("\0{id}"), bound.ty().clone())
     }
 }

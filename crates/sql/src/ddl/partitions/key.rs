@@ -3,7 +3,7 @@
 use braid_catalog::{Index, KeyPart, PartitionKey, Strategy, Table};
 use braid_parser::{PartitionBy, PartitionStrategy, parse_expr};
 use braid_scalar::{ParamTypes, bind, ident_name};
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use crate::ddl::{Change, index, table_scope};
@@ -55,6 +55,7 @@ fn part(c: &Change, t: &Table, e: &ast::Expr, strategy: Strategy) -> SqlResult<K
                 .with_detail(format!("Column \"{name}\" is a generated column.")));
         }
         check_type(&column.ty, strategy)?;
+        check_collation(&column.collated(), strategy)?;
         return Ok(KeyPart::Column(column.id));
     }
     let what = "partition key expression";
@@ -69,7 +70,17 @@ fn part(c: &Change, t: &Table, e: &ast::Expr, strategy: Strategy) -> SqlResult<K
             .with_detail(format!("Column \"{}\" is a generated column.", t.columns[at].name)));
     }
     check_type(bound.ty(), strategy)?;
+    check_collation(bound.collation(), strategy)?;
     Ok(KeyPart::Expression(e.to_string()))
+}
+
+/// Ranges of texts are those of their bytes.
+fn check_collation(collation: &Collated, strategy: Strategy) -> SqlResult<()> {
+    if strategy != Strategy::Range || collation.is_by_bytes() {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("ranges of texts in the order of a locale as partitions")
+        .with_hint("Give the column COLLATE \"C\"."))
 }
 
 /// Types whose values have an order, or a hash that is PostgreSQL's.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Column, Index, IndexColumn, IndexConstraint, OnCommit, Partitioning, Table, Upkeep,
-    choose_constraint_name, constraint_name,
+    Column, ColumnOptions, Index, IndexColumn, IndexConstraint, OnCommit, Partitioning, Table,
+    Upkeep, choose_constraint_name, constraint_name,
 };
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::like::{self, Spelled};
@@ -340,7 +340,17 @@ pub(in crate::ddl) fn of_query(
         composite::refuse_row_type(c, &name, &ty)?;
         let id = t.next_column;
         t.next_column += 1;
-        t.columns.push(Column::new(id, name, ty));
+        if matches!(info.collation, Collated::Indeterminate(..)) {
+            let text = format!(
+                "no collation was derived for column \"{name}\" with collatable type {}",
+                ty.base_name()
+            );
+            return Err(SqlError::new(SqlState::INDETERMINATE_COLLATION, text)
+                .with_hint("Use the COLLATE clause to set the collation explicitly."));
+        }
+        let collation = info.collation.known().cloned();
+        let options = ColumnOptions { collation, ..ColumnOptions::default() };
+        t.columns.push(Column { options, ..Column::new(id, name, ty) });
     }
     add_row_id(&mut t);
     Ok(t)

@@ -8,7 +8,7 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use sqlparser::ast;
 
 use crate::ddl::{Change, parts};
-use crate::session::{declared_type, index_columns, waiting};
+use crate::session::{collate_clause, declared_type, index_columns, waiting};
 
 /// A statement without LIKE, and what is said of its columns and constraints.
 pub(super) struct Spelled {
@@ -95,6 +95,7 @@ fn taken_over(
     let mut items = Vec::new();
     for col in table.visible_columns() {
         let mut line = format!("{} {}", quote_ident(&col.name), declared_type(&c.catalog, col));
+        line.push_str(&collate_clause(&c.catalog, col));
         if !col.nullable {
             line.push_str(" NOT NULL");
         }

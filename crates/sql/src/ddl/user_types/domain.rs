@@ -29,8 +29,13 @@ pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
         Some(Refined::Domain(id)) => c.catalog.domain(id),
         _ => None,
     };
+    let collation = match &d.collation {
+        Some(name) => crate::ddl::column::collation(c, name, &base)?,
+        None => crate::ddl::column::of_domain(c, over),
+    };
     let mut domain = Domain {
         base,
+        collation: collation.map(|own| own.oid),
         precision: refinement.precision,
         fields: refinement.fields.map(|f| IntervalFields::typmod(Some(f), refinement.precision)),
         over,

@@ -64,7 +64,7 @@ pub(super) fn create(
     };
     let subtype = bounds(c, subtype)?;
     check_class(&subtype, options.class)?;
-    check_collation(&subtype, options.collation)?;
+    check_collation(c, &subtype, options.collation)?;
     if options.canonical.is_some() {
         // Nor are there shell types here.
         return Err(SqlError::new(
@@ -143,7 +143,11 @@ fn check_class(subtype: &SqlType, class: Option<&ast::ObjectName>) -> SqlResult<
         .with_hint(format!("{own}_ops is the order of its values.")))
 }
 
-fn check_collation(subtype: &SqlType, collation: Option<&ast::ObjectName>) -> SqlResult<()> {
+fn check_collation(
+    c: &Change,
+    subtype: &SqlType,
+    collation: Option<&ast::ObjectName>,
+) -> SqlResult<()> {
     let Some(collation) = collation else { return Ok(()) };
     if !subtype.element().unwrap_or(subtype).is_text_like() || *subtype == SqlType::CharByte {
         return Err(SqlError::new(
@@ -151,7 +155,14 @@ fn check_collation(subtype: &SqlType, collation: Option<&ast::ObjectName>) -> Sq
             "range collation specified but subtype does not support collation",
         ));
     }
-    crate::ddl::column::check_collation(collation)
+    let found = c.ctx.no_params().collation(&parts(collation))?;
+    match found.locale {
+        None => Ok(()),
+        Some(_) => {
+            Err(SqlError::unsupported(format!("ranges by the collation \"{}\"", found.name))
+                .with_hint("Bounds of texts compare by their bytes, as COLLATE \"C\" does."))
+        }
+    }
 }
 
 /// Refuses a function that does not compute how far two bounds lie apart.

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use braid_catalog::{CheckOption, Definition, Relation, View};
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::stars;
 use crate::ddl::{Change, bad_table, composite, exists, parts, temporary};
 use crate::dml::source::Source;
+use crate::general_query::ColumnInfo;
 use braid_scalar::ident_name;
 
 pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
@@ -44,13 +45,8 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     for (slot, given) in columns.iter_mut().zip(&v.columns) {
         slot.0 = ident_name(&given.name);
     }
-    let mut seen = BTreeSet::new();
-    if let Some(twice) = columns.iter().find(|c| !seen.insert(c.0.clone())) {
-        return Err(SqlError::new(
-            SqlState::DUPLICATE_COLUMN,
-            format!("column \"{}\" specified more than once", twice.0),
-        ));
-    }
+    let collations = collations(source.columns(), &columns)?;
+    refuse_twice(&columns)?;
     if let Some(old) = &old {
         let keeps = old.columns.len() <= columns.len()
             && old.columns.iter().zip(&columns).all(|(a, b)| a == b);
@@ -67,6 +63,7 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
         name,
         definition: definition(c, &v.query)?,
         columns,
+        collations,
         check_option: check_option(&v.options)?,
         comment: None,
     };
@@ -81,6 +78,36 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     c.catalog.put_view(view);
     c.sync();
     Ok(tag)
+}
+
+/// 42701 for columns of one name.
+fn refuse_twice(columns: &[(String, SqlType)]) -> SqlResult<()> {
+    let mut seen = BTreeSet::new();
+    match columns.iter().find(|c| !seen.insert(&c.0)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let text = format!("column \"{name}\" specified more than once");
+            Err(SqlError::new(SqlState::DUPLICATE_COLUMN, text))
+        }
+    }
+}
+
+/// Oids of the collations of a view's columns; nothing if all have that of the database.
+fn collations(columns: &[ColumnInfo], named: &[(String, SqlType)]) -> SqlResult<Vec<Option<u32>>> {
+    let mut out = Vec::with_capacity(columns.len());
+    for (info, (name, _)) in columns.iter().zip(named) {
+        if matches!(info.collation, Collated::Indeterminate(..)) {
+            let text =
+                format!("could not determine which collation to use for view column \"{name}\"");
+            return Err(SqlError::new(SqlState::INDETERMINATE_COLLATION, text)
+                .with_hint("Use the COLLATE clause to set the collation explicitly."));
+        }
+        out.push(info.collation.known().map(|own| own.oid));
+    }
+    if out.iter().all(Option::is_none) {
+        out.clear();
+    }
+    Ok(out)
 }
 
 /// 0A000 for a CHECK OPTION of a view that nobody can write to.

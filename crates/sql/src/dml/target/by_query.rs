@@ -16,7 +16,7 @@ use std::sync::Arc;
 use braid_catalog::{Identity, Table, kv_error};
 use braid_kv::SavepointId;
 use braid_scalar::{ParamTypes, ident_name, is_aggregate, object_name_parts, output_name};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use braid_walk::{Walk, WalkMut};
 use sqlparser::ast::{
     self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, Visitor, VisitorMut,
@@ -43,6 +43,7 @@ struct Given {
     name: &'static str,
     alias: String,
     columns: Vec<(String, SqlType)>,
+    collations: Vec<Collated>,
 }
 
 impl Given {
@@ -53,13 +54,15 @@ impl Given {
             false => c.name.clone(),
         };
         let columns = table.columns.iter().map(|c| (shown(c), c.ty.clone()));
-        Given { name, alias: alias.to_string(), columns: columns.collect() }
+        let collations = table.columns.iter().map(braid_catalog::Column::collated).collect();
+        Given { name, alias: alias.to_string(), columns: columns.collect(), collations }
     }
 
     fn of(&self, rows: Option<Vec<Row>>) -> GivenRows {
         GivenRows {
             name: self.name.to_string(),
             columns: Some(self.columns.clone()),
+            collations: self.collations.clone(),
             rows: rows.map(Arc::new),
         }
     }

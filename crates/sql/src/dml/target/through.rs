@@ -104,7 +104,10 @@ impl Through {
             }
         };
         layers.reverse();
-        let of_table = |at: usize| Some(Bound::column(at, table.columns[at].ty.clone()));
+        let of_table = |at: usize| {
+            let column = &table.columns[at];
+            Some(Bound::column(at, column.ty.clone()).with_collation(column.collated()))
+        };
         let shown = (0..table.columns.len()).map(of_table).collect();
         let mut out = Through { table, verb, layers, shown, conditions: Vec::new() };
         for at in 0..out.layers.len() {
@@ -122,7 +125,7 @@ impl Through {
         let alias = ident_name(&simple.alias.name);
         let mut scope = match at.checked_sub(1) {
             None => scope_of(&self.table, &alias, None),
-            Some(below) => scope_of_view(&self.layers[below].view, &alias, None),
+            Some(below) => scope_of_view((&self.layers[below].view, &self.shown), &alias, None),
         };
         let visible = scope.columns_mut().iter_mut().filter(|c| !c.hidden);
         for (column, given) in visible.zip(&simple.alias.columns) {
@@ -163,7 +166,7 @@ impl Through {
     pub(super) fn scope(&self, alias: &str, schema: Option<&str>) -> Scope {
         let mut scope = Scope::empty();
         scope.pad(self.table.columns.len());
-        for column in scope_of_view(self.view(), alias, schema).columns() {
+        for column in scope_of_view((self.view(), &self.shown), alias, schema).columns() {
             scope.push(column.clone());
         }
         scope
@@ -321,9 +324,20 @@ pub(super) fn key_name(at: usize) -> String {
     quote_ident(&format!("{KEY_COLUMN}{at}"))
 }
 
-fn scope_of_view(view: &View, alias: &str, schema: Option<&str>) -> Scope {
+/// A view with what its columns show.
+fn scope_of_view(
+    (view, shown): (&View, &[Option<Bound>]),
+    alias: &str,
+    schema: Option<&str>,
+) -> Scope {
     let columns = view.columns.iter().map(|(name, ty)| (name.clone(), ty.clone(), true));
-    Scope::table(alias, schema, columns)
+    let mut scope = Scope::table(alias, schema, columns);
+    for (column, shown) in scope.columns_mut().iter_mut().zip(shown) {
+        if let Some(shown) = shown {
+            column.collation = shown.collation().of_column();
+        }
+    }
+    scope
 }
 
 /// An expression with its columns replaced; `None` if one cannot be.

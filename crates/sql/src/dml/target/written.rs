@@ -166,6 +166,9 @@ impl Target {
                 let columns = self.table.columns.iter();
                 let columns = columns.map(|c| (c.name.clone(), c.ty.clone(), c.nullable));
                 scope.push_table("excluded", None, columns);
+                for (s, c) in scope.columns_mut()[first..].iter_mut().zip(&self.table.columns) {
+                    s.collation = c.collated();
+                }
             }
         }
         // `excluded` is only ever meant when named.
@@ -274,6 +277,7 @@ pub(crate) fn scope_of(table: &Table, alias: &str, schema: Option<&str>) -> Scop
     );
     for (s, c) in scope.columns_mut().iter_mut().zip(&table.columns) {
         s.hidden = c.hidden;
+        s.collation = c.collated();
     }
     scope
 }
@@ -321,7 +325,8 @@ pub fn returning(
     let mut out = Returning { exprs: Vec::new(), columns: Vec::new(), by_query: None };
     let push_column = |out: &mut Returning, at: usize| {
         let c = &scope.columns()[at];
-        out.push(&c.name, Bound::column(at, c.ty.clone()), origin);
+        let column = Bound::column(at, c.ty.clone()).with_collation(c.collation.clone());
+        out.push(&c.name, column, origin);
     };
     for item in items {
         match item {
@@ -396,6 +401,7 @@ fn column_info(
     origin: &dyn Fn(usize) -> Option<(u32, u32)>,
 ) -> ColumnInfo {
     let mut info = ColumnInfo::computed(name, bound.ty().clone());
+    info.collation = bound.collation().of_column();
     if let Some((table, column)) = bound.as_column().and_then(origin) {
         info.table_oid = oid_of(table);
         info.attnum = i16::try_from(column).unwrap_or(0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_catalog::{
     Catalog, Check, Column, Deferral, ForeignKey, Identity, Index, IndexConstraint, InterleaveForm,
-    Materialized, RefAction, Refined, Relation, Sequence, Table, choose_name, oid_of,
+    Materialized, RefAction, Refined, Relation, Sequence, Table, choose_name, id_of_oid, oid_of,
 };
 use braid_parser::parse_expr;
 use braid_scalar::Deparsed;
@@ -331,6 +331,27 @@ pub(crate) fn declared_type(c: &Catalog, column: &Column) -> String {
     }
 }
 
+/// COLLATE of a column, where it is another than its type brings.
+pub(crate) fn collate_clause(c: &Catalog, column: &Column) -> String {
+    let of_type = match column.refinement {
+        Some(Refined::Domain(id) | Refined::Elements(id)) => {
+            c.domain(id).and_then(|domain| domain.collation)
+        }
+        _ => None,
+    };
+    let own = column.options.collation.as_ref().map(|own| own.oid);
+    if own == of_type {
+        return String::new();
+    }
+    let Some(own) = &column.options.collation else { return " COLLATE \"default\"".into() };
+    let name = quote_ident(&own.name);
+    let user = id_of_oid(own.oid).and_then(|id| c.user_collation(id));
+    match user.and_then(|user| c.schema_by_id(user.schema)) {
+        Some(schema) => format!(" COLLATE {}.{name}", quote_ident(&schema.name)),
+        None => format!(" COLLATE {name}"),
+    }
+}
+
 /// `CREATE TABLE` of a table, with all that belongs to it. Columns with a sequence of their own
 /// print as IDENTITY or serial, so that the statement stands alone.
 pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
@@ -341,7 +362,7 @@ pub fn create_table(c: &Catalog, t: &Arc<Table>) -> String {
             (SqlType::Int2, true) => "smallserial".to_string(),
             (SqlType::Int4, true) => "serial".to_string(),
             (SqlType::Int8, true) => "bigserial".to_string(),
-            _ => declared_type(c, col),
+            _ => format!("{}{}", declared_type(c, col), collate_clause(c, col)),
         };
         let mut line = format!("{} {ty}", quote_ident(&col.name));
         if !col.nullable {
