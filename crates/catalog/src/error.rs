@@ -2,7 +2,7 @@
 
 use braid_env::memory::{Exceeded, Scope};
 use braid_kv::{Conflict, KvError};
-use braid_types::{RetryReason, SqlError, SqlState};
+use braid_types::{RetryReason, SqlError, SqlState, commit_time_is_pending};
 
 use crate::conflict::Lost;
 
@@ -30,6 +30,11 @@ pub fn kv_error(e: KvError) -> SqlError {
             SqlState::READ_ONLY_SQL_TRANSACTION,
             "cannot execute a writing statement in a read-only transaction",
         ),
+        KvError::TimePending => commit_time_is_pending(),
+        KvError::TooManyWithTimes { .. } => {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, e.to_string())
+                .with_hint("Commit more often.")
+        }
         KvError::Ended => SqlError::internal("the transaction has already ended"),
         KvError::Unavailable(reason) => SqlError::new(
             SqlState::CANNOT_CONNECT_NOW,
@@ -100,6 +105,8 @@ mod tests {
             KvError::TimestampOutOfWindow { asked: ts, oldest: ts, newest: ts },
             KvError::OutOfMemory(exceeded),
             KvError::ReadOnly,
+            KvError::TimePending,
+            KvError::TooManyWithTimes { most: 1 },
             KvError::Ended,
             KvError::Unavailable("no answer".into()),
             KvError::OutcomeUnknown("no answer".into()),
@@ -115,6 +122,8 @@ mod tests {
                     KvError::TimestampOutOfWindow { .. } => "55000",
                     KvError::OutOfMemory(_) => "53200",
                     KvError::ReadOnly => "25006",
+                    KvError::TimePending => "55000",
+                    KvError::TooManyWithTimes { .. } => "54000",
                     KvError::Ended => "XX000",
                     KvError::Unavailable(_) => "57P03",
                     KvError::OutcomeUnknown(_) => "40003",

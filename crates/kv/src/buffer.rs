@@ -76,7 +76,7 @@ impl Buffer {
         self.points.is_empty() && self.spans.is_empty()
     }
 
-    #[cfg(test)]
+    /// Writes and deleted spans.
     pub(crate) fn len(&self) -> usize {
         self.points.len() + self.spans.len()
     }

@@ -16,6 +16,10 @@
 //! for afterwards, together with everybody else's (the engine's group commit). Locks are released
 //! before that wait: whoever reads our rows and commits is behind us in the wal, so he cannot
 //! become durable without us.
+//!
+//! Keys that get the time of their commit ([`KeyNames`]) are known under the mutex and not before:
+//! then such a batch, which is no large one, is prepared once more. Room for it was waited for
+//! with the names.
 
 use std::path::PathBuf;
 
@@ -23,6 +27,7 @@ use braid_lsm::{Batch, CommitTs};
 
 use crate::error::KvResult;
 use crate::read_set::Reads;
+use crate::row_form::KeyNames;
 use crate::store::Store;
 
 impl Store {
@@ -33,9 +38,11 @@ impl Store {
         read_ts: CommitTs,
         reads: Option<&Reads>,
         waits: bool,
-        batch: Batch,
+        (batch, names): (Batch, &KeyNames),
     ) -> KvResult<CommitTs> {
         let mut floor = read_ts;
+        let form = self.stored().row_form.filter(|_| !names.is_empty());
+        let named = form.map(|form| (batch.clone(), form));
         // Everything up to `seen` is there to be found before the search for it begins.
         let catch_up = |floor: &mut CommitTs| -> KvResult<()> {
             let seen = self.published();
@@ -51,7 +58,14 @@ impl Store {
         let (ts, pending) = {
             let _order = self.commit_order.lock();
             catch_up(&mut floor)?;
-            let ts = self.next_commit_ts();
+            let ts = match &named {
+                None => self.next_commit_ts(),
+                Some((batch, form)) => {
+                    let ts = self.next_whole_commit_ts();
+                    prepared = self.engine().prepare(names.given(batch, *form, ts))?;
+                    ts
+                }
+            };
             if !self.watches().is_empty() {
                 self.watches().batch(&prepared, ts, self.row_class());
             }

@@ -42,6 +42,14 @@ pub enum KvError {
     OutOfMemory(Exceeded),
     /// A write in a read-only transaction (25006).
     ReadOnly,
+    /// It would have to know the time of its own commit: rows that it reads or deletes are in a
+    /// span into which its commit is going to put a key (55000).
+    TimePending,
+    /// There are too many writes beside keys that get the time of the commit (54000).
+    TooManyWithTimes {
+        /// So many are taken.
+        most: usize,
+    },
     /// The transaction has already ended.
     Ended,
     /// Whoever keeps the keys cannot be reached, or cannot do it (57P03). Nothing has happened.
@@ -136,6 +144,10 @@ impl fmt::Display for KvError {
                 asked.0, oldest.0, newest.0
             ),
             KvError::ReadOnly => f.write_str("write in a read-only transaction"),
+            KvError::TimePending => f.write_str("depends on the time of its own commit"),
+            KvError::TooManyWithTimes { most } => {
+                write!(f, "more than {most} writes beside keys with the time of their commit")
+            }
             KvError::Ended => f.write_str("transaction has ended"),
             KvError::Unavailable(reason) => write!(f, "not available: {reason}"),
             KvError::OutcomeUnknown(reason) => {

@@ -67,7 +67,7 @@ pub use error::{Conflict, KvError, KvResult};
 pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};
 pub use read_set::{PointRead, ReadPart, Reads};
 pub use reading::LookBack;
-pub use row_form::{RowForm, Settle};
+pub use row_form::{KeyNames, KeyTime, RowForm, Settle};
 pub use saved::SavedTxn;
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;

@@ -143,15 +143,21 @@ impl Spans for Store {
     }
 
     fn commit(&self, request: Commit) -> KvResult<Committed> {
-        let Commit { read_ts, reads, writes, waits, .. } = request;
+        let Commit { read_ts, reads, writes, names, waits, .. } = request;
         let at = match writes {
-            Writes::Batch(batch) => self.commit_batch(read_ts, reads.as_ref(), waits, batch),
+            Writes::Batch(batch) => {
+                self.commit_batch(read_ts, reads.as_ref(), waits, (batch, &names))
+            }
             Writes::Files(files) => self.commit_files(read_ts, reads.as_ref(), &files),
         };
         Ok(Committed { at: at?, participants: 1 })
     }
 
     fn takes_files(&self) -> bool {
+        true
+    }
+
+    fn gives_key_times(&self) -> bool {
         true
     }
 

@@ -322,6 +322,7 @@ impl Txn {
     pub fn scan(self: &Arc<Self>, span: KeySpan, options: ScanOptions) -> KvResult<TxnScan> {
         let (id, at, overlay, ahead) = {
             let mut state = self.open_state()?;
+            self.check_names(&state, &span, false)?;
             let at = state.read_at(options.mode);
             let id = state.next_scan;
             state.next_scan += 1;

@@ -61,7 +61,8 @@ impl Txn {
         let mut state = self.open_state()?;
         let scans = self.records_reads() && !state.open_scans.is_empty();
         let one_view = self.isolation() == Isolation::RepeatableRead || self.read_only();
-        if one_view || scans || state.is_attached() || !state.own.is_in_memory() {
+        let apart = state.is_attached() || !state.own.is_in_memory() || !state.names.is_empty();
+        if one_view || scans || apart {
             return Ok(None);
         }
         state.check_locks()?;

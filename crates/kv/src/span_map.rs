@@ -30,7 +30,6 @@ impl SpanMap {
         self.len == 0
     }
 
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

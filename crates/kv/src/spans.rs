@@ -26,6 +26,7 @@ use bytes::Bytes;
 use crate::error::{KvError, KvResult};
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::Reads;
+use crate::row_form::KeyNames;
 use crate::watch::{Watch, Watched};
 
 /// Which state a request reads.
@@ -289,6 +290,8 @@ pub struct Commit {
     pub reads: Option<Reads>,
     /// What it writes.
     pub writes: Writes,
+    /// Keys among those of a batch that get the time of the commit.
+    pub names: KeyNames,
     /// Somebody will ask for it with [`Spans::await_durable`].
     pub waits: bool,
 }
@@ -396,6 +399,11 @@ pub trait Spans: Send + Sync {
 
     /// Whether it takes finished ssts: [`Writes::Files`] and [`Spans::ingest`].
     fn takes_files(&self) -> bool {
+        false
+    }
+
+    /// Whether keys can get the time of their commit: [`Commit::names`].
+    fn gives_key_times(&self) -> bool {
         false
     }
 

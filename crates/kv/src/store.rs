@@ -248,6 +248,14 @@ impl Store {
         CommitTs(self.hlc.now())
     }
 
+    /// The next commit timestamp that is the first of a microsecond: no other commit is in it, and
+    /// no clock has been there before.
+    pub(crate) fn next_whole_commit_ts(&self) -> CommitTs {
+        let ts = Hlc::from_micros(Hlc::micros_of(self.hlc.now()) + 1);
+        self.hlc.update(ts);
+        CommitTs(ts)
+    }
+
     /// Every commit up to here has been applied.
     pub(crate) fn published(&self) -> CommitTs {
         CommitTs(self.newest_visible.load(Ordering::Acquire))

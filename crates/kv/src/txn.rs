@@ -13,7 +13,7 @@ use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use crate::ahead::Ahead;
-use crate::buffer::write_memory;
+use crate::buffer::{Lookup, write_memory};
 use crate::bulk::{BulkFiles, BulkLoad};
 use crate::coordinator::Coordinator;
 use crate::error::{Conflict, KvError, KvResult};
@@ -21,12 +21,16 @@ use crate::locking::lock_memory;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::own_writes::OwnWrites;
 use crate::read_set::{ReadMark, ReadSet};
+use crate::row_form::{KeyNames, KeyTime};
 use crate::shown::Shown;
-use crate::spans::{Begun, Commit, Committed, Spans, Validate, Work, Writes};
+use crate::spans::{Begun, Commit, Committed, LockItem, Spans, Validate, Work, Writes};
 use crate::tally::{Network, Tally};
 
 /// A large value that was read is there so many times: as it was read, as a value, in a message.
 const COPIES: usize = 3;
+
+/// Most writes of a transaction with [`Txn::name`]: their batch is made while other commits wait.
+const MOST_WITH_TIMES: usize = 10_000;
 
 /// Locks that are released without letting others at the table.
 pub(crate) const RELEASED_AT_ONCE: usize = 256;
@@ -242,6 +246,8 @@ pub(crate) struct State {
     pub(crate) depends_on: HashSet<Bytes>,
     /// Answers that are not used yet.
     pub(crate) ahead: Ahead,
+    /// Keys that get the time of the commit. What was taken back may be among them.
+    pub(crate) names: KeyNames,
     /// A bulk load that enters the store at commit.
     attached: Option<BulkFiles>,
     pub(crate) held: HashMap<Bytes, Held>,
@@ -294,6 +300,7 @@ impl Txn {
             reads: ReadSet::default(),
             depends_on: HashSet::new(),
             ahead: Ahead::default(),
+            names: KeyNames::default(),
             attached: None,
             held: HashMap::default(),
             held_spans: BTreeMap::new(),
@@ -525,6 +532,52 @@ impl Txn {
         Ok(())
     }
 
+    /// Says of a key that was put that it is a name: at commit the time gets to these places.
+    /// Until then it can be read by this name alone. `guarded`: nobody else deletes a span in
+    /// which it may come to lie.
+    ///
+    /// # Errors
+    /// When the far side cannot do that: see [`Txn::gives_key_times`].
+    pub fn name(&self, key: impl Into<Bytes>, times: Vec<KeyTime>, guarded: bool) -> KvResult<()> {
+        let form = self.coordinator().row_form().filter(|_| self.gives_key_times());
+        let Some(form) = form else {
+            return Err(KvError::Unavailable("keys get no time of a commit here".into()));
+        };
+        let key = key.into();
+        let future = {
+            let mut state = self.open_state()?;
+            state.names.add(key.clone(), times);
+            state.names.future(&key, form, state.read_ts)
+        };
+        if !guarded {
+            return Ok(());
+        }
+        // Names of others lie outside: who writes to the same place does not wait here.
+        let target = Target::Span(future);
+        self.lock_many(vec![LockItem { target, mode: LockMode::KeyShare, check: false }])
+    }
+
+    /// Refuses to look at a span into which the commit may put keys; `deletes`: unless all of these
+    /// go with it.
+    pub(crate) fn check_names(&self, state: &State, span: &KeySpan, deletes: bool) -> KvResult<()> {
+        let form = self.coordinator().row_form().filter(|_| !state.names.is_empty());
+        let Some(form) = form.filter(|_| !span.is_empty()) else { return Ok(()) };
+        for name in state.names.near(span) {
+            let reach = state.names.reach(name, form, state.read_ts);
+            let goes = deletes && span.start <= reach.start && reach.end <= span.end;
+            let touches = span.start < reach.end && reach.start < span.end;
+            if touches && !goes && matches!(state.own.get(name)?, Lookup::Put(_)) {
+                return Err(KvError::TimePending);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether [`Txn::name`] can be asked.
+    pub fn gives_key_times(&self) -> bool {
+        self.coordinator().row_form().is_some() && self.spans().gives_key_times()
+    }
+
     /// Deletes every row of a span by one range tombstone. Locks the span exclusively first.
     ///
     /// Returns the rows that this transaction had written into the span and that are gone now, so
@@ -536,7 +589,9 @@ impl Txn {
         }
         self.lock_span(span, LockMode::Exclusive, Wait::Block)?;
         self.counts.span_deletes.fetch_add(1, Ordering::Relaxed);
-        self.open_state()?.own.delete_span(span)
+        let mut state = self.open_state()?;
+        self.check_names(&state, span, true)?;
+        state.own.delete_span(span)
     }
 
     /// How many parts of what it has written lie on disk: there were too many for memory.
@@ -712,6 +767,13 @@ impl Txn {
                 self.end();
                 return checked.map(|()| read_ts);
             }
+            let names = std::mem::take(&mut state.names);
+            let many = state.own.has_layers() || state.own.len() > MOST_WITH_TIMES;
+            if many && !names.is_empty() {
+                drop(state);
+                self.end();
+                return Err(KvError::TooManyWithTimes { most: MOST_WITH_TIMES });
+            }
             if state.own.has_layers() {
                 files = Some(state.own.to_files(self.coordinator.bulk_folder())?);
             }
@@ -726,7 +788,8 @@ impl Txn {
                 None => Writes::Batch(state.own.to_batch()),
             };
             let waits = !self.options.async_commit && files.is_none();
-            (Commit { txn: self.id, read_ts: state.read_ts, reads, writes, waits }, files)
+            let read_ts = state.read_ts;
+            (Commit { txn: self.id, read_ts, reads, writes, names, waits }, files)
         };
         let _asking = self.count_request();
         let begun = WallClock.monotonic_nanos();

@@ -121,6 +121,9 @@ impl Spans for Carried {
     fn takes_files(&self) -> bool {
         self.store.takes_files()
     }
+    fn gives_key_times(&self) -> bool {
+        self.store.gives_key_times()
+    }
 
     fn ingest(&self, files: &[PathBuf], at: CommitTs) -> KvResult<()> {
         self.store.ingest(files, at)

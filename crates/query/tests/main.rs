@@ -9,6 +9,7 @@ mod as_postgres;
 mod cascade_paths;
 mod catalog;
 mod columns;
+mod commit_time_keys;
 mod commit_timestamps;
 mod dialects;
 mod dump_moves;

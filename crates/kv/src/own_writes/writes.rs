@@ -69,6 +69,11 @@ impl OwnWrites {
         self.layers.is_empty() && self.buffer.is_empty()
     }
 
+    /// How many writes are in memory.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Whether something lies on disk.
     pub(crate) fn has_layers(&self) -> bool {
         !self.layers.is_empty()

@@ -141,7 +141,7 @@ pub(crate) fn run(
     partitions::settle_names(&mut change, &ctx.catalog, only)?;
     let before = |t: &Arc<Table>| ctx.catalog.table(t.id).is_some_and(|old| Arc::ptr_eq(old, t));
     for table in change.catalog.tables().filter(|t| !before(t)) {
-        commit_timestamp::check(table)?;
+        commit_timestamp::check(ctx, table)?;
         collation::check_keys(table)?;
     }
     super::access::roles::note_new_objects(&mut change, &ctx.catalog);

@@ -173,7 +173,7 @@ pub(crate) fn run(ctx: &Context, statement: &braid_parser::Statement) -> SqlResu
     let ctx = &at(ctx, ctx.txn.clone(), ctx.db.current_catalog()?);
     let Some(table) = ctx.catalog.table(table.id) else { return Ok(None) };
     let Some(addition) = wish.declare(&Change::new(ctx), table)? else { return Ok(None) };
-    commit_timestamp::check_with(table, &addition)?;
+    commit_timestamp::check_with(ctx, table, &addition)?;
     let record = Record::new(ctx.db.new_ids(1)?, wish.kind(), &statement.text);
     let cancel = ctx.cancel.clone();
     let job = ctx.db.jobs().start(record, affected.clone(), cancel);

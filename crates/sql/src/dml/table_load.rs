@@ -91,9 +91,14 @@ impl TableLoad {
         let waits = ctx.block.as_ref().is_some_and(waits);
         // Entries of such a key do not collide.
         let late = info.layout.kept_indexes().any(|i| i.index.deferral.is_some());
+        // Its files have their keys before there is a commit.
+        let is_time = |id: u32| table.column(id).is_some_and(|column| column.commit_time);
+        let mut keys = table.all_indexes().flat_map(|index| &index.columns);
+        let times = keys.any(|key| is_time(key.column));
         // A load is all that its transaction writes.
         let alone = ctx.as_one().is_none();
-        Ok(alone && !own && !waits && !late && (ctx.block.is_none() || ctx.is_private(table)?))
+        let good = alone && !own && !waits && !late && !times;
+        Ok(good && (ctx.block.is_none() || ctx.is_private(table)?))
     }
 
     /// Whether a load, if one is possible, is there before the commit, in what nobody else can

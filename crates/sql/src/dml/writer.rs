@@ -31,7 +31,7 @@ use super::references::{
 use crate::general_query::Row;
 use crate::session::Context;
 use crate::statistics::{Delta, Tally};
-use crate::storage::layout::IndexLayout;
+use crate::storage::layout::{IndexLayout, Layout};
 use crate::storage::scan::{get_row_as, live_row};
 use crate::storage::{TableLayout, TableScan};
 
@@ -272,7 +272,18 @@ impl Writer {
         let Some(notes) = layout.notes() else { return Ok(()) };
         let Some(key) = notes.entry_key(row)? else { return Ok(()) };
         let value = layout.entry_value(notes, row);
-        self.ctx.txn.put(key, value).map_err(kv_error)
+        self.ctx.txn.put(key.clone(), value).map_err(kv_error)?;
+        self.name(&notes.layout, &key, row, false)
+    }
+
+    /// Has a key get the time of the commit, if the row waits for it there. `own`: the row's key;
+    /// an entry of an index may be left behind by whoever deletes a span.
+    fn name(&self, layout: &Layout, key: &[u8], row: &Row, own: bool) -> SqlResult<()> {
+        if !layout.columns().iter().any(|column| row[column.ordinal].is_pending_commit_time()) {
+            return Ok(());
+        }
+        let times = layout.key_times(key, row)?;
+        self.ctx.txn.name(Bytes::copy_from_slice(key), times, own).map_err(kv_error)
     }
 
     /// The value under a key that a new row wants. If there is none, the key is locked; else the
@@ -372,7 +383,8 @@ impl Writer {
             }
             let value = layout.entry_value(i, row);
             if !unchanged || old.is_some_and(|o| layout.entry_value(i, o) != value) {
-                txn.put(entry, value).map_err(kv_error)?;
+                txn.put(entry.clone(), value).map_err(kv_error)?;
+                self.name(&i.layout, &entry, row, false)?;
                 self.work.entries += 1;
             }
         }
@@ -380,11 +392,12 @@ impl Writer {
         self.deleted.remove(key.as_slice());
         match old {
             Some(old) if same_key && !info.referenced_changes(old, row) => {
-                txn.put_same_key(key, layout.row_value(row))
+                txn.put_same_key(key.clone(), layout.row_value(row))
             }
-            _ => txn.put(key, layout.row_value(row)),
+            _ => txn.put(key.clone(), layout.row_value(row)),
         }
-        .map_err(kv_error)
+        .map_err(kv_error)?;
+        self.name(&layout.rows, &key, row, true)
     }
 
     /// Foreign keys of a new row; with `old`, only those whose columns changed. A reference that

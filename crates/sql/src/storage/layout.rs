@@ -16,7 +16,7 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Index, NOTES_GENERATION, Table, kv_error};
 use braid_keys::column::{Direction, decode_column, encode_column, is_composite, skip_column};
 use braid_keys::{CHILD_MARKER, END_MARKER, KeyBuilder, family_end, path, system};
-use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
+use braid_kv::{KeySpan, KeyTime, ReadMode, ScanOptions, Txn};
 use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult, SqlType, TimeZone, commit_time_is_pending};
 use bytes::Bytes;
@@ -288,6 +288,21 @@ impl Layout {
             }
         }
         Ok(rest.is_empty())
+    }
+
+    /// Where the time of its commit comes into the key of a row that waits for it.
+    pub(crate) fn key_times(&self, key: &[u8], row: &[Datum]) -> SqlResult<Vec<KeyTime>> {
+        let mut times = Vec::new();
+        let base = key.as_ptr().addr();
+        self.split(key, |at, bytes| {
+            let column = &self.columns[at];
+            if row[column.ordinal].is_pending_commit_time() {
+                let start = bytes.as_ptr().addr() - base;
+                let descending = column.dir.desc;
+                times.push(KeyTime { at: start..start + bytes.len(), descending });
+            }
+        })?;
+        Ok(times)
     }
 
     /// Decodes a key into the columns of `row` that are wanted. `false` if the key is of another

@@ -12,6 +12,7 @@
 //! was dropped meanwhile is passed over. Rows of format 1, a list of ids, lengths and payloads, are
 //! read as well. Byte tables: `docs/formats/keys.md`.
 
+use braid_keys::column::{Direction, encode_column};
 use braid_kv::{CommitTs, Coordinator, RowForm};
 use braid_types::{
     Datum, SqlError, SqlResult, SqlState, UNIX_EPOCH_MICROS, commit_time_is_pending,
@@ -216,6 +217,13 @@ pub const ROW_FORM: RowForm = RowForm {
     settle: |key, value, at| {
         let is_row = key.first() == Some(&braid_keys::path::DATA_PREFIX);
         is_row.then(|| settle(value, commit_micros(at)).ok().flatten()).flatten()
+    },
+    key_time: |at, descending| {
+        let mut column = Vec::with_capacity(9);
+        let dir = if descending { Direction::DESC } else { Direction::ASC };
+        let encoded = encode_column(&mut column, &Datum::TimestampTz(commit_micros(at)), dir);
+        debug_assert!(encoded.is_ok(), "a time can be a key");
+        column
     },
 };
 
