@@ -5,7 +5,10 @@
 //!                      \______ lifted ______/
 //!   .. ON CONFLICT (lower(email)) WHERE active DO UPDATE SET ..
 //!                  \________ lifted _________/
+//!   .. SELECT 1, 2 ON CONFLICT ..            .. SELECT 1, 2 WHERE true ON CONFLICT ..
 //! ```
+//! (ON would be a name for the last of the values.)
+//!
 //! An INSERT under WITH or in MERGE has no such place beside it: there both travel as names that
 //! nobody can type, behind its columns and in its ON CONFLICT.
 //!
@@ -19,7 +22,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::cursor::{closing, token_is};
-use crate::script::{parse_all, parse_expr, wrap};
+use crate::script::{parse_all, parse_expr, word, wrap};
 
 /// What begins a name that stands for a clause.
 const MARK: char = '\0';
@@ -55,6 +58,7 @@ pub struct InsertClauses {
 
 /// Cuts these clauses out of a statement.
 pub(crate) fn lift(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<InsertClauses> {
+    end_select_lists(tokens);
     let inserts = tokens.first().is_some_and(|t| token_is(&t.token, "insert"));
     if !inserts {
         mark(tokens)?;
@@ -73,6 +77,36 @@ pub(crate) fn lift(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<InsertClauses> 
 pub(crate) fn mark(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     mark_overriding(tokens);
     mark_inference(tokens)
+}
+
+/// Ends the select list of a query without clauses that ON CONFLICT follows.
+fn end_select_lists(tokens: &mut Vec<TokenWithSpan>) {
+    const CLAUSES: [&str; 13] = [
+        "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for",
+        "values", "default", "into",
+    ];
+    let mut at = 0;
+    while let Some(found) = tokens[at..]
+        .windows(2)
+        .position(|w| token_is(&w[0].token, "on") && token_is(&w[1].token, "conflict"))
+    {
+        at += found;
+        let mut depth = 0;
+        let before = tokens[..at].iter().rev().find(|t| {
+            match t.token {
+                Token::RParen => depth += 1,
+                Token::LParen => depth -= 1,
+                _ => {}
+            }
+            let is = |word: &&str| token_is(&t.token, word);
+            depth < 0 || (depth == 0 && (is(&"select") || CLAUSES.iter().any(is)))
+        });
+        if before.is_some_and(|t| token_is(&t.token, "select")) {
+            tokens.splice(at..at, [word("where"), word("true")]);
+            at += 2;
+        }
+        at += 2;
+    }
 }
 
 /// Where OVERRIDING begins.

@@ -262,11 +262,30 @@ pub(crate) fn plain_nulls(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `text ARRAY` and `text ARRAY[4]` as `text[]`: the standard's way to write a type of arrays.
+/// `text ARRAY` and `text ARRAY[4]` as `text[]`: the standard's way to write a type of arrays; and
+/// GoogleSQL's, `ARRAY<text>`, also before the values of one.
 pub(crate) fn plain_arrays(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at < tokens.len() {
-        if is(tokens, at, "array") && !is_token(tokens, at - 1, &Token::Period) {
+        if is(tokens, at, "array")
+            && is_token(tokens, at + 1, &Token::Lt)
+            && let Some(end) = element_end(tokens, at + 2)
+        {
+            let ty: Vec<TokenWithSpan> = tokens[at + 2..end].to_vec();
+            let brackets = [Token::LBracket, Token::RBracket].map(wrap);
+            match closing_bracket(tokens, end + 1) {
+                Some(close) => {
+                    let cast = [word("as")].into_iter().chain(ty).chain(brackets);
+                    tokens.splice(close + 1..close + 1, cast.chain([wrap(Token::RParen)]));
+                    tokens.drain(at + 1..=end);
+                    tokens.splice(at..at, [word("cast"), wrap(Token::LParen)]);
+                    at += 3;
+                }
+                None => {
+                    tokens.splice(at..=end, ty.into_iter().chain(brackets));
+                }
+            }
+        } else if is(tokens, at, "array") && !is_token(tokens, at - 1, &Token::Period) {
             let bound = is_token(tokens, at + 1, &Token::LBracket)
                 && matches!(tokens.get(at + 2).map(|t| &t.token), Some(Token::Number(..)))
                 && is_token(tokens, at + 3, &Token::RBracket)
@@ -289,6 +308,32 @@ pub(crate) fn plain_arrays(tokens: &mut Vec<TokenWithSpan>) {
         }
         at += 1;
     }
+}
+
+/// Where the type of the elements of `ARRAY<..>` ends, if it is one.
+fn element_end(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    let Token::Word(_) = tokens.get(at)?.token else { return None };
+    let end = match is_token(tokens, at + 1, &Token::LParen) {
+        true => closing(tokens, at + 1)? + 1,
+        false => at + 1,
+    };
+    is_token(tokens, end, &Token::Gt).then_some(end)
+}
+
+/// Where brackets end that begin here.
+fn closing_bracket(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0;
+    for (n, t) in tokens.iter().enumerate().skip(open) {
+        match t.token {
+            Token::LBracket => depth += 1,
+            Token::RBracket => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return (n > open).then_some(n);
+        }
+    }
+    None
 }
 
 /// Whether a type of which there are arrays ends here, and no operator or clause does.

@@ -234,6 +234,15 @@ pub enum Kind {
     Refresh(Refresh),
     /// ALTER MATERIALIZED VIEW; the flag is IF EXISTS.
     AlterMaterialized(Name, bool, MaterializedChange),
+    /// `ALTER VIEW .. RENAME TO`.
+    RenameView {
+        /// The view.
+        name: Name,
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Its new name.
+        new: String,
+    },
     /// CREATE INDEX.
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.

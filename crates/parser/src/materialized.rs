@@ -71,6 +71,9 @@ pub(crate) fn materialized(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         let name = c.name()?;
         return Ok(Some(Kind::AlterMaterialized(name, if_exists, change(c)?)));
     }
+    if c.looking_at(&["alter", "view"]) {
+        return renamed_view(c);
+    }
     Ok(None)
 }
 
@@ -93,6 +96,25 @@ fn create(c: &mut Cursor) -> SqlResult<CreateMaterialized> {
     spell_out_table(&mut tokens, 0);
     let query = parse_all(tokens, |p| p.parse_query())?;
     Ok(CreateMaterialized { name, if_not_exists, columns, query, with_data })
+}
+
+/// ALTER VIEW .. RENAME TO; what else there is to ALTER VIEW is read elsewhere.
+fn renamed_view(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    let mut probe = c.clone();
+    probe.take(&["alter", "view"]);
+    let if_exists = probe.take(&["if", "exists"]);
+    let Ok(name) = probe.name() else { return Ok(None) };
+    if probe.take(&["rename", "to"]) {
+        let new = probe.ident()?;
+        *c = probe;
+        return Ok(Some(Kind::RenameView { name, if_exists, new }));
+    }
+    let what = ["rename", "set"].into_iter().find(|word| probe.looking_at(&[word]));
+    match what {
+        Some(word) => Err(SqlError::unsupported(format!("ALTER VIEW .. {}", word.to_uppercase()))
+            .with_hint("CREATE OR REPLACE VIEW, or DROP VIEW and CREATE VIEW.")),
+        None => Ok(None),
+    }
 }
 
 fn change(c: &mut Cursor) -> SqlResult<MaterializedChange> {

@@ -15,6 +15,7 @@
 //!   `distinct_groups`: `count(DISTINCT x)` in short memory. `short_memory`: when a hash join or
 //!   the first rows of a sort do not fit. `admission`: who runs when memory is short.
 //!   `learned_names`: which scan what a join has learned is about.
+//!   `once_conditions`: HAVING without columns.
 //!
 //! DataFusion is named in this crate only.
 
@@ -32,6 +33,7 @@ mod explain;
 mod join_order;
 mod learned_names;
 pub mod memory;
+mod once_conditions;
 mod planning;
 pub mod run;
 mod shared_parts;

@@ -34,6 +34,7 @@ use crate::exec::project_set::ProjectSets;
 use crate::exec::stoppable::check;
 use crate::exec::windows::CountedWindows;
 use crate::learned_names::{LINKING, LinkByNames};
+use crate::once_conditions::OnceConditions;
 use crate::short_memory::{SortedJoins, WholeSorts};
 
 /// Inner joins among which the optimizer looks for a good order.
@@ -72,8 +73,10 @@ pub(crate) fn rules() -> Vec<Rule> {
         let few_joins = rule.name() == "eliminate_cross_join";
         Arc::new(Watched { rule, few_joins })
     };
+    let first: Rule = Arc::new(OnceConditions);
     let own: [Rule; 2] = [Arc::new(DistinctGroups), Arc::new(BareGroups)];
-    Optimizer::new().rules.into_iter().chain(own).map(watched).collect()
+    let rules = std::iter::once(first).chain(Optimizer::new().rules).chain(own);
+    rules.map(watched).collect()
 }
 
 /// The rules for plans whose joins were put in order.

@@ -109,6 +109,13 @@ const LINES: &[Line] = &[
     Line(SPANNER, "SELECT GENERATE_UUID()", "", "of type uuid"),
     Line(
         SPANNER,
+        "CREATE TABLE Tagged (Id INT64, Tags ARRAY<STRING(MAX)>, Sizes ARRAY<INT64> NOT NULL) \
+         PRIMARY KEY (Id)",
+        "",
+        "arrays are PostgreSQL's: `text[]`; also `ARRAY<INT64>[1, 2]`",
+    ),
+    Line(
+        SPANNER,
         "CREATE VIEW Names SQL SECURITY INVOKER AS SELECT Singers.Name FROM Singers",
         "",
         "",
@@ -136,9 +143,17 @@ const LINES: &[Line] = &[
     ),
     Line(
         SPANNER,
-        "CREATE TABLE Log (At SPANNER.COMMIT_TIMESTAMP NOT NULL, PRIMARY KEY (At))",
-        "0A000",
-        "no keys of indexes either; INCLUDE and STORING take it",
+        "CREATE TABLE Log (Id INT64, At TIMESTAMP OPTIONS (allow_commit_timestamp = true)) \
+         PRIMARY KEY (Id, At DESC)",
+        "",
+        "also in keys of indexes; on a node alone: not in a cluster",
+    ),
+    Line(
+        SPANNER,
+        "INSERT INTO Log (Id, At) VALUES (1, PENDING_COMMIT_TIMESTAMP())",
+        "",
+        "until its commit the transaction cannot scan where the row is going to be (55000); at most \
+         10,000 writes beside such keys",
     ),
     Line(
         SPANNER,

@@ -245,3 +245,37 @@ fn information_schema_tells_of_interleaving_and_policies() {
     );
     assert_eq!(got, ["inside|p"]);
 }
+
+#[test]
+fn arrays_of_googlesql() {
+    let s = &mut Db::new();
+    run(
+        s,
+        "CREATE TABLE tagged (id INT64, tags ARRAY<STRING(MAX)>, sizes ARRAY<INT64> NOT NULL,
+             short ARRAY<STRING(3)>) PRIMARY KEY (id)",
+    );
+    run(s, "INSERT INTO tagged VALUES (1, ['a', 'b'], ARRAY<INT64>[1, 2], ARRAY<STRING(MAX)>[])");
+    assert_eq!(
+        rows(s, "SELECT tags[2], sizes[1] + 1, pg_typeof(sizes), pg_typeof(tags) FROM tagged"),
+        ["b|2|bigint[]|text[]"]
+    );
+    assert_eq!(
+        rows(s, "SELECT ARRAY<INT64>[1, 2] || ARRAY<INT64>[3], CAST(['4'] AS ARRAY<INT64>)"),
+        ["{1,2,3}|{4}"]
+    );
+    assert_eq!(state(s, "INSERT INTO tagged VALUES (2, [], NULL, [])"), "23502");
+    assert_eq!(state(s, "INSERT INTO tagged VALUES (2, [], ARRAY<INT64>[], ['long'])"), "22001");
+    run(s, "ALTER TABLE tagged ADD COLUMN more ARRAY<DATE>");
+    assert_eq!(rows(s, "SELECT more FROM tagged WHERE id = 1 AND array [1] < array [2]"), [""]);
+}
+
+#[test]
+fn rows_of_nothing_but_a_key_are_returned() {
+    let s = &mut Db::new();
+    run(s, "CREATE TABLE t (k INT PRIMARY KEY); ALTER TABLE t ADD COLUMN v INT");
+    run(s, "UPSERT INTO t (k) VALUES (1), (1); UPSERT INTO t (k, v) VALUES (1, 5)");
+    assert_eq!(rows(s, "UPSERT INTO t (k) VALUES (1), (2) RETURNING *"), ["1|5", "2|"]);
+    assert_eq!(rows(s, "INSERT OR UPDATE t (k) VALUES (2) THEN RETURN k"), ["2"]);
+    assert_eq!(rows(s, "INSERT OR IGNORE INTO t (k) VALUES (2), (3) THEN RETURN k"), ["3"]);
+    assert_eq!(rows(s, "SELECT count(*) FROM t"), ["3"]);
+}

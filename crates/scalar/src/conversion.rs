@@ -552,8 +552,6 @@ pub fn common_type(types: &[&SqlType]) -> Option<SqlType> {
                 return None;
             }
             best = ty.base();
-        } else if ty.is_preferred() && !best.is_preferred() {
-            best = ty.base();
         }
     }
     Some(best)

@@ -568,6 +568,15 @@ fn pattern_ops(t: &mut Table) {
     t.add("~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
     t.add("!~~*(text, text) bool -- NOT ILIKE", |a, _| Ok(Datum::Bool(!like(a, true)?)));
     t.add("!~~*(text, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
+    // Of char(n) with its padding, as it is shown.
+    t.add("~~(character, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("~~(character, text, text) bool", |a, _| Ok(Datum::Bool(like(a, false)?)));
+    t.add("!~~(character, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("!~~(character, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, false)?)));
+    t.add("~~*(character, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
+    t.add("~~*(character, text, text) bool", |a, _| Ok(Datum::Bool(like(a, true)?)));
+    t.add("!~~*(character, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
+    t.add("!~~*(character, text, text) bool", |a, _| Ok(Datum::Bool(!like(a, true)?)));
     let similar: Eval = |a, _| {
         let escape = a.get(2).map_or(Ok(Some('\\')), |e| pattern::escape_of(text_of(e)))?;
         let regex = pattern::regex(&pattern::similar_regex(text_of(&a[1]), escape)?, "")?;
@@ -593,6 +602,10 @@ fn pattern_ops(t: &mut Table) {
     t.add("!~*(text, text) bool -- as `!~`, whatever the case", |a, _| {
         Ok(Datum::Bool(!found(a, "i")?))
     });
+    t.add("~(character, text) bool", |a, _| Ok(Datum::Bool(found(a, "")?)));
+    t.add("~*(character, text) bool", |a, _| Ok(Datum::Bool(found(a, "i")?)));
+    t.add("!~(character, text) bool", |a, _| Ok(Datum::Bool(!found(a, "")?)));
+    t.add("!~*(character, text) bool", |a, _| Ok(Datum::Bool(!found(a, "i")?)));
     t.add("^@(text, text) bool -- whether the text begins with the other", |a, _| {
         Ok(Datum::Bool(text_of(&a[0]).starts_with(text_of(&a[1]))))
     });

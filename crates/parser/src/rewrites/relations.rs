@@ -3,6 +3,7 @@
 //! ```text
 //!   FROM t *                         FROM t
 //!   .. UNION TABLE t                 .. UNION SELECT * FROM t
+//!   INSERT INTO s TABLE t            INSERT INTO s SELECT * FROM t
 //!   1 + (VALUES (2))                 1 + (SELECT * FROM (VALUES (2)) AS v)
 //! ```
 
@@ -114,7 +115,22 @@ fn begins_operand(tokens: &[TokenWithSpan], at: usize) -> bool {
     let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
     let operator = |n: usize| ["union", "intersect", "except"].iter().any(|w| is(n, w));
     let quantified = ["all", "distinct"].iter().any(|w| is(at - 1, w)) && at > 1;
-    operator(at - 1) || (quantified && operator(at - 2)) || has(tokens, at - 1, &Token::LParen)
+    let parenthesis = has(tokens, at - 1, &Token::LParen);
+    operator(at - 1) || (quantified && operator(at - 2)) || parenthesis || is_main(tokens, at)
+}
+
+/// Whether TABLE stands behind the name or the columns of INSERT, or the last query of WITH.
+fn is_main(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
+    if has(tokens, at - 1, &Token::RParen) {
+        return is(0, "with") || is(0, "insert") || is(0, "explain");
+    }
+    let into = tokens[..at].windows(2).rposition(|w| {
+        let inserts =
+            ["insert", "replace", "ignore"].iter().any(|word| token_is(&w[0].token, word));
+        inserts && token_is(&w[1].token, "into")
+    });
+    into.is_some_and(|before| end_of_name(tokens, before + 2) == Some(at))
 }
 
 #[cfg(test)]
@@ -139,6 +155,13 @@ mod tests {
             "SELECT 1 + (SELECT * FROM (VALUES (2)) AS \"values\"), \
              (SELECT * FROM (VALUES (3)) AS \"values\")"
         );
+        for (table, select) in [
+            ("insert into s.t table u", "insert into s.t select * from u"),
+            ("insert into t (a) table u", "insert into t (a) select * from u"),
+            ("with w as (select 1) table w", "with w as (select 1) select * from w"),
+        ] {
+            assert_eq!(shown(table), shown(select));
+        }
         assert!(crate::parse_query("insert into t select 1 for update returning *").is_ok());
         assert_eq!(shown("select * from (values (1)) v"), "SELECT * FROM (VALUES (1)) v");
         assert_eq!(shown("select 1 fetch first 2 rows only"), "SELECT 1 FETCH FIRST 2 ROWS ONLY");

@@ -1,6 +1,7 @@
 //! Common table expressions that are computed once: those that call a volatile function, those
 //! that are named more than once, those declared MATERIALIZED.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -74,11 +75,9 @@ impl Binder<'_> {
             .map(|(at, c)| (columns.get(at).unwrap_or(&c.name).clone(), c.ty.clone()))
             .collect();
         let collations = bound.columns.iter().map(|c| c.collation.clone()).collect();
-        let rows = Materialized::new(
-            bound.plan,
-            bound.columns.into_iter().map(|c| c.expr).collect(),
-            self.state.clone(),
-        )?;
+        let names = names_apart(shown.iter().map(|(name, _)| name.as_str()));
+        let columns = bound.columns.into_iter().zip(names).map(|(c, name)| c.expr.alias(name));
+        let rows = Materialized::new(bound.plan, columns.collect(), self.state.clone())?;
         let (name, rows) = (name.clone(), Arc::new(rows));
         Ok(Some(Cte::Shared { name, columns: shown, collations, rows }))
     }
@@ -103,6 +102,16 @@ impl Binder<'_> {
         self.level().outer.truncate(before);
         check_width(name, columns, &bound)
     }
+}
+
+/// Names of columns that may be called the same, which the engine must tell apart.
+pub(super) fn names_apart<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let apart = |(at, name): (usize, &'a str)| match seen.insert(name) {
+        true => name.to_string(),
+        false => format!("{name}\0{at}"),
+    };
+    names.enumerate().map(apart).collect()
 }
 
 /// 0A000 if something in a query of WITH writes: only the WITH of a whole statement may have such,

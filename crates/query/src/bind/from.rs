@@ -425,7 +425,9 @@ impl Binder<'_> {
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
         let is_system = schema.as_deref() == Some("pg_catalog");
-        let provider = SqlTable::new(name.to_string(), columns.clone(), source, self.place.clone())
+        let names = super::cte::names_apart(columns.iter().map(|(name, _)| name.as_str()));
+        let own = names.iter().cloned().zip(columns.iter().map(|(_, ty)| ty.clone())).collect();
+        let provider = SqlTable::new(name.to_string(), own, source, self.place.clone())
             .with_facts(&self.context.db);
         let plan = LogicalPlanBuilder::scan(
             datafusion::common::TableReference::bare(qualifier.clone()),
@@ -435,10 +437,10 @@ impl Binder<'_> {
         .and_then(LogicalPlanBuilder::build)
         .map_err(from_df)?;
         let mut relation = Relation { plan, scope: Default::default(), columns: Vec::new() };
-        for (name, ty) in columns {
+        for ((name, ty), own) in columns.into_iter().zip(names) {
             relation.columns.push(Expr::Column(Column::new(
                 Some(datafusion::common::TableReference::bare(qualifier.clone())),
-                name.clone(),
+                own,
             )));
             // Of given rows, what nobody can type.
             let hidden = is_system && name == system::TABLE_OID || name.starts_with('\0');

@@ -246,6 +246,7 @@ fn basic(t: &mut Table) {
     t.add("octet_length(text) int4 -- length in bytes", |a, _| {
         Ok(Datum::Int4(text_of(&a[0]).len() as i32))
     });
+    t.add("octet_length(character) int4", |a, _| Ok(Datum::Int4(text_of(&a[0]).len() as i32)));
     t.add("bit_length(text) int4 -- length in bits", |a, _| {
         Ok(Datum::Int4(text_of(&a[0]).len() as i32 * 8))
     });

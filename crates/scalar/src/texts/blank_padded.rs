@@ -8,6 +8,7 @@
 //!   c = 'ab'          c = 'ab   '              c char(5)
 //!   c = $1            c = blank_padded($1, 5)  once for each execution
 //!   c = d             text(c) = text(d)        another length: both without their padding
+//!   c = v             text(c) = text(bpchar(v))                v varchar: compared as char(n), too
 //!   c = 'ab '::text   never: at the end of a text blanks count, and the column has lost its own
 //! ```
 
@@ -32,7 +33,15 @@ pub(crate) fn match_blank_padded(
     if let Some(left) = padded(&left, right.ty()) {
         return Ok((left, right));
     }
-    Ok((bare(left, ctx)?, bare(right, ctx)?))
+    Ok((bare(as_char(left, ctx)?, ctx)?, bare(as_char(right, ctx)?, ctx)?))
+}
+
+/// A varchar beside a `char(n)` is one itself.
+fn as_char(side: Bound, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    match side.ty() {
+        SqlType::Varchar(_) => coerce(side, &SqlType::Char(0), CastContext::Implicit, ctx),
+        _ => Ok(side),
+    }
 }
 
 /// `column = ANY (array)` of a constant array, as a list of padded values.
@@ -57,6 +66,17 @@ pub(crate) fn without_padding(
 ) -> SqlResult<(Bound, Bound)> {
     let is_char = |ty: &SqlType| matches!(ty, SqlType::Char(_));
     let array = match array.ty().element() {
+        Some(SqlType::Varchar(_)) if is_char(left.ty()) => {
+            let chars = SqlType::Array(Box::new(SqlType::Char(0)));
+            coerce(array, &chars, CastContext::Implicit, ctx)?
+        }
+        _ => array,
+    };
+    let left = match array.ty().element() {
+        Some(element) if is_char(element) => as_char(left, ctx)?,
+        _ => left,
+    };
+    let array = match array.ty().element() {
         Some(element) if is_char(element) => {
             coerce(array, &SqlType::Array(Box::new(SqlType::Text)), CastContext::Implicit, ctx)?
         }
@@ -77,7 +97,7 @@ fn bare(side: Bound, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
 fn padded(value: &Bound, to: &SqlType) -> Option<Bound> {
     let SqlType::Char(length @ 1..) = to else { return None };
     // Blanks at the end of a text are a part of it.
-    let exact = !matches!(value.ty(), SqlType::Char(_));
+    let exact = !matches!(value.ty(), SqlType::Char(_) | SqlType::Varchar(_));
     if let Some(known) = value.as_const() {
         let Datum::Text(text) = known else { return None };
         return Some(Bound::constant(fill(text, *length, exact), to.clone()));

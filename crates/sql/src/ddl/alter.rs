@@ -6,6 +6,7 @@ use braid_catalog::{Definition, IndexConstraint, Relation, Table, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
+use super::access::roles::wrong_kind;
 use super::view::uses;
 use super::{
     Change, alter_column, commit_timestamp, constraint, drop, exists, index, interleave, moves,
@@ -24,6 +25,14 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
     c.only = a.only;
     if let Relation::Partition(window) = c.ctx.relation(&name)? {
         partitions::alter(c, &window, &a.operations)?;
+        return Ok(tag);
+    }
+    if let Relation::View(_) = c.ctx.relation(&name)?
+        && let [Op::RenameTable { table_name }] = a.operations.as_slice()
+    {
+        let (ast::RenameTableNameKind::As(new) | ast::RenameTableNameKind::To(new)) = table_name;
+        let new = parts(new).pop().unwrap_or_default();
+        rename_view(c, &name, a.if_exists, &new)?;
         return Ok(tag);
     }
     let id = c.ctx.stored(&name)?.id;
@@ -297,36 +306,69 @@ pub(super) fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlRe
     if c.taken(t.schema, &new) {
         return Err(exists(&new));
     }
-    rename_in_views(c, t, &new)?;
+    if !rename_in_views(c, (t.id, t.schema, &t.name), &new)? {
+        return refuse_if_viewed(c, t, "rename table");
+    }
     let mut table = (**t).clone();
     table.name = new;
     c.put(table);
     Ok(())
 }
 
-/// Views go on to show a table that gets another name.
-fn rename_in_views(c: &mut Change, t: &Table, new: &str) -> SqlResult<()> {
-    let schema = c.ctx.schema_name(t.schema);
+/// ALTER VIEW .. RENAME TO.
+pub(crate) fn rename_view(
+    c: &mut Change,
+    name: &Name,
+    if_exists: bool,
+    new: &str,
+) -> SqlResult<String> {
+    let tag = "ALTER VIEW".to_string();
+    if if_exists && c.ctx.find_relation(name)?.is_none() {
+        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
+        return Ok(tag);
+    }
+    let Relation::View(view) = c.ctx.relation(name)? else {
+        return Err(wrong_kind(name, "view"));
+    };
+    if c.taken(view.schema, new) {
+        return Err(exists(new));
+    }
+    c.ctx.lock_for_change(view.id)?;
+    if !rename_in_views(c, (view.id, view.schema, &view.name), new)? {
+        let text = format!("cannot rename view {} because other objects depend on it", view.name);
+        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text)
+            .with_hint("Drop the views that show it, and create them again."));
+    }
+    c.catalog.put_view(View { name: new.to_string(), ..(*view).clone() });
+    Ok(tag)
+}
+
+/// Views go on to show a relation that gets another name; `false` if they cannot.
+fn rename_in_views(
+    c: &mut Change,
+    (id, schema, old): (u32, u32, &str),
+    new: &str,
+) -> SqlResult<bool> {
+    let schema = c.ctx.schema_name(schema);
     let using: Vec<(u32, Definition)> = c
         .catalog
         .definitions()
-        .filter(|(_, definition)| definition.depends_on.contains(&t.id))
+        .filter(|(_, definition)| definition.depends_on.contains(&id))
         .map(|(view, definition)| (view, definition.clone()))
         .collect();
     for (view, mut definition) in using {
         // Two relations of one name: the text alone does not tell which one is meant.
-        let named =
-            |id: &&u32| c.catalog.qualified_name(**id).is_some_and(|(_, name)| name == t.name);
+        let named = |id: &&u32| c.catalog.qualified_name(**id).is_some_and(|(_, name)| name == old);
         let alike = definition.depends_on.iter().filter(named).count();
-        let query = uses::with_table_renamed(&definition, &schema, &t.name, new)?;
+        let query = uses::with_table_renamed(&definition, &schema, old, new)?;
         let Some(query) = query.filter(|_| alike == 1) else {
-            return refuse_if_viewed(c, t, "rename table");
+            return Ok(false);
         };
         definition.query = query;
         c.ctx.lock_for_change(view)?;
         put_definition(c, view, definition);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Gives a view of either kind another text for the same query.

@@ -8,7 +8,7 @@ use braid_types::{
 };
 use sqlparser::ast;
 
-use super::{Change, bad_table, commit_timestamp, composite, sequence};
+use super::{Change, bad_table, commit_timestamp, composite, constraint, sequence};
 use braid_parser::{Name, SequenceChange};
 use braid_scalar::{Scope, ident_name};
 use braid_types::quote_ident;
@@ -316,6 +316,12 @@ pub(super) fn finish(
         }
     }
     let scope = table_scope(t);
+    for at in 0..t.columns.len() {
+        if let Some(text) = &t.columns[at].generated {
+            let e = constraint::with_bare_columns(c, t, &braid_parser::parse_expr(text)?);
+            t.columns[at].generated = Some(e.to_string());
+        }
+    }
     for col in t.columns.iter().filter(|x| x.generated.is_some()) {
         let text = col.generated.as_deref().unwrap_or_default();
         let e = braid_parser::parse_expr(text)?;

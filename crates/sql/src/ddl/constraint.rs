@@ -1,5 +1,6 @@
 //! Constraints: UNIQUE, CHECK, FOREIGN KEY. Adding one checks the rows that are there.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_catalog::{
@@ -300,6 +301,31 @@ fn unique(
     Ok(index)
 }
 
+/// An expression over a table's columns that does not name the table: it is kept as text, and the
+/// table may get another name.
+pub(in crate::ddl) fn with_bare_columns(c: &Change, t: &Table, e: &ast::Expr) -> ast::Expr {
+    let mut e = e.clone();
+    let schema = c.ctx.schema_name(t.schema);
+    let _ = ast::visit_expressions_mut(&mut e, |e| {
+        if let ast::Expr::CompoundIdentifier(names) = e {
+            let own = match names.as_slice() {
+                [table, column] => (ident_name(table) == t.name).then_some(column),
+                [in_schema, table, column] => {
+                    let ours = ident_name(table) == t.name && ident_name(in_schema) == schema;
+                    ours.then_some(column)
+                }
+                _ => None,
+            };
+            if let Some(column) = own.filter(|column| t.column_named(&ident_name(column)).is_some())
+            {
+                *e = ast::Expr::Identifier(column.clone());
+            }
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    e
+}
+
 fn check(
     c: &Change,
     t: &Table,
@@ -334,7 +360,8 @@ fn check(
     if name_taken(t, &name) {
         return Err(constraint_exists(t, &name));
     }
-    Ok(Check { name, expr: expr.to_string(), not_valid: false, no_inherit })
+    let expr = with_bare_columns(c, t, expr).to_string();
+    Ok(Check { name, expr, not_valid: false, no_inherit })
 }
 
 fn column_id(t: &Table, name: &str) -> SqlResult<u32> {

@@ -131,7 +131,7 @@ impl InsertPlan {
                 Some(conflict(ctx, &info, &target, (c, clauses.inference.as_ref()), params)?)
             }
             (Some(or), None) => {
-                let by_key = by_key(&target, or, &targets)?;
+                let by_key = by_key(&target, or, &targets, insert.returning.is_some())?;
                 by_key.map(|c| conflict(ctx, &info, &target, (&c, None), params)).transpose()?
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
@@ -626,11 +626,13 @@ pub(super) fn bind_column(
 }
 
 /// Spanner's INSERT OR UPDATE and INSERT OR IGNORE, CockroachDB's UPSERT: a row with the same
-/// primary key gets the values that are given, or stays.
+/// primary key gets the values that are given, or stays. `returned`: what has only a key, too, is
+/// returned.
 fn by_key(
     target: &Target,
     or: &ast::SqliteOnConflict,
     targets: &[usize],
+    returned: bool,
 ) -> SqlResult<Option<ast::OnConflict>> {
     let update = match or {
         ast::SqliteOnConflict::Ignore => false,
@@ -659,7 +661,12 @@ fn by_key(
             value: ast::Expr::CompoundIdentifier(vec![quoted("excluded"), name]),
         }
     };
-    let assignments: Vec<ast::Assignment> = targets.iter().filter(set).map(assignment).collect();
+    let mut assignments: Vec<ast::Assignment> =
+        targets.iter().filter(set).map(assignment).collect();
+    if update && returned && assignments.is_empty() {
+        let settable = |at: &&usize| table.columns[**at].generated.is_none();
+        assignments.extend(targets.iter().find(settable).map(assignment));
+    }
     let action = match assignments.is_empty() {
         true => ast::OnConflictAction::DoNothing,
         false => ast::OnConflictAction::DoUpdate(ast::DoUpdate { assignments, selection: None }),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use braid_catalog::{Catalog, SeenBy};
+use braid_kv::Isolation;
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::begun::begun;
@@ -165,7 +166,11 @@ impl Session {
             return of(&p.statement).expect("the entry claims it")(self);
         }
         let params: Arc<[Datum]> = params.into();
-        if self.open.is_some() {
+        if let Some(open) = &self.open {
+            let same_view = open.txn.isolation() != Isolation::ReadCommitted;
+            if !(same_view && p.only_reads()) {
+                self.settle_cursors()?;
+            }
             return self.run_in_block(p, params);
         }
         if p.entry.in_steps.is_some_and(|may| may(&p.statement.kind))

@@ -137,6 +137,14 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::change(
+        "ALTER VIEW",
+        "alter view v rename to n",
+        "the name of a view",
+        work!(Kind::RenameView { name, if_exists, new } => |c| {
+            alter::rename_view(c, name, *if_exists, new)
+        }),
+    ),
+    Entry::change(
         "CREATE TYPE",
         "create type n as enum ('one', 'two')",
         "a new enum type, or a composite one: `AS (x int, y text)`",

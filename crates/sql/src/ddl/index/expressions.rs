@@ -15,6 +15,7 @@ use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 use sqlparser::ast;
 
 use super::declare::{directed, no_column};
+use crate::ddl::constraint::with_bare_columns;
 use crate::ddl::{Change, parts, table_scope};
 
 /// The columns of an index's key.
@@ -47,7 +48,7 @@ pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlR
         })?;
         let id = t.next_column + out.expressions.len() as u32;
         out.columns.push(directed(id, d));
-        out.expressions.push(standing_for(id, e, &bound));
+        out.expressions.push(standing_for(id, &with_bare_columns(c, t, e), &bound));
         let name = match output_name(e).as_str() {
             "?column?" => "expr".to_string(),
             name => name.to_string(),
@@ -64,7 +65,7 @@ pub(super) fn predicate(c: &Change, t: &Table, e: &ast::Expr) -> SqlResult<Strin
     immutable(c, t, e, "index predicate", |e, scope, none| {
         braid_scalar::bind_bool(e, "WHERE", scope, none)
     })?;
-    Ok(e.to_string())
+    Ok(with_bare_columns(c, t, e).to_string())
 }
 
 /// The predicate of an index that leaves out rows with a NULL in its key.

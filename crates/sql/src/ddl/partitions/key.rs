@@ -6,6 +6,7 @@ use braid_scalar::{ParamTypes, bind, ident_name};
 use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
+use crate::ddl::constraint::with_bare_columns;
 use crate::ddl::{Change, index, table_scope};
 
 /// Most columns of a partition key.
@@ -71,7 +72,7 @@ fn part(c: &Change, t: &Table, e: &ast::Expr, strategy: Strategy) -> SqlResult<K
     }
     check_type(bound.ty(), strategy)?;
     check_collation(bound.collation(), strategy)?;
-    Ok(KeyPart::Expression(e.to_string()))
+    Ok(KeyPart::Expression(with_bare_columns(c, t, e).to_string()))
 }
 
 /// Ranges of texts are those of their bytes.

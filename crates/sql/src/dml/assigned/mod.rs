@@ -3,8 +3,10 @@
 //! - [`set_list`]: which columns UPDATE assigns what. [`fields`]: fields of columns.
 //!   [`subscripts`]: places in arrays and documents.
 //! - [`untyped`]: literals that have no type. [`default_marks`]: DEFAULT in rows of a query.
+//! - [`calls`]: what must not be called there.
 //! - [`commit_time`]: `PENDING_COMMIT_TIMESTAMP()`, and what must not read it.
 
+pub(in crate::dml) mod calls;
 pub(crate) mod commit_time;
 pub(super) mod default_marks;
 pub(super) mod fields;

@@ -14,6 +14,7 @@ use braid_scalar::{ParamTypes, ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem};
 
+use super::calls::{calls_aggregate, refuse_calls};
 use super::fields::{Place, place, twice, with_fields};
 use crate::dml::target::Target;
 
@@ -24,6 +25,9 @@ pub(in crate::dml) fn set_list<'a>(
     params: &ParamTypes,
 ) -> SqlResult<Vec<(usize, Cow<'a, Expr>)>> {
     let table = &target.table;
+    for a in assignments {
+        refuse_calls(&a.value, "UPDATE")?;
+    }
     let mut all: Vec<(Place, Cow<'a, Expr>)> = Vec::new();
     for a in assignments {
         match &a.target {
@@ -151,7 +155,10 @@ fn parts(query: &ast::Query, count: usize, params: &ParamTypes) -> SqlResult<Vec
         ast::GroupByExpr::Expressions(exprs, _) => exprs.as_slice(),
         ast::GroupByExpr::All(_) => &[],
     };
-    if ordered.map(|o| &o.expr).chain(grouped).any(names_item) {
+    // Without its aggregate, a query has other rows.
+    let aggregates = select.projection.iter().filter(|item| calls_aggregate(*item)).count();
+    let mixed = aggregates > 0 && aggregates < count;
+    if mixed || ordered.map(|o| &o.expr).chain(grouped).any(names_item) {
         return wholes(query, count);
     }
     let one = |item: &SelectItem| {

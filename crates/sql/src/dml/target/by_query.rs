@@ -15,14 +15,13 @@ use std::sync::Arc;
 
 use braid_catalog::{Identity, Table, kv_error};
 use braid_kv::SavepointId;
-use braid_scalar::{ParamTypes, ident_name, is_aggregate, object_name_parts, output_name};
+use braid_scalar::{ParamTypes, ident_name, object_name_parts, output_name};
 use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
-use braid_walk::{Walk, WalkMut};
-use sqlparser::ast::{
-    self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, Visitor, VisitorMut,
-};
+use braid_walk::WalkMut;
+use sqlparser::ast::{self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, VisitorMut};
 
 use super::written::{Target, check_assignable, is_default};
+use crate::dml::assigned::calls::refuse_calls;
 use crate::dml::assigned::commit_time::{is_pending, pending};
 use crate::dml::assigned::set_list::set_list;
 use crate::dml::source::Source;
@@ -315,11 +314,7 @@ impl ReturningByQuery {
             return Err(SqlError::unsupported("a subquery or whole row in RETURNING of a view")
                 .with_hint("Name the table in place of the view."));
         }
-        if let Some(call) = aggregate(items) {
-            let text = "aggregate functions are not allowed in RETURNING";
-            return Err(SqlError::new(SqlState::GROUPING_ERROR, text)
-                .or_place(braid_scalar::beginning(&call)));
-        }
+        refuse_calls(&items.to_vec(), "RETURNING")?;
         let mut given = Given::rows_of("\0written rows", &target.table, &target.alias);
         if inserted {
             given.columns.push((XMAX.to_string(), SqlType::Int8));
@@ -382,38 +377,6 @@ fn written_out(item: &SelectItem, target: &Target) -> SqlResult<Vec<String>> {
         let _ = expr.walk_mut(&mut Xmax(&target.alias));
     }
     Ok(vec![format!("{expr} AS {}", quote_ident(&name))])
-}
-
-/// A call of an aggregate outside of subqueries.
-fn aggregate(items: &[SelectItem]) -> Option<Expr> {
-    struct Outside(usize);
-    impl Visitor for Outside {
-        type Break = Expr;
-        fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<Expr> {
-            self.0 += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<Expr> {
-            self.0 -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Expr> {
-            match expr {
-                Expr::Function(f)
-                    if self.0 == 0
-                        && f.over.is_none()
-                        && object_name_parts(&f.name).last().is_some_and(|n| is_aggregate(n)) =>
-                {
-                    ControlFlow::Break(expr.clone())
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    match items.to_vec().walk(&mut Outside(0)) {
-        ControlFlow::Break(call) => Some(call),
-        ControlFlow::Continue(()) => None,
-    }
 }
 
 /// Calls `xmax` by the name that the given rows have for it.

@@ -7,6 +7,9 @@
 //! A cursor without SCROLL pulls its rows when they are fetched and keeps none of them, so it can
 //! go onward only. One that scrolls keeps what has passed; one WITH HOLD keeps all from the
 //! beginning, because it outlives its transaction. Kept rows go to disk when memory is short.
+//!
+//! A cursor shows what there was when it was declared. Its rows are pulled from the transaction
+//! that is open, so before that writes, or sees another state, those that are left are kept.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -52,14 +55,19 @@ pub(crate) struct Cursor {
     source: Option<Rows>,
     /// Pulled, and still ahead.
     ahead: VecDeque<Row>,
-    /// Passed, from the first, of a cursor that scrolls; all, of one WITH HOLD.
+    /// Passed, from the first, of a cursor that scrolls; all, of one WITH HOLD; those that were
+    /// left when the transaction went on.
     kept: KeptRows,
+    /// The number of the row before those that are kept.
+    kept_behind: u64,
     scrolls: bool,
     /// Where it stands.
     at: u64,
     hold: bool,
     /// Its query has failed: what it would have given from there on, nobody knows.
     failed: bool,
+    /// Its query has failed behind the rows that are kept, which nobody has been told yet.
+    failing: Option<SqlError>,
     /// How many savepoints there were when it was declared; `None` once its transaction has ended.
     savepoints: Option<usize>,
     _shown: Shown,
@@ -68,7 +76,7 @@ pub(crate) struct Cursor {
 impl Cursor {
     /// The next row, which the cursor stands on then.
     fn next(&mut self) -> SqlResult<Option<Row>> {
-        if let Some(row) = self.kept.get(self.at as usize)? {
+        if let Some(row) = self.kept_at(self.at + 1)? {
             self.at += 1;
             return Ok(Some(row));
         }
@@ -87,6 +95,14 @@ impl Cursor {
         Ok(row)
     }
 
+    /// A row by its number, if it is kept.
+    fn kept_at(&mut self, number: u64) -> SqlResult<Option<Row>> {
+        match number.checked_sub(self.kept_behind + 1) {
+            Some(at) => self.kept.get(at as usize),
+            None => Ok(None),
+        }
+    }
+
     /// The number of the last row, once all were pulled.
     fn last(&self) -> u64 {
         if self.scrolls { self.kept.len() as u64 } else { self.at }
@@ -94,6 +110,10 @@ impl Cursor {
 
     fn pull(&mut self) -> SqlResult<Option<Row>> {
         while self.ahead.is_empty() {
+            if let Some(e) = self.failing.take() {
+                self.failed = true;
+                return Err(e);
+            }
             let Some(source) = &mut self.source else { return Ok(None) };
             match source.next_batch() {
                 Ok(Some(rows)) => self.ahead.extend(rows),
@@ -111,13 +131,13 @@ impl Cursor {
     fn prior(&mut self) -> SqlResult<Option<Row>> {
         self.check_scrolls()?;
         self.at = self.at.saturating_sub(1);
-        self.at.checked_sub(1).map_or(Ok(None), |at| self.kept.get(at as usize))
+        self.kept_at(self.at)
     }
 
     /// The row that it stands on.
     fn current(&mut self) -> SqlResult<Option<Row>> {
         self.check_scrolls()?;
-        self.at.checked_sub(1).map_or(Ok(None), |at| self.kept.get(at as usize))
+        self.kept_at(self.at)
     }
 
     /// Whether it was declared in the transaction that is open.
@@ -148,6 +168,22 @@ impl Cursor {
             rows.into_iter().try_for_each(|row| self.kept.push(row))?;
         }
         self.source = None;
+        Ok(())
+    }
+
+    /// Keeps what is left, because its transaction goes on.
+    fn keep_rest(&mut self) -> SqlResult<()> {
+        if self.source.is_none() {
+            return Ok(());
+        }
+        if !self.scrolls {
+            self.kept_behind = self.at;
+        }
+        self.ahead.drain(..).try_for_each(|row| self.kept.push(row))?;
+        match self.pull_all() {
+            Err(e) if self.source.take().is_some() => self.failing = Some(e),
+            other => other?,
+        }
         Ok(())
     }
 
@@ -248,10 +284,12 @@ impl Session {
             source: Some(rows),
             ahead: VecDeque::new(),
             kept: KeptRows::new(coordinator, types, &ctx.memory, "the rows of a cursor"),
+            kept_behind: 0,
             scrolls: scroll.unwrap_or(*hold),
             at: 0,
             hold: *hold,
             failed: false,
+            failing: None,
             savepoints,
             _shown: Shown { name: name.clone(), among: self.state.cursors.clone() },
         };
@@ -272,6 +310,12 @@ impl Session {
 
     fn cursor(&mut self, name: &str) -> SqlResult<&mut Cursor> {
         self.cursors.get_mut(name).ok_or_else(|| no_cursor(name))
+    }
+
+    /// The transaction is about to write, or to see another state: open cursors go on to show
+    /// theirs.
+    pub(in crate::session) fn settle_cursors(&mut self) -> SqlResult<()> {
+        self.cursors.values_mut().filter(|cursor| cursor.is_new()).try_for_each(Cursor::keep_rest)
     }
 
     /// The columns of a cursor's rows.
