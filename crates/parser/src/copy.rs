@@ -1,5 +1,6 @@
 //! COPY, IMPORT and EXPORT with their options, the old forms included.
 
+use braid_types::encodings::Encoding;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::tokenizer::Token;
 
@@ -114,10 +115,11 @@ fn copy_option(c: &mut Cursor, o: &mut CopyOptions) -> SqlResult<()> {
             };
         }
         "encoding" => {
-            let e = c.string()?;
-            if !matches!(e.to_lowercase().replace('-', "").as_str(), "utf8" | "unicode") {
-                return Err(SqlError::unsupported(format!("COPY encoding {e}")));
-            }
+            let name = match c.peek() {
+                Some(Token::SingleQuotedString(_)) => c.string()?,
+                _ => c.ident()?,
+            };
+            o.encoding = Some(encoding(&name)?);
         }
         // FREEZE is about PostgreSQL's own storage: nothing to do.
         "freeze" => {
@@ -168,10 +170,19 @@ fn copy_legacy_option(c: &mut Cursor, o: &mut CopyOptions) -> SqlResult<()> {
         o.force_null = Some(star_or_list(c)?);
     } else if c.take(&["force", "not", "null"]) {
         o.force_not_null = Some(star_or_list(c)?);
+    } else if c.take(&["encoding"]) {
+        o.encoding = Some(encoding(&c.string()?)?);
     } else {
         return Err(c.unexpected());
     }
     Ok(())
+}
+
+fn encoding(name: &str) -> SqlResult<Encoding> {
+    Encoding::named(name).ok_or_else(|| {
+        let text = "argument to option \"encoding\" must be a valid encoding name";
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+    })
 }
 
 fn reject_limit(c: &mut Cursor) -> SqlResult<u64> {

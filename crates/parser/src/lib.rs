@@ -40,6 +40,7 @@ mod user_types;
 use std::sync::Arc;
 
 use braid_types::SqlError;
+use braid_types::encodings::Encoding;
 use sqlparser::ast;
 
 pub use absent::DropAbsent;
@@ -58,9 +59,11 @@ pub use functions::function::{
 pub use insert::{Inference, InsertClauses, Overriding, take_clauses};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use rewrites::collations::take_collation;
+pub use rewrites::current_of::cursor_of;
 pub use rewrites::escaped_texts::with_standard_texts;
 pub use rewrites::exclusion::{Exclusion, take_exclusion};
-pub use rewrites::grouping::INNER_SETS;
+pub use rewrites::grouping::{DISTINCT_SETS, INNER_SETS};
+pub use rewrites::join_alias::take_join_alias;
 pub use rewrites::locking::is_moved;
 pub use rewrites::merge::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub use rewrites::no_inherit::take_no_inherit;
@@ -596,6 +599,8 @@ pub struct CopyOptions {
     pub force_null: Option<Vec<String>>,
     /// FORCE_NOT_NULL columns: nothing stands for NULL; empty list is `*`.
     pub force_not_null: Option<Vec<String>>,
+    /// ENCODING; else the client's.
+    pub encoding: Option<Encoding>,
     /// ON_ERROR ignore: rows are left out whose values do not fit.
     pub ignore_errors: bool,
     /// LOG_VERBOSITY verbose: each of these is told.

@@ -536,3 +536,41 @@ fn many_clients_that_come_at_once_are_all_served_and_counted() {
     talk.query("SELECT 1");
     assert!(talk.answer().ends_with('I'), "the node still accepts");
 }
+
+#[test]
+fn arguments_that_only_come_out_of_a_call_are_left_out() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    let types = [0, 2, 0, 0, 8, 230, 0, 0, 0, 25];
+    for sql in ["select * from upper($1, $2) as result", "select upper($1, $2)"] {
+        talk.send(b'P', &[&text("")[..], &text(sql), &types].concat());
+        // No formats; NULL, and a text; no formats.
+        let values = b"\0\0\0\0\0\x02\xff\xff\xff\xff\0\0\0\x01x\0\0";
+        talk.send(b'B', values);
+        talk.execute(0);
+        talk.sync();
+        assert_eq!(talk.answer(), "Parsed Bound Row(X) Complete(SELECT 1) I", "{sql}");
+    }
+}
+
+#[test]
+fn move_passes_rows_of_a_portal() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("begin");
+    talk.answer();
+    talk.parse("", "select * from generate_series(1, 9)");
+    talk.send(b'B', b"p\0\0\0\0\0\0\0\0");
+    talk.send(b'E', &[text("p"), 2i32.to_be_bytes().to_vec()].concat());
+    talk.sync();
+    assert_eq!(talk.answer(), "Parsed Bound Row(1) Row(2) Suspended T");
+    talk.query("move forward 3 p; move 1 in p");
+    assert_eq!(talk.answer(), "Complete(MOVE 3) Complete(MOVE 1) T");
+    talk.send(b'E', &[text("p"), 1i32.to_be_bytes().to_vec()].concat());
+    talk.sync();
+    assert_eq!(talk.answer(), "Row(7) Suspended T");
+    talk.query("move all in p");
+    assert_eq!(talk.answer(), "Complete(MOVE 2) T");
+    talk.query("move backward 1 in p");
+    assert_eq!(talk.answer(), "Error(ERROR 55000) E");
+}

@@ -71,6 +71,8 @@ states! {
     CHARACTER_NOT_IN_REPERTOIRE = "22021";
     /// A parameter value that makes no sense.
     INVALID_PARAMETER_VALUE = "22023";
+    /// A character that the other encoding does not have.
+    UNTRANSLATABLE_CHARACTER = "22P05";
     /// Malformed text form of a value.
     INVALID_TEXT_REPRESENTATION = "22P02";
     /// Malformed binary form of a value.
@@ -89,6 +91,8 @@ states! {
     UNIQUE_VIOLATION = "23505";
     /// CHECK constraint false.
     CHECK_VIOLATION = "23514";
+    /// A cursor that stands on no row that could be meant.
+    INVALID_CURSOR_STATE = "24000";
     /// Statement not allowed in this transaction state.
     ACTIVE_SQL_TRANSACTION = "25001";
     /// Write in a read-only transaction.
@@ -171,6 +175,8 @@ states! {
     INVALID_COLUMN_DEFINITION = "42611";
     /// Bad foreign key.
     INVALID_FOREIGN_KEY = "42830";
+    /// A cursor that cannot be as it was declared.
+    INVALID_CURSOR_DEFINITION = "42P11";
     /// Bad table definition (also interleave declarations).
     INVALID_TABLE_DEFINITION = "42P16";
     /// Bad default.

@@ -52,6 +52,7 @@ pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use text::collation::{
     Collated, Collation, DEFAULT_COLLATION, built_in_collation, built_in_collations, no_collation,
 };
+pub use text::encodings;
 pub use text::quote::quote_ident;
 pub use text::regexp;
 pub use time_zone::TimeZone;

@@ -145,12 +145,6 @@ fn encodings(t: &mut Table) {
         Ok(Datum::text(hex(&md5(text_of(&a[0]).as_bytes()))))
     });
     t.add("md5(bytea) text", |a, _| Ok(Datum::text(hex(&md5(bytes_of(&a[0]))))));
-    t.add("convert_from(bytea, name) text -- text out of bytes in an encoding", |a, _| {
-        Ok(Datum::text(encoding::decode(bytes_of(&a[0]), text_of(&a[1]))?))
-    });
-    t.add("convert_to(text, name) bytea -- bytes of the text in an encoding", |a, _| {
-        Ok(Datum::Bytea(encoding::encode(text_of(&a[0]), text_of(&a[1]))?.into()))
-    });
 }
 
 fn bytea(bytes: impl Into<Vec<u8>>) -> SqlResult<Datum> {
@@ -258,6 +252,7 @@ fn bytes_and_bits(t: &mut Table) {
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     encodings(t);
+    encoding::functions(t);
     digests(t);
     parts(t);
     bytes_and_bits(t);

@@ -1,146 +1,93 @@
-//! `convert_from` and `convert_to`: text in other encodings than UTF-8.
-//!
-//! Latin 1 is here, since its letters are the first 256 of Unicode. The other encodings that
-//! PostgreSQL knows are named, so that they are told from misspelt ones.
+//! Text in other encodings than UTF-8, and which there are.
 
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::encodings::Encoding;
+use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
-/// Names of PostgreSQL's encodings that are not supported, as [`plain`] writes them.
-const FOREIGN: &[&str] = &[
-    "abc",
-    "alt",
-    "big5",
-    "euccn",
-    "eucjis2004",
-    "eucjp",
-    "euckr",
-    "euctw",
-    "gb18030",
-    "gbk",
-    "iso885910",
-    "iso885913",
-    "iso885914",
-    "iso885915",
-    "iso885916",
-    "iso88592",
-    "iso88593",
-    "iso88594",
-    "iso88595",
-    "iso88596",
-    "iso88597",
-    "iso88598",
-    "iso88599",
-    "johab",
-    "koi8",
-    "koi8r",
-    "koi8u",
-    "latin10",
-    "latin2",
-    "latin3",
-    "latin4",
-    "latin5",
-    "latin6",
-    "latin7",
-    "latin8",
-    "latin9",
-    "mskanji",
-    "muleinternal",
-    "shiftjis",
-    "shiftjis2004",
-    "sjis",
-    "sqlascii",
-    "tcvn",
-    "tcvn5712",
-    "uhc",
-    "vscii",
-    "win",
-    "win1250",
-    "win1251",
-    "win1252",
-    "win1253",
-    "win1254",
-    "win1255",
-    "win1256",
-    "win1257",
-    "win1258",
-    "win866",
-    "win874",
-    "win932",
-    "win936",
-    "win949",
-    "win950",
-    "windows1250",
-    "windows1251",
-    "windows1252",
-    "windows1253",
-    "windows1254",
-    "windows1255",
-    "windows1256",
-    "windows1257",
-    "windows1258",
-    "windows866",
-    "windows874",
-    "windows932",
-    "windows936",
-    "windows949",
-    "windows950",
-];
+use super::{bytes_of, i64_of, text_of};
+use crate::registry::Table;
 
-enum Encoding {
-    Utf8,
-    Latin1,
+fn named(name: &str, which: &str) -> SqlResult<Encoding> {
+    Encoding::named(name).ok_or_else(|| {
+        let text = format!("invalid {which}encoding name \"{name}\"");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
+    })
 }
 
-/// An encoding's name without case and signs.
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-}
+/// Between these, PostgreSQL converts without a detour: whoever is not in one line with another is
+/// converted to and from UTF8 only.
+const RELATED: &[&[&str]] =
+    &[&["KOI8R", "ISO_8859_5", "WIN1251", "WIN866"], &["EUC_JP", "SJIS"], &["LATIN2", "WIN1250"]];
 
-fn encoding(name: &str, which: &str) -> SqlResult<Encoding> {
-    match plain(name).as_str() {
-        "utf8" | "unicode" => Ok(Encoding::Utf8),
-        "latin1" | "iso88591" => Ok(Encoding::Latin1),
-        known if FOREIGN.contains(&known) => {
-            Err(SqlError::unsupported(format!("the encoding \"{name}\""))
-                .with_hint("Supported are UTF8 and LATIN1."))
-        }
-        _ => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("invalid {which} encoding name \"{name}\""),
-        )),
+/// Bytes in one encoding as bytes in another.
+fn convert(bytes: &[u8], source: Encoding, destination: Encoding) -> SqlResult<Vec<u8>> {
+    let one_is_utf8 = source.is_same() || destination.is_same();
+    let is_in = |line: &&&[&str]| [source, destination].iter().all(|e| line.contains(&e.name()));
+    if source != destination && !one_is_utf8 && !RELATED.iter().any(|line| is_in(&line)) {
+        let text = format!(
+            "default conversion function for encoding \"{}\" to \"{}\" does not exist",
+            source.name(),
+            destination.name()
+        );
+        let hint = "Convert to UTF8 first.";
+        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, text).with_hint(hint));
     }
-}
-
-/// Bytes in an encoding as text.
-pub(super) fn decode(bytes: &[u8], name: &str) -> SqlResult<String> {
-    let invalid = || {
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\"",
-        )
-    };
-    let text = match encoding(name, "source")? {
-        Encoding::Utf8 => std::str::from_utf8(bytes).map_err(|_| invalid())?.to_string(),
-        Encoding::Latin1 => bytes.iter().copied().map(char::from).collect(),
-    };
-    // Text holds no zero byte.
-    if text.contains('\0') { Err(invalid()) } else { Ok(text) }
-}
-
-/// Text as bytes in an encoding.
-pub(super) fn encode(text: &str, name: &str) -> SqlResult<Vec<u8>> {
-    match encoding(name, "destination")? {
-        Encoding::Utf8 => Ok(text.as_bytes().to_vec()),
-        Encoding::Latin1 => text
-            .chars()
-            .map(|c| {
-                u8::try_from(c).map_err(|_| {
-                    SqlError::new(
-                        SqlState("22P05"),
-                        format!("character \"{c}\" has no equivalent in encoding \"LATIN1\""),
-                    )
-                })
-            })
-            .collect(),
+    if source == destination {
+        source.count_chars(bytes)?;
+        return Ok(bytes.to_vec());
     }
+    let mut out = Vec::new();
+    destination.encode(&source.decode(bytes)?, &mut out)?;
+    Ok(out)
+}
+
+fn to_ascii() -> SqlResult<Datum> {
+    let text = "encoding conversion from UTF8 to ASCII not supported";
+    Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+        .with_hint("translate() replaces letters by others."))
+}
+
+pub(super) fn functions(t: &mut Table) {
+    t.add(
+        "convert(bytea, name, name) bytea -- bytes in an encoding as bytes in another",
+        |a, _| {
+            let (source, destination) = (text_of(&a[1]), text_of(&a[2]));
+            let source = named(source, "source ")?;
+            let destination = named(destination, "destination ")?;
+            Ok(Datum::Bytea(convert(bytes_of(&a[0]), source, destination)?.into()))
+        },
+    );
+    t.add("convert_from(bytea, name) text -- text out of bytes in an encoding", |a, _| {
+        Ok(Datum::text(named(text_of(&a[1]), "source ")?.decode(bytes_of(&a[0]))?))
+    });
+    t.add("convert_to(text, name) bytea -- bytes of the text in an encoding", |a, _| {
+        let mut out = Vec::new();
+        named(text_of(&a[1]), "destination ")?.encode(text_of(&a[0]), &mut out)?;
+        Ok(Datum::Bytea(out.into()))
+    });
+    t.add("length(bytea, name) int4 -- characters of text in an encoding", |a, _| {
+        let chars = named(text_of(&a[1]), "")?.count_chars(bytes_of(&a[0]))?;
+        Ok(Datum::Int4(chars as i32))
+    });
+    t.add("to_ascii(text) text -- refused, as by PostgreSQL for a database in UTF8", |_, _| {
+        to_ascii()
+    });
+    t.add("to_ascii(text, name) text", |_, _| to_ascii());
+    t.add("to_ascii(text, int4) text", |_, _| to_ascii());
+    t.add("pg_encoding_to_char(int4) name -- name of an encoding", |a, _| {
+        let encoding = i32::try_from(i64_of(&a[0])).ok().and_then(Encoding::numbered);
+        Ok(Datum::text(encoding.map_or("", Encoding::name)))
+    });
+    t.add(
+        "pg_char_to_encoding(name) int4 -- number of an encoding, -1 if there is none",
+        |a, _| Ok(Datum::Int4(Encoding::named(text_of(&a[0])).map_or(-1, Encoding::number))),
+    );
+    t.add("pg_encoding_max_length(int4) int4 -- the most bytes of a character", |a, _| {
+        let encoding = i32::try_from(i64_of(&a[0])).ok().and_then(Encoding::numbered);
+        Ok(encoding.map_or(Datum::Null, |encoding| Datum::Int4(encoding.longest())))
+    });
+    t.add("pg_client_encoding() name -- name of the client's encoding", |_, c| {
+        let setting = c.session.setting("client_encoding").unwrap_or_default();
+        Ok(Datum::text(Encoding::named(&setting).unwrap_or(Encoding::UTF8).name()))
+    })
+    .stable();
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use braid_parser::Kind;
 use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{
@@ -15,7 +16,7 @@ use pgwire::messages::response::{
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus};
 
 use super::copy;
-use super::errors::{Failure, Fatal, error_response, notice_response};
+use super::errors::{Failure, Fatal, error_response, notice_response, sayable};
 use super::extended::Extended;
 use super::message::{Frame, Message, is_extended};
 use super::rows::{self, Format, RowWriter};
@@ -37,6 +38,9 @@ pub(crate) struct Connection {
     registration: Registration,
 }
 
+/// Bytes of the process id that a notification begins with.
+const PID: usize = 4;
+
 /// Why a thread has nothing more to do for a connection.
 pub(crate) enum Pause {
     /// The client is silent: somebody else watches until it speaks.
@@ -47,7 +51,7 @@ pub(crate) enum Pause {
 
 /// Sends a FATAL error; the caller closes the connection.
 pub(crate) fn tell_and_close(wire: &mut Wire, e: &SqlError) -> Result<(), Fatal> {
-    wire.send(&error_response("FATAL", e))?;
+    wire.send_text(&error_response("FATAL", e), 0)?;
     wire.flush()
 }
 
@@ -108,9 +112,10 @@ impl Connection {
         let failed = |e| Fatal::Told(braid_catalog::kv_error(e));
         wire.set_gate(Box::new(move || coordinator.settle(&shown).map_err(failed)));
         wire.send(&Authentication::Ok)?;
+        wire.encoding = session.client_encoding();
         let reported: HashMap<String, String> = session.parameters().into_iter().collect();
         for (name, value) in &reported {
-            wire.send(&ParameterStatus::new(name.clone(), value.clone()))?;
+            wire.send_text(&ParameterStatus::new(name.clone(), value.clone()), 0)?;
         }
         wire.send(&BackendKeyData::new(backend.pid, startup::secret_key(backend.secret)))?;
         let mut connection = Box::new(Connection {
@@ -209,6 +214,14 @@ impl Connection {
     /// Answers one message; `false` after a goodbye.
     fn answer(&mut self, frame: Frame) -> Result<bool, Fatal> {
         let kind = frame.kind;
+        let frame = match self.wire.encoding {
+            None => frame,
+            Some(encoding) => match frame.in_utf8(encoding) {
+                Ok(frame) => frame,
+                Err(_) if self.skip_to_sync => return Ok(true),
+                Err(e) => return self.refuse(kind, e).map(|()| true),
+            },
+        };
         match Message::decode(&frame) {
             Ok(Message::Query(text)) => self.simple_query(text)?,
             Ok(Message::Terminate) => return Ok(false),
@@ -263,7 +276,8 @@ impl Connection {
                 self.backend().statement.end();
                 let e = self.cause_of(e)?;
                 self.send_notices()?;
-                self.wire.send(&error_response("ERROR", &e))?;
+                let e = sayable(e, self.wire.encoding);
+                self.wire.send_text(&error_response("ERROR", &e), 0)?;
                 // At once: a client in a pipeline may wait for it before it says Sync.
                 self.wire.flush()
             }
@@ -306,7 +320,9 @@ impl Connection {
         } else {
             backend.idle_in_transaction.begin(limits.idle_in_transaction);
         }
-        self.session.rests();
+        if self.session.rests() {
+            self.send_notices()?;
+        }
         self.send_notifications()?;
         let status = match self.session.tx_status() {
             b'I' => TransactionStatus::Idle,
@@ -321,7 +337,7 @@ impl Connection {
     fn send_notifications(&mut self) -> Result<(), Fatal> {
         for told in self.session.take_notifications() {
             let (channel, payload) = (told.channel.to_string(), told.payload.to_string());
-            self.wire.send(&NotificationResponse::new(told.pid, channel, payload))?;
+            self.wire.send_text(&NotificationResponse::new(told.pid, channel, payload), PID)?;
         }
         Ok(())
     }
@@ -332,12 +348,13 @@ impl Connection {
             if let Some(detail) = notice.detail {
                 e = e.with_detail(detail);
             }
-            self.wire.send(&notice_response(notice.severity, &e))?;
+            self.wire.send_text(&notice_response(notice.severity, &e), 0)?;
         }
         for (name, value) in self.session.take_parameter_changes() {
             if self.reported.get(&name) != Some(&value) {
                 self.reported.insert(name.clone(), value.clone());
-                self.wire.send(&ParameterStatus::new(name, value))?;
+                self.wire.encoding = self.session.client_encoding();
+                self.wire.send_text(&ParameterStatus::new(name, value), 0)?;
             }
         }
         Ok(())
@@ -374,6 +391,12 @@ impl Connection {
         }
         for statement in statements {
             self.begin_statement();
+            if let Kind::Fetch(fetch) = &*statement.kind
+                && let Some(passed) = self.move_portal(fetch)?
+            {
+                self.complete(format!("MOVE {passed}"))?;
+                continue;
+            }
             let prepared = self.session.prepare(statement, &[])?;
             let outcome = self.session.execute(&prepared, Vec::new())?;
             self.send_outcome(&prepared, outcome)?;
@@ -386,8 +409,12 @@ impl Connection {
         match outcome {
             Outcome::Rows(mut rows) => {
                 let columns = prepared.columns().unwrap_or_default();
-                rows::describe(&mut self.wire, columns, &[Format::Text])?;
-                let tag = self.send_rows(&mut rows, columns)?;
+                let format = match self.session.fetches_binary(prepared) {
+                    true => [Format::Binary],
+                    false => [Format::Text],
+                };
+                rows::describe(&mut self.wire, columns, &format)?;
+                let tag = self.send_rows(&mut rows, columns, &format)?;
                 self.complete(tag)?;
             }
             Outcome::Done(tag) => self.complete(tag)?,
@@ -404,11 +431,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends all rows of a simple query in text form. Returns the command tag.
-    fn send_rows(&mut self, rows: &mut Rows, columns: &[ColumnInfo]) -> Result<String, Failure> {
+    /// Sends all rows of a simple query. Returns the command tag.
+    fn send_rows(
+        &mut self,
+        rows: &mut Rows,
+        columns: &[ColumnInfo],
+        formats: &[Format],
+    ) -> Result<String, Failure> {
         let style = self.session.state().style();
-        let mut writer =
-            RowWriter { columns, formats: &[Format::Text], style, scratch: Vec::new() };
+        let mut writer = RowWriter { columns, formats, style, scratch: Vec::new() };
         while let Some(batch) = rows.next_answer()? {
             writer.send_all(&mut self.wire, &batch)?;
         }

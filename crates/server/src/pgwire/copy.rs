@@ -33,6 +33,10 @@ pub(crate) fn receive(
                 return Err(Fatal::Disconnected(gone).into());
             }
         };
+        let frame = match connection.wire.encoding {
+            None => frame,
+            Some(encoding) => frame.in_utf8(encoding)?,
+        };
         match Message::decode(&frame)? {
             // On an error what the client still sends is skipped by the connection's loop.
             Message::CopyData(data) => copy.feed(data)?,

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use braid_types::encodings::Encoding;
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
@@ -43,6 +44,13 @@ impl From<Fatal> for Failure {
     fn from(e: Fatal) -> Failure {
         Failure::Fatal(e)
     }
+}
+
+/// The error, or what keeps it from being told in the client's encoding.
+pub(crate) fn sayable(e: SqlError, encoding: Option<Encoding>) -> SqlError {
+    let Some(encoding) = encoding else { return e };
+    let refused = |(_, text): &(u8, String)| encoding.encode(text, &mut Vec::new()).err();
+    fields("ERROR", &e).iter().find_map(refused).unwrap_or(e)
 }
 
 pub(crate) fn error_response(severity: &str, e: &SqlError) -> ErrorResponse {

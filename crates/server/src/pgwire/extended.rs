@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use braid_parser::{FetchRows, Steps};
 use braid_sql::answer::Answer;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Row, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
@@ -196,6 +197,14 @@ impl Connection {
         let mut parameters = Vec::with_capacity(types.len());
         for (i, (value, ty)) in bind.parameters.iter().zip(types).enumerate() {
             let format = rows::format_of(&formats, i);
+            let recoded;
+            let value = &match (self.wire.encoding, *value) {
+                (Some(encoding), Some(bytes)) => {
+                    recoded = rows::in_utf8(bytes, ty, format, encoding)?;
+                    Some(&recoded[..])
+                }
+                (_, value) => value,
+            };
             parameters.push(match *value {
                 Some(name) if ty.names_objects() && format == Format::Text => {
                     self.session.object_named(checked_text(name)?, ty)?
@@ -307,6 +316,52 @@ impl Connection {
             }
         }
         self.send_portal_rows(portal, max_rows)
+    }
+
+    /// MOVE of a portal: how many rows it has passed. `None` if there is no portal of that name, or
+    /// a cursor.
+    pub(crate) fn move_portal(&mut self, fetch: &FetchRows) -> Result<Option<u64>, Failure> {
+        if !fetch.only_move || self.session.cursor_columns(&fetch.cursor).is_ok() {
+            return Ok(None);
+        }
+        let Some(mut portal) = self.extended.portals.take(&fetch.cursor) else { return Ok(None) };
+        let most = match fetch.steps {
+            Steps::By(n) if n >= 0 => n as u64,
+            Steps::AllOnward => u64::MAX,
+            _ => {
+                self.extended.portals.put(&fetch.cursor, portal);
+                let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+                return Err(SqlError::new(state, "cursor can only scan forward").into());
+            }
+        };
+        let passed = self.pass_rows(&mut portal, most)?;
+        self.extended.portals.put(&fetch.cursor, portal);
+        Ok(Some(passed))
+    }
+
+    fn pass_rows(&mut self, portal: &mut Portal, most: u64) -> Result<u64, Failure> {
+        if matches!(portal.state, PortalState::Fresh) {
+            let parameters = std::mem::take(&mut portal.parameters);
+            let Outcome::Rows(rows) = self.session.execute(&portal.prepared, parameters)? else {
+                portal.state = PortalState::Finished("".into());
+                return Ok(0);
+            };
+            portal.state = PortalState::Open { rows, rest: VecDeque::new() };
+        }
+        let PortalState::Open { rows, rest } = &mut portal.state else { return Ok(0) };
+        let mut passed = 0;
+        while passed < most {
+            if rest.pop_front().is_some() {
+                passed += 1;
+            } else if let Some(batch) = rows.next_batch()? {
+                rest.extend(batch);
+            } else {
+                portal.state = PortalState::Finished(said_again("SELECT"));
+                return Ok(passed);
+            }
+        }
+        rows.pause();
+        Ok(passed)
     }
 
     fn send_portal_rows(&mut self, portal: &mut Portal, max_rows: usize) -> Result<(), Failure> {

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 
+use braid_types::encodings::Encoding;
 use braid_types::{SqlError, SqlResult, SqlState, checked_text};
 use bytes::Bytes;
 
@@ -22,6 +23,36 @@ use bytes::Bytes;
 pub(crate) struct Frame {
     pub(crate) kind: u8,
     pub(crate) body: Bytes,
+}
+
+impl Frame {
+    /// The frame with its texts in UTF-8. What a Bind or COPY carries is left as it is: of values
+    /// it depends on their types what is text.
+    ///
+    /// # Errors
+    /// 22021 and 22P05 as of [`Encoding::decode`].
+    pub(crate) fn in_utf8(self, encoding: Encoding) -> SqlResult<Frame> {
+        let (head, texts) = match self.kind {
+            b'Q' | b'E' | b'f' => (0, 1),
+            b'D' | b'C' => (1, 1),
+            b'P' | b'B' => (0, 2),
+            _ => return Ok(self),
+        };
+        if self.body.is_ascii() {
+            return Ok(self);
+        }
+        let mut body = self.body.get(..head).unwrap_or_default().to_vec();
+        let mut rest = self.body.get(head..).unwrap_or_default();
+        for _ in 0..texts {
+            // Without its end it is an error of the protocol, which is told later.
+            let Some(end) = rest.iter().position(|byte| *byte == 0) else { break };
+            body.extend_from_slice(encoding.decode(&rest[..end])?.as_bytes());
+            body.push(0);
+            rest = &rest[end + 1..];
+        }
+        body.extend_from_slice(rest);
+        Ok(Frame { kind: self.kind, body: body.into() })
+    }
 }
 
 /// A message of a running session, in the bytes of its frame.

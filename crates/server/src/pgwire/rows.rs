@@ -2,10 +2,11 @@
 
 use braid_sql::answer::{Answer, Cell};
 use braid_sql::{ColumnInfo, Row};
+use braid_types::encodings::{Encoding, recode_binary};
 use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};
 
-use super::errors::Fatal;
+use super::errors::Failure;
 use super::wire::Wire;
 
 /// How a value is written.
@@ -44,11 +45,19 @@ pub(crate) fn describe(
     wire: &mut Wire,
     columns: &[ColumnInfo],
     formats: &[Format],
-) -> Result<(), Fatal> {
+) -> Result<(), Failure> {
+    let encoding = wire.encoding;
     wire.send_raw(b'T', |out| {
         out.put_i16(columns.len() as i16);
         for (i, column) in columns.iter().enumerate() {
-            out.put_slice(column.name.as_bytes());
+            match encoding {
+                None => out.put_slice(column.name.as_bytes()),
+                Some(encoding) => {
+                    let mut name = Vec::new();
+                    encoding.encode(&column.name, &mut name)?;
+                    out.put_slice(&name);
+                }
+            }
             out.put_u8(0);
             out.put_u32(column.table_oid);
             out.put_i16(column.attnum);
@@ -73,7 +82,10 @@ pub(crate) struct RowWriter<'a> {
 
 impl RowWriter<'_> {
     /// Sends one DataRow.
-    pub(crate) fn send(&mut self, wire: &mut Wire, row: &Row) -> Result<(), Fatal> {
+    pub(crate) fn send(&mut self, wire: &mut Wire, row: &Row) -> Result<(), Failure> {
+        if let Some(encoding) = wire.encoding {
+            return self.send_recoded(wire, encoding, row.len(), |i| Cell::Value(row[i].clone()));
+        }
         wire.send_raw(b'D', |out| {
             out.put_i16(row.len() as i16);
             for (i, datum) in row.iter().enumerate() {
@@ -84,13 +96,18 @@ impl RowWriter<'_> {
     }
 
     /// Sends a DataRow for each row of a batch.
-    pub(crate) fn send_all(&mut self, wire: &mut Wire, batch: &Answer) -> Result<(), Fatal> {
+    pub(crate) fn send_all(&mut self, wire: &mut Wire, batch: &Answer) -> Result<(), Failure> {
         let columns = match batch {
             Answer::Rows(rows) => return rows.iter().try_for_each(|row| self.send(wire, row)),
             Answer::Columns(columns) => columns,
         };
         let readers = columns.readers();
         for row in 0..columns.rows() {
+            if let Some(encoding) = wire.encoding {
+                let cell = |i: usize| readers[i].cell(row);
+                self.send_recoded(wire, encoding, readers.len(), cell)?;
+                continue;
+            }
             wire.send_raw(b'D', |out| {
                 out.put_i16(readers.len() as i16);
                 for (i, reader) in readers.iter().enumerate() {
@@ -100,10 +117,47 @@ impl RowWriter<'_> {
                         Cell::Value(value) => self.put(i, &value, out),
                     }
                 }
-                Ok::<(), Fatal>(())
+                Ok::<(), Failure>(())
             })?;
         }
         Ok(())
+    }
+
+    /// Sends one DataRow with its texts in the client's encoding.
+    fn send_recoded<'c>(
+        &mut self,
+        wire: &mut Wire,
+        encoding: Encoding,
+        cells: usize,
+        cell: impl Fn(usize) -> Cell<'c>,
+    ) -> Result<(), Failure> {
+        wire.send_raw(b'D', |out| {
+            out.put_i16(cells as i16);
+            for i in 0..cells {
+                let at = out.len();
+                match cell(i) {
+                    Cell::Text(text) => put_text(text, out),
+                    Cell::Value(value) => self.put(i, &value, out),
+                }
+                let own = &out[at + 4..];
+                if own.is_ascii() {
+                    continue;
+                }
+                let mut recoded = Vec::with_capacity(own.len());
+                let mut encode =
+                    |text: &[u8], out: &mut Vec<u8>| encoding.encode(checked_text(text)?, out);
+                match (format_of(self.formats, i), self.columns.get(i)) {
+                    (Format::Binary, Some(column)) => {
+                        recode_binary(own, &column.ty, &mut encode, &mut recoded)?;
+                    }
+                    _ => encode(own, &mut recoded)?,
+                }
+                out.truncate(at);
+                out.put_i32(recoded.len() as i32);
+                out.put_slice(&recoded);
+            }
+            Ok(())
+        })
     }
 
     fn put(&mut self, i: usize, datum: &Datum, out: &mut BytesMut) {
@@ -129,6 +183,25 @@ impl RowWriter<'_> {
 fn put_text(text: &str, out: &mut BytesMut) {
     out.put_i32(text.len() as i32);
     out.put_slice(text.as_bytes());
+}
+
+/// The bytes of a parameter value with its texts in UTF-8.
+pub(crate) fn in_utf8(
+    bytes: &[u8],
+    ty: &SqlType,
+    format: Format,
+    encoding: Encoding,
+) -> Result<Vec<u8>, SqlError> {
+    let mut out = Vec::new();
+    let mut decode = |text: &[u8], out: &mut Vec<u8>| {
+        out.extend_from_slice(encoding.decode(text)?.as_bytes());
+        Ok(())
+    };
+    match format {
+        Format::Binary => recode_binary(bytes, ty, &mut decode, &mut out)?,
+        Format::Text => decode(bytes, &mut out)?,
+    }
+    Ok(out)
 }
 
 /// Decodes one parameter value; `None` is NULL.

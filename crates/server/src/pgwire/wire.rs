@@ -12,6 +12,7 @@ use std::time::Duration;
 use braid_env::memory::Held;
 use braid_sql::{Cause, memory_error};
 use braid_types::SqlError;
+use braid_types::encodings::Encoding;
 use bytes::{Buf, BufMut, BytesMut};
 use pgwire::messages::Message;
 
@@ -62,6 +63,8 @@ pub(crate) struct Wire {
     gate: Option<Gate>,
     /// Memory of a large message, from before its body is read until the next message.
     message: Held,
+    /// That of the client, if it is not UTF-8.
+    pub(crate) encoding: Option<Encoding>,
     /// A message that is being passed over: its type, the bytes to come, the reason.
     refused: Option<(u8, usize, SqlError)>,
 }
@@ -90,6 +93,7 @@ impl Wire {
             output,
             gate: None,
             message,
+            encoding: None,
             refused: None,
         })
     }
@@ -264,6 +268,23 @@ impl Wire {
             .encode(&mut self.output)
             .map_err(|e| Fatal::protocol(format!("cannot encode a reply: {e}")))?;
         self.flush_if_large()
+    }
+
+    /// Queues a reply whose body is text, but for so many bytes at its head. What the client's
+    /// encoding does not have is a question mark: there is nobody who could be told of it.
+    pub(crate) fn send_text(&mut self, message: &impl Message, head: usize) -> Result<(), Fatal> {
+        let Some(encoding) = self.encoding else { return self.send(message) };
+        let mut whole = BytesMut::new();
+        message
+            .encode(&mut whole)
+            .map_err(|e| Fatal::protocol(format!("cannot encode a reply: {e}")))?;
+        let (kind, body) = (whole[0], &whole[5..]);
+        let mut recoded = body[..head].to_vec();
+        encoding.encode_what_it_has(&String::from_utf8_lossy(&body[head..]), &mut recoded);
+        self.send_raw(kind, |out| {
+            out.put_slice(&recoded);
+            Ok(())
+        })
     }
 
     /// Queues one message written by hand: type, then the body that `body` appends.

@@ -11,6 +11,7 @@
 //! binary one. Errors are 22P04 (or 22021 for bytes that are not UTF-8) and name the line.
 
 use braid_import::{CsvField, CsvSyntax};
+use braid_types::encodings::{Decoding, Encoding};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use braid_parser::{CopyFormat, CopyOptions};
@@ -38,6 +39,8 @@ pub(crate) struct Decoder {
     /// Names that the header must hold.
     header_names: Option<Vec<String>>,
     columns: usize,
+    /// Of text that is not in UTF-8.
+    decoding: Option<Decoding>,
     /// Input that does not make a whole row yet.
     rest: Vec<u8>,
     /// Where the search for the end of the first row in `rest` goes on.
@@ -100,6 +103,7 @@ impl Decoder {
             skip_header: options.header,
             header_names: None,
             columns,
+            decoding: None,
             rest: Vec::new(),
             scanned: 0,
             in_quotes: false,
@@ -153,8 +157,27 @@ impl Decoder {
         Ok(())
     }
 
+    /// The text that comes is in this encoding.
+    pub(crate) fn in_encoding(mut self, encoding: Option<Encoding>) -> Decoder {
+        self.decoding = match self.format {
+            CopyFormat::Binary => None,
+            _ => encoding.map(Decoding::new),
+        };
+        self
+    }
+
     /// Takes a piece of input, appends the rows that it completes.
     pub(crate) fn feed(&mut self, data: &[u8], rows: &mut Vec<RawRow>) -> SqlResult<()> {
+        let Some(mut decoding) = self.decoding.take() else { return self.feed_utf8(data, rows) };
+        let mut text = String::new();
+        let decoded = decoding.feed(data, &mut text);
+        self.decoding = Some(decoding);
+        // What is wrong with the rows before is told first.
+        self.feed_utf8(text.as_bytes(), rows)?;
+        decoded.map_err(|e| e.with_detail(format!("line {}", self.line)))
+    }
+
+    fn feed_utf8(&mut self, data: &[u8], rows: &mut Vec<RawRow>) -> SqlResult<()> {
         if self.ended {
             return Ok(());
         }
@@ -192,6 +215,9 @@ impl Decoder {
     pub(crate) fn finish(&mut self, rows: &mut Vec<RawRow>) -> SqlResult<()> {
         if self.ended {
             return Ok(());
+        }
+        if let Some(decoding) = &mut self.decoding {
+            decoding.finish().map_err(|e| e.with_detail(format!("line {}", self.line)))?;
         }
         if self.format == CopyFormat::Binary {
             // Clients may leave out the trailer, as for PostgreSQL.

@@ -1,6 +1,7 @@
 //! Rows to COPY data: text, CSV and binary.
 
-use braid_types::{Datum, SqlResult, SqlType, Style};
+use braid_types::encodings::{Encoding, recode_binary};
+use braid_types::{Datum, SqlResult, SqlType, Style, checked_text};
 
 use super::decode::{default_null, one_byte};
 use braid_parser::{CopyFormat, CopyOptions};
@@ -18,6 +19,8 @@ pub(crate) struct Encoder {
     names: Vec<String>,
     types: Vec<SqlType>,
     style: Style,
+    /// Of what is written, if it is not UTF-8.
+    encoding: Option<Encoding>,
 }
 
 impl Encoder {
@@ -44,7 +47,64 @@ impl Encoder {
             names,
             types,
             style,
+            encoding: None,
         })
+    }
+
+    /// Texts are written in this encoding.
+    pub(crate) fn in_encoding(mut self, encoding: Option<Encoding>) -> Encoder {
+        self.encoding = encoding;
+        self
+    }
+
+    /// What stands before the first row in the encoding that is wanted.
+    ///
+    /// # Errors
+    /// 22P05 for what it does not have.
+    pub(crate) fn start_encoded(&self, out: &mut Vec<u8>) -> SqlResult<()> {
+        self.start(out);
+        self.recode_text(out)
+    }
+
+    /// One row in the encoding that is wanted.
+    ///
+    /// # Errors
+    /// 22P05 for what it does not have.
+    pub(crate) fn row_encoded(&self, row: &[Datum], out: &mut Vec<u8>) -> SqlResult<()> {
+        match (self.encoding, self.format) {
+            (Some(encoding), CopyFormat::Binary) => self.binary_row(row, encoding, out),
+            _ => {
+                self.row(row, out);
+                self.recode_text(out)
+            }
+        }
+    }
+
+    /// Text that was written, which stands alone.
+    fn recode_text(&self, out: &mut Vec<u8>) -> SqlResult<()> {
+        let Some(encoding) = self.encoding else { return Ok(()) };
+        if self.format != CopyFormat::Binary && !out.is_ascii() {
+            let text = std::mem::take(out);
+            encoding.encode(checked_text(&text)?, out)?;
+        }
+        Ok(())
+    }
+
+    fn binary_row(&self, row: &[Datum], encoding: Encoding, out: &mut Vec<u8>) -> SqlResult<()> {
+        let mut encode = |text: &[u8], out: &mut Vec<u8>| encoding.encode(checked_text(text)?, out);
+        out.extend_from_slice(&(row.len() as i16).to_be_bytes());
+        for (datum, ty) in row.iter().zip(&self.types) {
+            let (mut own, mut recoded) = (Vec::new(), Vec::new());
+            binary_field(datum, ty, &mut own);
+            if datum.is_null() {
+                out.extend_from_slice(&own);
+                continue;
+            }
+            recode_binary(&own[4..], ty, &mut encode, &mut recoded)?;
+            out.extend_from_slice(&(recoded.len() as i32).to_be_bytes());
+            out.extend_from_slice(&recoded);
+        }
+        Ok(())
     }
 
     /// What stands before the first row.

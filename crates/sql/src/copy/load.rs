@@ -5,6 +5,7 @@ use std::sync::Arc;
 use braid_catalog::{Table, kv_error};
 use braid_kv::SavedLoad;
 use braid_scalar::{Bound, bind_bool};
+use braid_types::encodings::{Encoding, recode_binary};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
@@ -46,6 +47,8 @@ pub(super) struct Loader {
     /// Where each field goes.
     targets: Vec<usize>,
     binary: bool,
+    /// Of its texts, if it is not UTF-8.
+    encoding: Option<Encoding>,
     /// What errors call the input.
     input: String,
     count: u64,
@@ -84,6 +87,25 @@ impl Filter {
     }
 }
 
+/// The encoding of what a COPY reads or writes; `None` for UTF-8.
+pub(super) fn encoding_of(ctx: &Context, options: &CopyOptions) -> Option<Encoding> {
+    match options.encoding {
+        Some(encoding) => Some(encoding).filter(|encoding| !encoding.is_same()),
+        None => ctx.session.client_encoding(),
+    }
+}
+
+/// The binary form of a value with its texts in UTF-8.
+fn in_utf8(bytes: &[u8], ty: &SqlType, encoding: Encoding) -> SqlResult<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut decode = |text: &[u8], out: &mut Vec<u8>| {
+        out.extend_from_slice(encoding.decode(text)?.as_bytes());
+        Ok(())
+    };
+    recode_binary(bytes, ty, &mut decode, &mut out)?;
+    Ok(out)
+}
+
 /// What errors call a COPY.
 const COPY: &str = "COPY";
 
@@ -116,7 +138,20 @@ impl Loader {
         let who = (ctx.session.pid(), &*ctx.session.database);
         let progress = ctx.db.sessions().copies().begin(who, Some(table.id), true, file);
         let (ctx, count, job) = (ctx.clone(), 0, None);
-        Ok(Loader { ctx, info, sink, targets, binary, input, count, filter, job, progress })
+        let encoding = encoding_of(&ctx, &c.options);
+        Ok(Loader {
+            ctx,
+            info,
+            sink,
+            targets,
+            binary,
+            encoding,
+            input,
+            count,
+            filter,
+            job,
+            progress,
+        })
     }
 
     /// The decoder of its input.
@@ -124,6 +159,7 @@ impl Loader {
         let columns = &self.info.table().columns;
         let names: Vec<&str> = self.targets.iter().map(|at| columns[*at].name.as_str()).collect();
         let decoder = Decoder::new(options, names.len())?.force(options, &names)?;
+        let decoder = decoder.in_encoding(self.encoding);
         match options.header_match {
             true => Ok(decoder.match_header(names.iter().map(|n| n.to_string()).collect())),
             false => Ok(decoder),
@@ -300,7 +336,10 @@ impl Loader {
         let Some(bytes) = field else { return Ok(Datum::Null) };
         let eval = &self.ctx.eval;
         let parsed = if self.binary {
-            Datum::from_binary(bytes, ty)?
+            match self.encoding {
+                None => Datum::from_binary(bytes, ty)?,
+                Some(encoding) => Datum::from_binary(&in_utf8(bytes, ty, encoding)?, ty)?,
+            }
         } else {
             let text = std::str::from_utf8(bytes).map_err(|_| {
                 SqlError::new(

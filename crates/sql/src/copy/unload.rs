@@ -6,6 +6,7 @@ use braid_env::fs::{DiskFs, FileSystem};
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::encode::Encoder;
+use super::load::encoding_of;
 use crate::dml::WithPlan;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, Row, RowStream};
@@ -101,7 +102,8 @@ impl CopyOut {
             }
         };
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
-        let encoder = Encoder::new(&c.options, named, ctx.eval.style)?;
+        let encoder = Encoder::new(&c.options, named, ctx.eval.style)?
+            .in_encoding(encoding_of(ctx, &c.options));
         let who = (ctx.session.pid(), &*ctx.session.database);
         let table = c.table.as_ref().map(|name| ctx.seen(name)).transpose()?;
         let file = c.file.as_ref().map(|_| 0);
@@ -158,7 +160,7 @@ impl CopyOut {
         }
         if !self.begun {
             self.begun = true;
-            self.encoder.start(out);
+            self.encoder.start_encoded(out)?;
             if !out.is_empty() && self.format != CopyFormat::Binary {
                 return Ok(true);
             }
@@ -166,7 +168,7 @@ impl CopyOut {
         loop {
             if let Some(row) = self.batch.next() {
                 self.rows += 1;
-                self.encoder.row(&row, out);
+                self.encoder.row_encoded(&row, out)?;
                 self.progress.add(Copied::Rows, 1);
                 self.progress.add(Copied::Bytes, out.len() as u64);
                 return Ok(true);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_kv::Shown;
+use braid_types::encodings::Encoding;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use foldhash::HashMap;
 use parking_lot::Mutex;
@@ -140,6 +141,11 @@ impl Session {
         braid_scalar::convert_datum(&name, &SqlType::Text, ty, context, &ctx)
     }
 
+    /// The encoding that the client has asked for; `None` if texts need not be changed for it.
+    pub fn client_encoding(&self) -> Option<Encoding> {
+        self.state.client_encoding()
+    }
+
     /// Parses a text into statements; see [`braid_parser::parse_script`].
     pub fn parse_script(&self, sql: &str) -> SqlResult<Vec<Statement>> {
         self.begins(sql);
@@ -164,9 +170,13 @@ impl Session {
         self.activity.begin(text, self.db.clock_micros(), open);
     }
 
-    /// The client has its answer, and nothing runs until it speaks.
-    pub fn rests(&self) {
+    /// The client has its answer, and nothing runs until it speaks. Whether settings have changed
+    /// by that.
+    pub fn rests(&self) -> bool {
+        let mut ended = false;
         if self.open.is_none() {
+            // Those of a statement without a block, which was a transaction.
+            ended = self.state.end_local_settings();
             self.state.end_transaction_locks();
             // What a statement without a block has asked by pg_notify.
             self.state.post_asked();
@@ -178,6 +188,7 @@ impl Session {
         };
         let open = self.open.as_ref().map(|o| o.started_micros);
         self.activity.rest(state, self.db.clock_micros(), open);
+        ended
     }
 
     /// Gives back memory that only saves time, because the client is silent: plans of statements

@@ -77,10 +77,13 @@ impl Session {
             let state = SqlState::ACTIVE_SQL_TRANSACTION;
             return Err(SqlError::new(state, "IMPORT cannot run inside a transaction block"));
         }
+        // What the client speaks says nothing of the file, which names its own encoding.
+        let mut settings = self.changed_settings();
+        settings.retain(|(name, _)| name != "client_encoding");
         let options = SessionOptions {
             user: self.state.user.clone(),
             database: self.state.database.clone(),
-            settings: self.changed_settings(),
+            settings,
             cancel: self.cancel.clone(),
             ..SessionOptions::default()
         };

@@ -11,11 +11,12 @@ use std::time::Duration;
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
 use braid_kv::TxnOptions;
 use braid_parser::IsolationLevel;
+use braid_types::encodings::Encoding;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::{Notice, canceled};
-use super::cursors::ShownCursors;
+use super::cursors::KnownCursors;
 use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
@@ -54,7 +55,7 @@ pub struct SessionState {
     /// Prepared statements, as catalogs show them.
     pub(super) prepared: Mutex<BTreeMap<String, PreparedStatement>>,
     /// Cursors, as catalogs show them.
-    pub(super) cursors: Arc<ShownCursors>,
+    pub(super) cursors: Arc<KnownCursors>,
     shared: Mutex<Shared>,
 }
 
@@ -76,6 +77,8 @@ struct Shared {
 /// Settings in the form in which statements use them.
 pub(crate) struct Derived {
     pub(crate) style: Style,
+    /// `client_encoding`; `None` if texts need not be changed for it.
+    pub(crate) client_encoding: Option<Encoding>,
     pub(crate) search_path: Arc<Vec<String>>,
     pub(crate) modes: Modes,
     pub(crate) lock_timeout: Option<Duration>,
@@ -139,6 +142,7 @@ impl Derived {
         let limit = |n: &str| duration_ms(&get(n)).filter(|ms| *ms > 0).map(Duration::from_millis);
         Derived {
             style: settings.style(),
+            client_encoding: Encoding::named(&get("client_encoding")).filter(|e| !e.is_same()),
             // The session's temporary tables come before everything.
             search_path: Arc::new(
                 [schema_of(pid)].into_iter().chain(settings.search_path(user)).collect(),
@@ -348,11 +352,14 @@ impl SessionState {
     }
 
     /// Forgets what SET LOCAL has set, and notes it for the client: the transaction has ended.
-    pub(super) fn end_local_settings(&self) {
-        if self.settings().has_local() {
+    /// Whether there were any.
+    pub(super) fn end_local_settings(&self) -> bool {
+        let ends = self.shared.lock().settings.has_local();
+        if ends {
             self.change_settings(Settings::end_transaction);
             self.report_all();
         }
+        ends
     }
 
     pub(crate) fn derived(&self) -> Arc<Derived> {
@@ -394,6 +401,22 @@ impl SessionState {
     /// Rows that a change in steps may read in a second, if that is limited.
     pub(crate) fn backfill_rate(&self) -> Option<u64> {
         Some(self.derived().backfill_rate).filter(|rate| *rate > 0)
+    }
+
+    /// The name of the type of the extension `citext`, with the schema if it is not in reach.
+    fn citext_name(&self, catalog: &Catalog, is_array: bool) -> Option<String> {
+        let installed = catalog.extension(self.database_id(), "citext")?;
+        let schema = catalog.schema_by_id(id_of_oid(installed.schema)?)?;
+        let prefix = match self.search_path().contains(&schema.name) {
+            true => String::new(),
+            false => format!("{}.", quote_ident(&schema.name)),
+        };
+        Some(format!("{prefix}citext{}", if is_array { "[]" } else { "" }))
+    }
+
+    /// The client's encoding; `None` if texts need not be changed for it.
+    pub(crate) fn client_encoding(&self) -> Option<Encoding> {
+        self.derived().client_encoding
     }
 
     /// The limits of time as they are set now.
@@ -570,7 +593,11 @@ impl SessionFunctions for SessionState {
     }
 
     fn cursors(&self) -> Vec<OpenCursor> {
-        self.cursors.lock().values().cloned().collect()
+        self.cursors.lock().values().map(|known| known.open.clone()).collect()
+    }
+
+    fn cursor_key(&self, cursor: &str, table: u32, column: usize) -> SqlResult<Datum> {
+        self.key_under_cursor(cursor, table, column)
     }
 
     fn advisory_unlock_all(&self) {
@@ -742,6 +769,9 @@ impl SessionFunctions for SessionState {
 
     fn type_name(&self, oid: u32) -> Option<String> {
         let catalog = self.catalog();
+        if oid == braid_types::oid::CITEXT || oid == braid_types::oid::CITEXT_ARRAY {
+            return self.citext_name(&catalog, oid == braid_types::oid::CITEXT_ARRAY);
+        }
         let Some(named) = catalog.by_oid(oid) else { return catalog.type_name(oid) };
         let user = named.user;
         let found = catalog.resolve_named(self.database_id(), &self.search_path(), named.name);

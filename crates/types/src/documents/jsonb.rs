@@ -68,8 +68,11 @@ pub fn normalize(value: Value) -> SqlResult<Value> {
 
 fn check_text(text: &str) -> SqlResult<()> {
     if text.contains('\0') {
-        return Err(SqlError::new(SqlState("22P05"), "unsupported Unicode escape sequence")
-            .with_detail("\\u0000 cannot be converted to text."));
+        return Err(SqlError::new(
+            SqlState::UNTRANSLATABLE_CHARACTER,
+            "unsupported Unicode escape sequence",
+        )
+        .with_detail("\\u0000 cannot be converted to text."));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::without_meaning::{self, Form, WITHOUT_MEANING};
 use crate::session::transaction::{LEVELS, level_name, level_named};
+use braid_types::encodings::Encoding;
 use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
 
 /// Reported version: what clients switch their behaviour by, then our own name.
@@ -370,14 +371,18 @@ pub(crate) fn memory_bytes(value: &str) -> Option<usize> {
 }
 
 fn encoding(value: &str) -> SqlResult<String> {
-    // Only letters and digits count: asyncpg sends the name in quotes.
-    let plain = value.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
-    match plain.as_str() {
-        "utf8" | "unicode" | "" => Ok("UTF8".to_string()),
-        // Bytes are passed through; text must be UTF-8 all the same.
-        "sqlascii" => Ok("SQL_ASCII".to_string()),
-        _ => Err(invalid("client_encoding", value)
-            .with_hint("Only UTF8 is supported as client encoding.")),
+    match Encoding::named(value) {
+        // As PostgreSQL shows it to drivers that ask for it by this name.
+        Some(Encoding::UTF8) if value == "UNICODE" => Ok(value.to_string()),
+        // Bytes of SQL_ASCII are passed through; text must be UTF-8 all the same.
+        Some(encoding) if encoding.is_supported() => Ok(encoding.name().to_string()),
+        Some(encoding) => {
+            let name = encoding.name();
+            let detail = format!("Conversion between {name} and UTF8 is not supported.");
+            let text = format!("invalid value for parameter \"client_encoding\": \"{value}\"");
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_detail(detail))
+        }
+        None => Err(invalid("client_encoding", value)),
     }
 }
 
@@ -551,7 +556,11 @@ mod tests {
             s.set("client_encoding", name, false).unwrap();
             assert_eq!(s.get("client_encoding").as_deref(), Some("UTF8"), "{name}");
         }
-        assert!(s.set("client_encoding", "LATIN1", false).is_err());
+        s.set("client_encoding", "iso-8859-1", false).unwrap();
+        assert_eq!(s.get("client_encoding").as_deref(), Some("LATIN1"));
+        for name in ["", "latin", "MULE_INTERNAL", "EUC_TW"] {
+            assert!(s.set("client_encoding", name, false).is_err(), "{name}");
+        }
         s.set("search_path", "a, \"B c\", $user", false).unwrap();
         assert_eq!(s.search_path("root"), ["a", "B c", "root"]);
     }

@@ -206,8 +206,11 @@ fn digits_at(chars: &[char], from: usize, most: usize) -> String {
 
 fn character(digits: &str) -> SqlResult<char> {
     match u32::from_str_radix(digits, 16) {
-        Ok(0) => Err(SqlError::new(SqlState("22P05"), "unsupported Unicode escape sequence")
-            .with_detail("\\u0000 cannot be converted to text.")),
+        Ok(0) => Err(SqlError::new(
+            SqlState::UNTRANSLATABLE_CHARACTER,
+            "unsupported Unicode escape sequence",
+        )
+        .with_detail("\\u0000 cannot be converted to text.")),
         code => code
             .ok()
             .and_then(char::from_u32)
