@@ -1,6 +1,6 @@
 //! DECLARE, FETCH, MOVE and CLOSE.
 
-use braid_types::{SqlError, SqlResult};
+use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -17,6 +17,8 @@ pub struct DeclareCursor {
     pub scroll: Option<bool>,
     /// WITH HOLD.
     pub hold: bool,
+    /// BINARY: simple queries get its rows in binary form.
+    pub binary: bool,
     /// Its rows.
     pub query: Box<ast::Query>,
 }
@@ -68,19 +70,34 @@ pub(crate) fn sql_cursor(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 
 fn declare(c: &mut Cursor) -> SqlResult<DeclareCursor> {
     let name = c.ident()?;
-    let mut scroll = None;
+    let (mut scrolls, mut stays, mut binary, mut insensitive) = (false, false, false, false);
+    let mut asensitive = false;
     loop {
-        if c.take(&["binary"]) {
-            return Err(SqlError::unsupported("a binary cursor")
-                .with_hint("The protocol asks for binary results of any statement."));
+        let flag = if c.take(&["binary"]) {
+            &mut binary
         } else if c.take(&["scroll"]) {
-            scroll = Some(true);
+            &mut scrolls
         } else if c.take(&["no", "scroll"]) {
-            scroll = Some(false);
-        } else if !(c.take(&["insensitive"]) || c.take(&["asensitive"])) {
+            &mut stays
+        } else if c.take(&["insensitive"]) {
+            &mut insensitive
+        } else if c.take(&["asensitive"]) {
+            &mut asensitive
+        } else {
             break;
+        };
+        *flag = true;
+    }
+    for (both, words) in [
+        (scrolls && stays, "SCROLL and NO SCROLL"),
+        (insensitive && asensitive, "INSENSITIVE and ASENSITIVE"),
+    ] {
+        if both {
+            let text = format!("cannot specify both {words}");
+            return Err(SqlError::new(SqlState::INVALID_CURSOR_DEFINITION, text));
         }
     }
+    let scroll = (scrolls || stays).then_some(scrolls);
     c.expect(&["cursor"])?;
     let hold = c.take(&["with", "hold"]);
     c.take(&["without", "hold"]);
@@ -92,12 +109,36 @@ fn declare(c: &mut Cursor) -> SqlResult<DeclareCursor> {
         Kind::Sql(sql) => match &**sql {
             ast::Statement::Query(query) => {
                 while c.next().is_some() {}
-                Ok(DeclareCursor { name, scroll, hold, query: query.clone() })
+                if let Some(lock) = query.locks.first() {
+                    check_read_only(lock, hold, scrolls, insensitive)?;
+                }
+                Ok(DeclareCursor { name, scroll, hold, binary, query: query.clone() })
             }
             _ => Err(c.unexpected()),
         },
         _ => Err(c.unexpected()),
     }
+}
+
+/// What a cursor cannot be whose rows are locked as they come.
+fn check_read_only(
+    lock: &ast::LockClause,
+    hold: bool,
+    scrolls: bool,
+    insensitive: bool,
+) -> SqlResult<()> {
+    let no = SqlState::FEATURE_NOT_SUPPORTED;
+    let (state, what, kind, end) = match (hold, scrolls, insensitive) {
+        (true, ..) => (no, "CURSOR WITH HOLD", "Holdable", "supported"),
+        (_, true, _) => (no, "SCROLL CURSOR", "Scrollable", "supported"),
+        (.., true) => {
+            (SqlState::INVALID_CURSOR_DEFINITION, "INSENSITIVE CURSOR", "Insensitive", "valid")
+        }
+        _ => return Ok(()),
+    };
+    let strength = lock.lock_type.to_string();
+    Err(SqlError::new(state, format!("DECLARE {what} ... FOR {strength} is not {end}"))
+        .with_detail(format!("{kind} cursors must be READ ONLY.")))
 }
 
 /// The direction, which may be left out.

@@ -288,6 +288,14 @@ pub trait SessionFunctions: Send + Sync {
     fn cursors(&self) -> Vec<OpenCursor> {
         Vec::new()
     }
+    /// A column of the key of the row of a table, by its id, that a cursor stands on.
+    ///
+    /// # Errors
+    /// 34000, 24000.
+    fn cursor_key(&self, cursor: &str, table: u32, column: usize) -> SqlResult<Datum> {
+        let _ = (cursor, table, column);
+        Err(SqlError::unsupported("WHERE CURRENT OF here"))
+    }
     /// `pg_sleep`: so many microseconds.
     fn sleep(&self, micros: i64) -> SqlResult<()> {
         let _ = micros;
@@ -391,6 +399,8 @@ pub struct OpenCursor {
     pub text: Arc<str>,
     /// It outlives its transaction.
     pub holds: bool,
+    /// Simple queries get its rows in binary form.
+    pub binary: bool,
     /// It goes back, too.
     pub scrolls: bool,
     /// When it was declared, in microseconds since 2000-01-01 UTC.

@@ -98,3 +98,53 @@ fn rows_of_no_type_are_kept_in_memory() {
     assert_eq!(state(&mut s, large), "53200");
     assert_eq!(kept(&files), 0);
 }
+
+#[test]
+fn the_row_under_a_cursor_is_changed_wherever_it_lies() {
+    let db = database_on(MemFs::new());
+    let (mut s, mut other) = (session(&db), session(&db));
+    run(
+        &mut s,
+        "create table a (id int primary key, n int);
+         create table b (id int, no int, n int, primary key (id, no))
+            interleave in parent a on delete cascade;
+         insert into a values (1, 1), (2, 2), (3, 3);
+         insert into b values (1, 1, 11), (1, 2, 12), (2, 1, 21), (3, 1, 31)",
+    );
+    // A child, then a parent with its children.
+    run(&mut s, "begin; declare c cursor for select n from b where no = 1 for update");
+    run(&mut s, "fetch 2 from c; update b set n = -n where current of c");
+    run(&mut s, "declare d cursor for select n from a where id = 1; fetch d");
+    assert_eq!(state(&mut s, "delete from b where current of d"), "24000");
+    run(&mut s, "rollback; begin; declare c cursor for select n from b where no = 1 for update");
+    run(&mut s, "fetch 2 from c; update b set n = -n where current of c");
+    run(&mut s, "declare d cursor for select n from a where id = 1; fetch d");
+    run(&mut s, "delete from a where current of d; commit");
+    assert_eq!(rows(&mut s, "select id from a order by id"), ["2", "3"]);
+    assert_eq!(rows(&mut s, "select id, no, n from b order by id"), ["2|1|-21", "3|1|31"]);
+    // What others have done meanwhile is there at READ COMMITTED, and the row is still that row.
+    run(&mut s, "begin isolation level read committed; declare c cursor for select id from a");
+    run(&mut s, "fetch c");
+    run(&mut other, "update a set n = 20");
+    run(&mut s, "update a set n = n + 1 where current of c; fetch c");
+    run(&mut other, "delete from a where id = 3");
+    run(&mut s, "update a set n = 0 where current of c; commit");
+    assert_eq!(rows(&mut s, "select id, n from a"), ["2|21"]);
+    // Elsewhere somebody else was first.
+    run(&mut s, "begin isolation level repeatable read; declare c cursor for select id from a");
+    run(&mut s, "fetch c");
+    run(&mut other, "update a set n = 1");
+    assert_eq!(state(&mut s, "update a set n = 2 where current of c"), "40001");
+    run(&mut s, "rollback");
+}
+
+#[test]
+fn a_cursor_of_which_nothing_is_said_goes_back_while_it_is_small() {
+    let mut s = filled(&MemFs::new());
+    run(&mut s, "begin; declare c cursor for select id from t order by id");
+    run(&mut s, "fetch 100 from c");
+    assert_eq!(rows(&mut s, "fetch backward 2 from c"), ["98", "97"]);
+    run(&mut s, "declare d cursor for select * from t order by id; move 2900 in d");
+    assert_eq!(rows(&mut s, "fetch d").len(), 1);
+    assert_eq!(state(&mut s, "fetch prior from d"), "55000");
+}

@@ -47,7 +47,7 @@ fn pg_cursors(v: &View<'_>) -> Made {
             text(c.name),
             text(c.text),
             flag(c.holds),
-            flag(false),
+            flag(c.binary),
             flag(c.scrolls),
             Datum::TimestampTz(c.micros),
         ]

@@ -61,6 +61,14 @@ impl DeletePlan {
             return Err(SqlError::unsupported("DELETE with JOIN").with_hint("Use DELETE .. USING."));
         }
         let target = Target::factor(ctx, &one.relation, Verb::Delete)?;
+        let at_cursor;
+        let delete = match target.under_cursor(delete.selection.as_ref())? {
+            None => delete,
+            Some(selection) => {
+                at_cursor = ast::Delete { selection: Some(selection), ..delete.clone() };
+                &at_cursor
+            }
+        };
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
         let items = delete.returning.as_deref();
         let JoinedReturning { list, extras } = match &delete.using {

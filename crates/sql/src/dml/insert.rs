@@ -1,6 +1,7 @@
 //! INSERT.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_catalog::Identity;
@@ -486,6 +487,8 @@ fn rows(
 ) -> SqlResult<Rows> {
     let table = &target.table;
     let Some(query) = &insert.source else { return Ok(Rows::Defaults) };
+    let selected = as_select(query);
+    let query = selected.as_ref().unwrap_or(query);
     let plain = query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none();
     if let ast::SetExpr::Values(v) = &*query.body
         && plain
@@ -515,6 +518,28 @@ fn rows(
         }
     }
     Ok(Rows::Query(Box::new(FromQuery { source, pending, defaults })))
+}
+
+/// A single row of VALUES that has a set-returning function is a select list, as in PostgreSQL.
+fn as_select(query: &ast::Query) -> Option<Box<ast::Query>> {
+    let ast::SetExpr::Values(values) = &*query.body else { return None };
+    let [row] = values.rows.as_slice() else { return None };
+    let gives_sets = ast::visit_expressions(&row.content, |e| match e {
+        ast::Expr::Function(f) => {
+            let name = object_name_parts(&f.name).pop().unwrap_or_default();
+            match braid_scalar::is_set_returning(&name) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if gives_sets.is_continue() || marked(query).is_some() {
+        return None;
+    }
+    let items: Vec<String> = row.content.iter().map(ToString::to_string).collect();
+    let listed = *braid_parser::parse_query(&format!("SELECT {}", items.join(", "))).ok()?;
+    Some(Box::new(ast::Query { body: listed.body, ..query.clone() }))
 }
 
 fn check_count(

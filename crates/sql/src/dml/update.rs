@@ -68,6 +68,15 @@ impl UpdatePlan {
                 .with_hint("Use UPDATE .. FROM."));
         }
         let target = Target::factor(ctx, &update.table.relation, Verb::Update)?;
+        let at_cursor;
+        let update = match target.under_cursor(update.selection.as_ref())? {
+            None => update,
+            Some(selection) => {
+                check_keys_stay(&target, &update.assignments)?;
+                at_cursor = ast::Update { selection: Some(selection), ..update.clone() };
+                &at_cursor
+            }
+        };
         let info = Arc::new(TableInfo::new(ctx, &target.table)?);
         let own = if update.from.is_none() {
             let mut tried = params.clone();
@@ -241,6 +250,23 @@ impl UpdatePlan {
         let run = analyze.then_some(|| self.run(ctx));
         writing(ctx, "Update", &self.info.table().name, lines, run)
     }
+}
+
+/// A cursor knows its row by its key.
+fn check_keys_stay(target: &Target, assignments: &[ast::Assignment]) -> SqlResult<()> {
+    let names = |target: &ast::AssignmentTarget| match target {
+        ast::AssignmentTarget::ColumnName(name) => vec![name.clone()],
+        ast::AssignmentTarget::Tuple(names) => names.clone(),
+    };
+    let key: Vec<u32> = target.table.primary.columns.iter().map(|key| key.column).collect();
+    for name in assignments.iter().flat_map(|a| names(&a.target)) {
+        let column = &target.table.columns[target.ordinal_of(&name)?];
+        if key.contains(&column.id) {
+            let text = "UPDATE of a column of the primary key WHERE CURRENT OF";
+            return Err(SqlError::unsupported(text).with_hint("Name the row by its key."));
+        }
+    }
+    Ok(())
 }
 
 fn bind_own(

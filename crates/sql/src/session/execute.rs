@@ -252,6 +252,7 @@ fn run_plan(session: &mut Session, ctx: &Arc<Context>, p: &Arc<Prepared>) -> Sql
                     cursor: &d.cursor,
                     text: p.statement.text.clone(),
                     columns: d.columns.clone(),
+                    tables: &d.tables,
                 },
                 rows,
             )?;

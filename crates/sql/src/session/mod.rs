@@ -53,6 +53,7 @@ pub(crate) use begun::begun;
 pub use client::{Session, SessionOptions};
 pub(crate) use context::{Block, no_relation};
 pub use context::{Context, Notice, no_schema};
+pub(crate) use cursors::{current_row, with_keys};
 pub use interrupt::{Backends, Cause, Interrupt};
 pub(crate) use jobs::SavedBlock;
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};

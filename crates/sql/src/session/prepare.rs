@@ -17,7 +17,7 @@ use crate::plan;
 use crate::plan::locked::LockedPlan;
 use crate::runtime::measure::now_nanos;
 use crate::statement::entry::{Planner, Runs};
-use crate::statement::registry;
+use crate::statement::{out_parameters, registry};
 use braid_parser::{Statement, TxnModes};
 use braid_scalar::{EvalContext, LargeValues, ParamTypes};
 
@@ -160,6 +160,7 @@ impl Session {
         statement: Statement,
         declared: &[Option<SqlType>],
     ) -> SqlResult<Prepared> {
+        let statement = out_parameters::without(&statement, declared).unwrap_or(statement);
         let entry = registry::entry_of(&statement)?;
         let begun = now_nanos();
         let mut params = ctx.params(declared);

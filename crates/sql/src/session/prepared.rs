@@ -8,6 +8,7 @@ use braid_types::SqlType;
 use parking_lot::Mutex;
 
 use super::Context;
+use super::cursors::CursorTable;
 use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
@@ -69,6 +70,8 @@ pub(crate) struct DeclarePlan {
     /// Of a query.
     pub(crate) rows: Plan,
     pub(crate) columns: Vec<ColumnInfo>,
+    /// The tables whose keys stand behind the columns of its rows.
+    pub(crate) tables: Vec<CursorTable>,
 }
 
 impl Prepared {

@@ -23,6 +23,23 @@ impl InReach {
         find_type(&self.catalog, self.database, &self.search_path, parts)
     }
 
+    /// Whether a name means the type of the extension `citext`, which the database has.
+    fn is_citext(&self, parts: &[String]) -> bool {
+        let (Some(name), true) = (parts.last(), parts.len() <= 2) else { return false };
+        let in_reach = |schema: u32| match parts {
+            [schema_name, _] => {
+                let named = self.catalog.schema(self.database, schema_name);
+                named.is_some_and(|named| oid_of(named.id) == schema)
+            }
+            _ => self.search_path.iter().any(|name| {
+                let known = self.catalog.schema(self.database, name);
+                known.is_some_and(|known| oid_of(known.id) == schema)
+            }),
+        };
+        let installed = || self.catalog.extension(self.database, "citext");
+        name == "citext" && installed().is_some_and(|extension| in_reach(extension.schema))
+    }
+
     /// The type of ranges several of which are a type of this name.
     fn range_of(&self, parts: &[String]) -> Option<Arc<UserType>> {
         find_range_of(&self.catalog, self.database, &self.search_path, parts)
@@ -79,6 +96,7 @@ impl TypeNames for InReach {
     fn user_type(&self, parts: &[String]) -> Option<SqlType> {
         match self.find(parts) {
             Some(user) => self.catalog.sql_type(&user),
+            None if self.is_citext(parts) => Some(SqlType::Citext),
             None if let Some(user) = self.range_of(parts) => self.catalog.multirange_type(&user),
             None => self.row_type(parts).or_else(|| {
                 // The type of arrays has a name of its own, too.
@@ -259,7 +277,8 @@ pub fn types_in_reach(
     let nothing = catalog.user_types().next().is_none()
         && catalog.collations().next().is_none()
         && catalog.tables().next().is_none()
-        && catalog.functions().next().is_none();
+        && catalog.functions().next().is_none()
+        && catalog.extension(database, "citext").is_none();
     if nothing {
         return None;
     }

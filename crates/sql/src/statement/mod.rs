@@ -14,9 +14,11 @@
 //! asks of which kind a statement is. `docs/statements.md` is written from the entries.
 //!
 //! - [`procedural`]: statements inside of DO.
+//! - `out_parameters`: arguments that come out of a call.
 //! - [`entry`]: what an entry says. [`registry`]: all of them, and which one a statement has.
 
 pub mod entry;
+pub(crate) mod out_parameters;
 mod procedural;
 pub mod registry;
 mod rows;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use braid_parser::{Copy, Kind};
+use braid_parser::{Copy, DeclareCursor, Kind};
 use braid_types::SqlResult;
 use sqlparser::ast::Statement as Sql;
 
-use super::entry::{Effect, Entry, work};
+use super::entry::{Effect, Entry, Planner, work};
 use crate::copy::{self, CopyIn, CopyOut};
 use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan, with};
 use crate::export;
@@ -14,7 +14,7 @@ use crate::import;
 use crate::session::execute::Ran;
 use crate::session::prepare::plan_query;
 use crate::session::prepared::{DeclarePlan, Plan};
-use crate::session::{Context, Outcome};
+use crate::session::{Context, Outcome, with_keys};
 
 pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
@@ -35,14 +35,12 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
         "DECLARE CURSOR",
         "declare n cursor with hold for select a from t",
-        "a query whose rows are fetched bit by bit; SCROLL, WITH HOLD",
+        "a query whose rows are fetched bit by bit; SCROLL, WITH HOLD, BINARY",
         Effect::Reads,
         work!(Kind::DeclareCursor(d) => |p| {
             let text = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             with::refuse(&d.query, text, None)?;
-            let (rows, columns) = plan_query(p.ctx, &d.query, p.params, p.declared)?;
-            let plan = DeclarePlan { cursor: (**d).clone(), rows, columns };
-            Ok((Plan::Declare(Arc::new(plan)), None))
+            Ok((Plan::Declare(Arc::new(declare_plan(p, d)?)), None))
         }),
     ),
     Entry::plan(
@@ -59,7 +57,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
         "UPDATE",
         "update t set b = 'two' where a = 2",
-        "changed rows; FROM, RETURNING",
+        "changed rows; FROM, WHERE CURRENT OF, RETURNING",
         Effect::Writes,
         work!(Sql Sql::Update(u) => |p| {
             let plan = UpdatePlan::new(p.ctx, u, p.params)?;
@@ -70,7 +68,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::plan(
         "DELETE",
         "delete from t where a = 1",
-        "fewer rows; whole families and spans of the key as one range delete; USING, RETURNING",
+        "fewer rows; whole families and spans of the key as one range delete; USING, WHERE \
+         CURRENT OF, RETURNING",
         Effect::Writes,
         work!(Sql Sql::Delete(d) => |p| {
             let plan = DeletePlan::new(p.ctx, d, p.params)?;
@@ -145,4 +144,21 @@ fn copy_out(ctx: &Context, c: &Copy) -> SqlResult<Ran> {
         Some(_) => Outcome::Done(out.write_file(ctx, c)?).into(),
         None => Outcome::CopyOut(Box::new(out)).into(),
     })
+}
+
+/// The plan of a cursor, with the keys of its rows behind its columns if they can be had.
+fn declare_plan(p: &mut Planner<'_>, d: &DeclareCursor) -> SqlResult<DeclarePlan> {
+    let cursor = d.clone();
+    if let Some((query, tables)) = with_keys(p.ctx, &d.query) {
+        let mut tried = p.params.clone();
+        // A query of aggregates has no place for keys.
+        if let Ok((rows, mut columns)) = plan_query(p.ctx, &query, &mut tried, p.declared) {
+            *p.params = tried;
+            let keys: usize = tables.iter().map(|table| table.keys()).sum();
+            columns.truncate(columns.len() - keys);
+            return Ok(DeclarePlan { cursor, rows, columns, tables });
+        }
+    }
+    let (rows, columns) = plan_query(p.ctx, &d.query, p.params, p.declared)?;
+    Ok(DeclarePlan { cursor, rows, columns, tables: Vec::new() })
 }

@@ -306,8 +306,8 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "CREATE EXTENSION",
         "create extension if not exists plpgsql",
-        "of what is built in: pg_stat_statements, uuid-ossp, pgcrypto without what encrypts; noted \
-         for `pg_extension`. plpgsql, for DO, is always there",
+        "of what is built in: citext, pg_stat_statements, uuid-ossp, pgcrypto without what \
+         encrypts; noted for `pg_extension`. plpgsql, for DO, is always there",
         work!(Sql Sql::CreateExtension(e) => |c| extensions::create(c, e)),
     ),
     Entry::change(

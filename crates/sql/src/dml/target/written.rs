@@ -19,7 +19,8 @@ use super::table_oid::with_table_oid;
 use super::through::{Through, Verb, ViewChecks, key_name};
 use crate::general_query::{ColumnInfo, Row};
 use crate::partitions;
-use crate::session::Context;
+use crate::session::{Context, current_row};
+use braid_parser::cursor_of;
 use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, is_only, object_name_parts};
 
 /// What is only said of a table whose rows are all in its partitions.
@@ -98,6 +99,22 @@ impl Target {
             }
             _ => Err(SqlError::syntax("a table name is expected here")),
         }
+    }
+
+    /// What WHERE CURRENT OF a cursor means, if the condition is that.
+    ///
+    /// # Errors
+    /// 0A000 for views.
+    pub(in crate::dml) fn under_cursor(
+        &self,
+        selection: Option<&ast::Expr>,
+    ) -> SqlResult<Option<ast::Expr>> {
+        let Some(cursor) = cursor_of(selection) else { return Ok(None) };
+        if self.is_view() {
+            let text = "WHERE CURRENT OF on a view is not implemented";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
+        current_row(&self.table, &self.alias, cursor).map(Some)
     }
 
     /// The table in the FROM of a query; `text` is how the statement names it.

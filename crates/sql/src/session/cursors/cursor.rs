@@ -6,32 +6,39 @@
 //! ```
 //! A cursor without SCROLL pulls its rows when they are fetched and keeps none of them, so it can
 //! go onward only. One that scrolls keeps what has passed; one WITH HOLD keeps all from the
-//! beginning, because it outlives its transaction. Kept rows go to disk when memory is short.
+//! beginning, because it outlives its transaction. Kept rows go to disk when memory is short. One
+//! of which nothing is said keeps what it has passed as long as that is small.
 //!
 //! A cursor shows what there was when it was declared. Its rows are pulled from the transaction
 //! that is open, so before that writes, or sees another state, those that are left are kept.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use braid_scalar::{OpenCursor, SessionFunctions};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
-use parking_lot::Mutex;
 
 use super::kept_rows::{KeptRows, KeptStream};
+use super::position::{CursorTable, Known, KnownCursors};
 use crate::general_query::{ColumnInfo, Row};
 use crate::session::client::Session;
 use crate::session::context::Context;
 use crate::session::outcome::{Outcome, Rows, RowsTag};
-use braid_parser::{DeclareCursor, FetchRows, Steps};
-
-/// The open cursors of a session by name, as `pg_cursors` shows them.
-pub(in crate::session) type ShownCursors = Mutex<BTreeMap<String, OpenCursor>>;
+use crate::session::prepared::Prepared;
+use braid_parser::{DeclareCursor, FetchRows, Kind, Steps};
 
 /// A cursor is shown as long as there is one.
 struct Shown {
     name: String,
-    among: Arc<ShownCursors>,
+    among: Arc<KnownCursors>,
+}
+
+impl Shown {
+    fn change(&self, f: impl FnOnce(&mut Known)) {
+        if let Some(known) = self.among.lock().get_mut(&self.name) {
+            f(known);
+        }
+    }
 }
 
 impl Drop for Shown {
@@ -46,10 +53,25 @@ pub(crate) struct Declared<'a> {
     /// The statement.
     pub(crate) text: Arc<str>,
     pub(crate) columns: Vec<ColumnInfo>,
+    /// The tables whose rows it can tell: the columns of their keys stand behind its own.
+    pub(crate) tables: &'a [CursorTable],
 }
+
+/// Whether a cursor can go back.
+#[derive(Clone, Copy, PartialEq)]
+enum Scroll {
+    Yes,
+    No,
+    /// Nobody has said anything: as long as what it has passed is small.
+    WhileSmall,
+}
+
+/// So many bytes of rows a cursor keeps of which nobody has said that it scrolls.
+const SMALL: usize = 1 << 20;
 
 /// A cursor.
 pub(crate) struct Cursor {
+    /// Those that are shown. Rows have more behind them, if it can tell rows of tables.
     columns: Vec<ColumnInfo>,
     /// Rows that nobody has pulled yet; `None` when there are no more.
     source: Option<Rows>,
@@ -60,7 +82,7 @@ pub(crate) struct Cursor {
     kept: KeptRows,
     /// The number of the row before those that are kept.
     kept_behind: u64,
-    scrolls: bool,
+    scrolls: Scroll,
     /// Where it stands.
     at: u64,
     hold: bool,
@@ -70,7 +92,7 @@ pub(crate) struct Cursor {
     failing: Option<SqlError>,
     /// How many savepoints there were when it was declared; `None` once its transaction has ended.
     savepoints: Option<usize>,
-    _shown: Shown,
+    shown: Shown,
 }
 
 impl Cursor {
@@ -85,11 +107,9 @@ impl Cursor {
         match &row {
             Some(row) => {
                 self.at += 1;
-                if self.scrolls {
-                    self.kept.push(row.clone())?;
-                }
+                self.keep(row)?;
             }
-            None if is_behind && !self.scrolls => {}
+            None if is_behind && self.scrolls == Scroll::No => {}
             None => self.at = self.last() + 1,
         }
         Ok(row)
@@ -103,9 +123,25 @@ impl Cursor {
         }
     }
 
+    /// Keeps a row that is passed, if it can be asked for again.
+    fn keep(&mut self, row: &Row) -> SqlResult<()> {
+        match self.scrolls {
+            Scroll::No => {}
+            Scroll::Yes => self.kept.push(row.clone())?,
+            Scroll::WhileSmall => {
+                if !self.kept.is_small(SMALL) || self.kept.push(row.clone()).is_err() {
+                    self.scrolls = Scroll::No;
+                    self.kept.clear();
+                    self.shown.change(|known| known.open.scrolls = false);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The number of the last row, once all were pulled.
     fn last(&self) -> u64 {
-        if self.scrolls { self.kept.len() as u64 } else { self.at }
+        if self.scrolls == Scroll::No { self.at } else { self.kept.len() as u64 }
     }
 
     fn pull(&mut self) -> SqlResult<Option<Row>> {
@@ -147,11 +183,13 @@ impl Cursor {
 
     /// Its transaction has committed.
     pub(in crate::session) fn settle(&mut self) {
-        self.savepoints = None;
+        if self.savepoints.take().is_some() {
+            self.shown.change(|known| known.held = true);
+        }
     }
 
     fn check_scrolls(&self) -> SqlResult<()> {
-        if self.scrolls {
+        if self.scrolls != Scroll::No {
             return Ok(());
         }
         Err(SqlError::new(
@@ -176,7 +214,7 @@ impl Cursor {
         if self.source.is_none() {
             return Ok(());
         }
-        if !self.scrolls {
+        if self.scrolls == Scroll::No {
             self.kept_behind = self.at;
         }
         self.ahead.drain(..).try_for_each(|row| self.kept.push(row))?;
@@ -189,9 +227,12 @@ impl Cursor {
 
     /// Goes, and gives each row that it comes to.
     fn go(&mut self, steps: Steps, mut each: impl FnMut(Row) -> SqlResult<()>) -> SqlResult<u64> {
-        let mut found = 0;
+        let (mut found, mut stands, columns) = (0, None, self.columns.len());
         let mut give = |row: Option<Row>| -> SqlResult<bool> {
-            let Some(row) = row else { return Ok(false) };
+            let keys = row.as_ref().map(|row| row[columns..].to_vec());
+            stands = Some(keys);
+            let Some(mut row) = row else { return Ok(false) };
+            row.truncate(columns);
             each(row)?;
             found += 1;
             Ok(true)
@@ -224,6 +265,9 @@ impl Cursor {
                 };
                 give(row)?;
             }
+        }
+        if let Some(keys) = stands {
+            self.shown.change(|known| known.current = keys);
         }
         Ok(found)
     }
@@ -260,7 +304,7 @@ impl Session {
         declared: Declared<'_>,
         rows: Rows,
     ) -> SqlResult<()> {
-        let DeclareCursor { name, scroll, hold, .. } = declared.cursor;
+        let DeclareCursor { name, scroll, hold, binary, query } = declared.cursor;
         let savepoints = self.open.as_ref().filter(|o| o.explicit).map(|o| o.savepoints.len());
         if !hold && savepoints.is_none() {
             return Err(SqlError::new(
@@ -278,32 +322,43 @@ impl Session {
             Some(failure) => rows.failing(failure.clone()),
             None => rows,
         };
-        let (coordinator, types) = (self.db.coordinator(), column_types(&declared.columns));
+        let mut types = column_types(&declared.columns);
+        types.extend(declared.tables.iter().flat_map(|table| table.key.iter().cloned()));
+        let coordinator = self.db.coordinator();
+        let locks = !query.locks.is_empty();
+        let scrolls = match scroll {
+            Some(true) => Scroll::Yes,
+            None if *hold => Scroll::Yes,
+            None if !locks => Scroll::WhileSmall,
+            _ => Scroll::No,
+        };
         let mut cursor = Cursor {
             columns: declared.columns,
             source: Some(rows),
             ahead: VecDeque::new(),
             kept: KeptRows::new(coordinator, types, &ctx.memory, "the rows of a cursor"),
             kept_behind: 0,
-            scrolls: scroll.unwrap_or(*hold),
+            scrolls,
             at: 0,
             hold: *hold,
             failed: false,
             failing: None,
             savepoints,
-            _shown: Shown { name: name.clone(), among: self.state.cursors.clone() },
+            shown: Shown { name: name.clone(), among: self.state.cursors.clone() },
         };
         if *hold {
             cursor.pull_all()?;
         }
-        let shown = OpenCursor {
+        let open = OpenCursor {
             name: name.clone(),
             text: declared.text,
             holds: *hold,
-            scrolls: cursor.scrolls,
+            binary: *binary,
+            scrolls: scrolls != Scroll::No,
             micros: self.state.clock_micros(),
         };
-        self.state.cursors.lock().insert(name.clone(), shown);
+        let known = Known::new(open, declared.tables, locks);
+        self.state.cursors.lock().insert(name.clone(), known);
         self.cursors.insert(name.clone(), cursor);
         Ok(())
     }
@@ -321,6 +376,12 @@ impl Session {
     /// The columns of a cursor's rows.
     pub fn cursor_columns(&self, name: &str) -> SqlResult<Vec<ColumnInfo>> {
         self.cursors.get(name).map(|c| c.columns.clone()).ok_or_else(|| no_cursor(name))
+    }
+
+    /// Whether a statement fetches from a cursor that was declared BINARY.
+    pub fn fetches_binary(&self, prepared: &Prepared) -> bool {
+        let Kind::Fetch(fetch) = &*prepared.statement.kind else { return false };
+        self.state.cursors.lock().get(&fetch.cursor).is_some_and(|known| known.open.binary)
     }
 
     /// FETCH and MOVE.
@@ -374,6 +435,6 @@ fn column_types(columns: &[ColumnInfo]) -> Vec<SqlType> {
     columns.iter().map(|column| column.ty.clone()).collect()
 }
 
-fn no_cursor(name: &str) -> SqlError {
+pub(super) fn no_cursor(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
 }

@@ -82,6 +82,21 @@ impl KeptRows {
         self.first + self.tail.len()
     }
 
+    /// Whether they are in memory, and take no more than so many bytes there.
+    pub(super) fn is_small(&self, bytes: usize) -> bool {
+        self.file.is_none() && self.memory.bytes() <= bytes
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+        self.file = None;
+        self.open = None;
+        self.tail = Vec::new();
+        self.first = 0;
+        self.memory.release();
+    }
+
     /// Keeps one more.
     ///
     /// # Errors
