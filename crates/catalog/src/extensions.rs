@@ -43,7 +43,14 @@ impl Extension {
 }
 
 /// All that there are, by name.
-pub const EXTENSIONS: [Extension; 4] = [
+pub const EXTENSIONS: [Extension; 5] = [
+    Extension {
+        name: "citext",
+        version: "1.6",
+        comment: "data type for case-insensitive character strings",
+        is_trusted: true,
+        schema: None,
+    },
     Extension {
         name: "pg_stat_statements",
         version: "1.10",

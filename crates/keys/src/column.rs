@@ -79,6 +79,7 @@ impl Direction {
 pub fn is_composite(ty: &SqlType) -> bool {
     match ty {
         SqlType::Numeric(_) | SqlType::Float4 | SqlType::Float8 | SqlType::Interval => true,
+        SqlType::Citext => true,
         SqlType::Range(kind) | SqlType::Multirange(kind) => is_composite(&kind.element()),
         SqlType::Array(e) => is_composite(e),
         SqlType::Composite(ty) => ty.fields.iter().any(|f| is_composite(&f.ty)),
@@ -140,7 +141,7 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
         }
         Datum::Text(s) => encode_bytes(out, s.as_bytes()),
         Datum::Bytea(b) => encode_bytes(out, b),
-        Datum::Ordered(value) => encode_bytes(out, value.bytes()),
+        Datum::Ordered(value) => encode_bytes(out, &value.key()),
         Datum::Range(range) => encode_range(out, range)?,
         Datum::Multirange(value) => {
             // As an array of them, which sorts the same.

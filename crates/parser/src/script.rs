@@ -81,6 +81,8 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::plain_likes(&mut out);
     rewrites::quantified::rewrite(&mut out);
     rewrites::only::rewrite(&mut out);
+    rewrites::current_of::rewrite(&mut out);
+    rewrites::join_alias::rewrite(&mut out);
     lexical::drop_idle_locks(&mut out);
     lexical::fill_selections(&mut out);
     rewrites::exclusion::rewrite(&mut out);

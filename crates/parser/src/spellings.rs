@@ -67,7 +67,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "sql" => security(tokens, at),
                 "snapshot" => exported_view(tokens, at)?,
                 "normalize" => normal_form(tokens, at),
-                "using" => sorting_operator(tokens, at),
+                "using" => sorting_operator(tokens, at)?,
                 "current_role" | "current_schema" if at > 0 => called(tokens, at),
                 "include" => constraint_include(tokens, at, &mut notices),
                 _ => typed_literal(tokens, at),
@@ -267,13 +267,32 @@ fn called(tokens: &mut Tokens, at: usize) {
 }
 
 /// ORDER BY x USING <: ASC, and USING >: DESC.
-fn sorting_operator(tokens: &mut Tokens, at: usize) {
-    let direction = match tokens.get(at + 1).map(|t| &t.token) {
-        Some(Token::Lt) => "asc",
-        Some(Token::Gt) => "desc",
-        _ => return,
+fn sorting_operator(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
+    let token = |n: usize| tokens.get(at + n).map(|t| &t.token);
+    // OPERATOR(schema.<): there is one operator of that name.
+    let called = is(tokens, at + 1, "operator") && token(2) == Some(&Token::LParen);
+    let first = match (called, token(4)) {
+        (true, Some(Token::Period)) => 5,
+        (true, _) => 3,
+        (false, _) => 1,
     };
-    tokens.splice(at..at + 2, [word(direction)]);
+    let (direction, length) = match [token(first), token(first + 1), token(first + 2)] {
+        [Some(Token::Lt), ..] => ("asc", 1),
+        [Some(Token::Gt), ..] => ("desc", 1),
+        // Texts by their bytes, as they always are.
+        [Some(Token::CustomBinaryOperator(sign)), ..] if sign == "~<~" => ("asc", 1),
+        [Some(Token::CustomBinaryOperator(sign)), ..] if sign == "~>~" => ("desc", 1),
+        [Some(other @ (Token::Eq | Token::Neq | Token::LtEq | Token::GtEq)), ..] => {
+            let text = format!("operator {other} is not a valid ordering operator");
+            let hint =
+                "Ordering operators must be \"<\" or \">\" members of btree operator families.";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text).with_hint(hint));
+        }
+        _ => return Ok(()),
+    };
+    let end = first + length + usize::from(called);
+    tokens.splice(at..at + end, [word(direction)]);
+    Ok(())
 }
 
 /// INCLUDE of a constraint: a primary key's index is the table, which has all columns.

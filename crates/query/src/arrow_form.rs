@@ -119,6 +119,7 @@ pub(crate) fn is_native(ty: &SqlType) -> bool {
                 | SqlType::Float8
                 | SqlType::Numeric(_)
                 | SqlType::Interval
+                | SqlType::Citext
                 | SqlType::Jsonb
                 | SqlType::Array(_)
                 | SqlType::Range(_)

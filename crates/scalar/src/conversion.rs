@@ -631,6 +631,8 @@ pub(crate) fn comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType
             T::Int8
         }),
         (l, r) if l.is_text_like() && r.is_text_like() => Some(T::Text),
+        // A text is no `citext` by itself, so that it is told apart by its letters.
+        (T::Citext, other) | (other, T::Citext) if other.is_text_like() => Some(T::Text),
         (T::Date, T::Timestamp) | (T::Timestamp, T::Date) => Some(T::Timestamp),
         (T::Date | T::Timestamp | T::TimestampTz, T::TimestampTz)
         | (T::TimestampTz, T::Date | T::Timestamp) => Some(T::TimestampTz),

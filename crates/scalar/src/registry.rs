@@ -298,7 +298,7 @@ fn arg_type(text: &str) -> ArgType {
         "anyrange" => ArgType::AnyRange,
         "anymultirange" => ArgType::AnyMultirange,
         name => ArgType::Exact(
-            SqlType::from_name(name)
+            SqlType::from_any_name(name)
                 .unwrap_or_else(|| panic!("signature names the unknown type {name}")),
         ),
     }

@@ -9,6 +9,7 @@ use braid_types::{
 };
 
 use crate::registry::{ArgType, Builtin, Code, Columns, FunctionKind, overloads};
+use crate::type_name::NO_TEXT_SEARCH;
 
 /// A chosen overload: parameter types after polymorphism, and the result type.
 #[derive(Debug)]
@@ -372,6 +373,14 @@ fn signature(name: &str, given: &[SqlType], operator: bool) -> String {
     }
 }
 
+fn is_of_text_search(name: &str) -> bool {
+    const OTHERS: [&str; 5] = ["setweight", "strip", "numnode", "querytree", "array_to_tsvector"];
+    name.starts_with("ts_")
+        || name.ends_with("to_tsvector")
+        || name.ends_with("to_tsquery")
+        || OTHERS.contains(&name)
+}
+
 /// The 42883 error for a call that nothing matches.
 pub(crate) fn no_match(name: &str, given: &[SqlType], operator: bool) -> SqlError {
     let kind = if operator { "operator" } else { "function" };
@@ -384,6 +393,7 @@ pub(crate) fn no_match(name: &str, given: &[SqlType], operator: bool) -> SqlErro
         },
     )
     .with_hint(match (operator, given) {
+        (false, _) if is_of_text_search(name) => NO_TEXT_SEARCH.to_string(),
         (true, [_]) => {
             "No operator matches the given name and argument type. You might need to add an \
              explicit type cast."

@@ -274,8 +274,17 @@ fn takes_modifier(ty: &SqlType) -> bool {
     )
 }
 
+/// What is said of types and functions of text search.
+pub(crate) const NO_TEXT_SEARCH: &str =
+    "Text search is not supported. LIKE and regular expressions look into texts.";
+
 fn no_type(name: &str) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+    let error =
+        SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"));
+    match name.trim_end_matches("[]") {
+        "tsvector" | "tsquery" | "regconfig" | "regdictionary" => error.with_hint(NO_TEXT_SEARCH),
+        _ => error,
+    }
 }
 
 fn custom(

@@ -141,6 +141,12 @@ fn convert(
     {
         return parse_base(text, to, style);
     }
+    if let (T::Citext, Datum::Ordered(text)) = (from, value)
+        && !to.is_text_like()
+    {
+        let text = Datum::text(crate::ordered::citext::text(text));
+        return convert(&text, &T::Text, to, context, style);
+    }
     if let Some(converted) = ordered::convert(value, to, style) {
         return converted;
     }
@@ -176,6 +182,10 @@ fn convert(
         T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::CharByte => {
             to_text(value, from, to, style)
         }
+        T::Citext => Ok(match to_text(value, from, &T::Text, style)? {
+            Datum::Text(text) => Datum::Ordered(crate::ordered::citext::of(&text)),
+            other => other,
+        }),
         T::Date => match value {
             Datum::Timestamp(t) => timestamp_date(*t),
             Datum::TimestampTz(t) if is_infinite(*t) => timestamp_date(*t),

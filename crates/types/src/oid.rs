@@ -76,6 +76,7 @@ oids! {
     XID8 = 5069, XID8_ARRAY = 271, "xid8";
     PG_LSN = 3220, PG_LSN_ARRAY = 3221, "pg_lsn";
     JSONPATH = 4072, JSONPATH_ARRAY = 4073, "jsonpath";
+    CITEXT = 9950, CITEXT_ARRAY = 9951, "citext";
     REFCURSOR = 1790, REFCURSOR_ARRAY = 2201, "refcursor";
     RECORD = 2249, RECORD_ARRAY = 2287, "record";
 }

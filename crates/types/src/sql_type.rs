@@ -124,6 +124,8 @@ pub enum SqlType {
     Jsonpath,
     /// `refcursor`: the name of a cursor.
     Refcursor,
+    /// `citext`: a text whose letters may be small or not, of the extension of that name.
+    Citext,
 }
 
 /// The groups of types that overload resolution prefers among.
@@ -321,6 +323,7 @@ const NAMES: &[(SqlType, u32, u32, &str, &str)] = &[
     (SqlType::Tid, oid::TID, oid::TID_ARRAY, "tid", "tid"),
     (SqlType::PgLsn, oid::PG_LSN, oid::PG_LSN_ARRAY, "pg_lsn", "pg_lsn"),
     (SqlType::Jsonpath, oid::JSONPATH, oid::JSONPATH_ARRAY, "jsonpath", "jsonpath"),
+    (SqlType::Citext, oid::CITEXT, oid::CITEXT_ARRAY, "citext", "citext"),
     (SqlType::Refcursor, oid::REFCURSOR, oid::REFCURSOR_ARRAY, "refcursor", "refcursor"),
     (SqlType::Record, oid::RECORD, oid::RECORD_ARRAY, "record", "record"),
     (SqlType::Void, oid::VOID, 0, "void", "void"),
@@ -523,6 +526,11 @@ impl SqlType {
         }
     }
 
+    /// As [`SqlType::from_name`], and types that a database only has with an extension.
+    pub fn from_any_name(name: &str) -> Option<SqlType> {
+        SqlType::from_name(name).or_else(|| (name == "citext").then_some(SqlType::Citext))
+    }
+
     /// Looks a plain type name up: both `integer` and `int4`, folded, without modifiers.
     pub fn from_name(name: &str) -> Option<SqlType> {
         let name = name.trim();
@@ -530,7 +538,8 @@ impl SqlType {
             return Some(SqlType::Array(Box::new(SqlType::from_name(element)?)));
         }
         let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
-        if let Some(row) = NAMES.iter().find(|row| row.3 == name || row.4 == name) {
+        let is_it = |row: &&(SqlType, u32, u32, &str, &str)| row.3 == name || row.4 == name;
+        if let Some(row) = NAMES.iter().filter(|row| row.0 != SqlType::Citext).find(is_it) {
             return Some(row.0.clone());
         }
         Some(match name {
@@ -578,7 +587,7 @@ impl SqlType {
             SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => {
                 TypeCategory::String
             }
-            SqlType::CharByte => TypeCategory::String,
+            SqlType::CharByte | SqlType::Citext => TypeCategory::String,
             SqlType::Enum(_) => TypeCategory::Enum,
             SqlType::Interval => TypeCategory::Timespan,
             SqlType::Bytea
@@ -689,7 +698,7 @@ impl SqlType {
 
     /// Types whose values are [`crate::Datum::Text`].
     pub fn is_text_like(&self) -> bool {
-        self.category() == TypeCategory::String
+        self.category() == TypeCategory::String && *self != SqlType::Citext
     }
 
     /// Types whose values are texts, too, but no strings, and have no order.

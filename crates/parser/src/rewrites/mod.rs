@@ -2,11 +2,13 @@
 //!
 //! - [`check_option`]: WITH CHECK OPTION of views.
 //! - [`collations`]: COLLATE behind a cast.
+//! - [`current_of`]: WHERE CURRENT OF a cursor.
 //! - [`escaped_texts`]: backslashes in texts.
 //! - [`exclusion`]: EXCLUDE of a window's frame.
 //! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
 //! - [`frame_bounds`]: casts in a window's frame.
 //! - [`grouping`]: grouping sets within grouping sets.
+//! - [`join_alias`]: JOIN .. USING (..) AS.
 //! - [`locking`]: queries that lock rows, inside of other statements, go into WITH.
 //! - [`merge`]: what sqlparser does not know of MERGE.
 //! - [`nested_joins`]: joins on the right side of joins.
@@ -25,11 +27,13 @@
 
 pub(crate) mod check_option;
 pub(crate) mod collations;
+pub(crate) mod current_of;
 pub(crate) mod escaped_texts;
 pub(crate) mod exclusion;
 pub(crate) mod fetch_first;
 pub(crate) mod frame_bounds;
 pub(crate) mod grouping;
+pub(crate) mod join_alias;
 pub(crate) mod locking;
 pub(crate) mod merge;
 pub(crate) mod nested_joins;

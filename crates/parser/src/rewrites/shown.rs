@@ -7,12 +7,15 @@
 //!   "\0rows from"("\0as"(f(x), 'a int'))     ROWS FROM (f(x) AS (a int))
 //!   t (a, "\0search ..") AS (..)             t (a) AS (..) search ..
 //!   "\0only".t                               ONLY t
+//!   USING (a, "\0join j")                    USING (a) AS j
 //! ```
 
+use braid_types::quote_ident;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 
 use super::exclusion::Exclusion;
+use super::join_alias::JOIN_ALIAS;
 use super::only::ONLY;
 use super::rows_from::{ROWS_FROM, WITH_COLUMNS};
 
@@ -44,6 +47,10 @@ pub fn shown(text: &str) -> String {
             Token::Word(w) if w.value == ONLY => {
                 let end = text.behind(at).unwrap_or(at);
                 text.0.splice(at..=end, [plain("ONLY"), space()]);
+            }
+            Token::Word(w) if w.value.starts_with(JOIN_ALIAS) => {
+                let alias = w.value[JOIN_ALIAS.len()..].to_string();
+                text.join_alias(at, &alias);
             }
             Token::Word(w) if w.value.starts_with(MARK) => {
                 let clause = w.value[MARK.len_utf8()..].to_string();
@@ -142,6 +149,14 @@ impl Text {
         self.0.drain(at..=open);
     }
 
+    /// `"\0join j"`, the last name of USING.
+    fn join_alias(&mut self, at: usize, alias: &str) {
+        let (Some(comma), Some(close)) = (self.before(at), self.closing(at)) else { return };
+        let words = [space(), plain("AS"), space(), plain(&quote_ident(alias))];
+        self.0.splice(close + 1..close + 1, words);
+        self.0.drain(comma..close);
+    }
+
     /// `"\0search .."`, the last name of a list of columns.
     fn recursion(&mut self, at: usize, clause: String) {
         let (before, next) = (self.before(at), self.behind(at));
@@ -170,6 +185,8 @@ mod tests {
             "SELECT sum(a) OVER (w ROWS 1 PRECEDING EXCLUDE GROUP) FROM t WINDOW w AS (ORDER BY b)",
             "SELECT * FROM ROWS FROM (f(1), g(x) AS (a int , b text)) WITH ORDINALITY AS t",
             "WITH RECURSIVE t (a) AS (SELECT 1) search depth first by a set o SELECT o FROM t",
+            "SELECT j.a FROM t JOIN u USING(a, b) AS j WHERE j.a = 1",
+            "SELECT j.a FROM t JOIN u USING(a) AS \"My j\"",
             "SELECT * FROM ONLY s.t AS x JOIN ONLY u USING(a)",
             "WITH RECURSIVE t AS (SELECT 1) cycle a set c using p SELECT 1 FROM t",
         ] {

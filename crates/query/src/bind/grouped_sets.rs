@@ -80,6 +80,11 @@ pub(super) fn are_possible(select: &ast::Select) -> bool {
     !sets_in(&select.projection).is_empty() || !sets_in(&select.group_by).is_empty()
 }
 
+/// Whether an expression calls a set-returning function, outside of subqueries.
+pub(super) fn gives_sets(e: &Expr) -> bool {
+    !sets_in(e).is_empty()
+}
+
 /// Calls of set-returning functions outside of subqueries.
 fn sets_in(node: &impl Walk) -> Vec<Expr> {
     let mut found = Vec::new();

@@ -10,7 +10,9 @@
 //! there are no rows: then the sets are the outer side of the join, and what is computed for the
 //! row of NULLs that it makes is left out again.
 
-use braid_parser::INNER_SETS;
+use std::collections::BTreeSet;
+
+use braid_parser::{DISTINCT_SETS, INNER_SETS};
 use braid_scalar::{Bound, CaseBranch, Node};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{JoinType, ScalarValue};
@@ -115,9 +117,14 @@ pub(super) fn alternatives(exprs: &[ast::Expr]) -> SqlResult<Option<Vec<Vec<ast:
     if !exprs.iter().any(has_sets) {
         return Ok(None);
     }
+    let each = exprs.iter().map(alternatives_of);
+    product(&each.collect::<SqlResult<Vec<_>>>()?).map(Some)
+}
+
+/// Each alternative of one with each of the others.
+fn product(each: &[Vec<Vec<ast::Expr>>]) -> SqlResult<Vec<Vec<ast::Expr>>> {
     let mut out: Vec<Vec<ast::Expr>> = vec![Vec::new()];
-    for e in exprs {
-        let of_one = alternatives_of(e)?;
+    for of_one in each {
         if out.len().saturating_mul(of_one.len()) > SETS_MAX {
             return Err(SqlError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
@@ -129,7 +136,20 @@ pub(super) fn alternatives(exprs: &[ast::Expr]) -> SqlResult<Option<Vec<Vec<ast:
         };
         out = out.iter().flat_map(with).collect();
     }
-    Ok(Some(out))
+    Ok(out)
+}
+
+/// Without sets that have come already, in whatever order of their expressions.
+fn once(mut sets: Vec<Vec<ast::Expr>>) -> Vec<Vec<ast::Expr>> {
+    fn bare(e: &ast::Expr) -> String {
+        match e {
+            ast::Expr::Nested(inner) => bare(inner),
+            other => other.to_string(),
+        }
+    }
+    let mut seen = BTreeSet::new();
+    sets.retain(|set| seen.insert(set.iter().map(bare).collect::<BTreeSet<_>>()));
+    sets
 }
 
 /// The lists of expressions that one element of GROUP BY stands for.
@@ -181,6 +201,10 @@ fn within_sets(e: &ast::Expr) -> SqlResult<Vec<Vec<ast::Expr>>> {
         INNER_SETS => {
             let each = elements()?.into_iter().map(within_sets);
             Ok(each.collect::<SqlResult<Vec<_>>>()?.concat())
+        }
+        DISTINCT_SETS => {
+            let each = elements()?.into_iter().map(within_sets);
+            Ok(once(product(&each.collect::<SqlResult<Vec<_>>>()?)?))
         }
         "rollup" => alternatives_of(&ast::Expr::Rollup(parts()?)),
         "cube" => alternatives_of(&ast::Expr::Cube(parts()?)),

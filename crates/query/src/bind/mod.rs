@@ -17,7 +17,6 @@ mod cte;
 mod faults;
 mod frames;
 mod from;
-mod from_order;
 mod function_table;
 mod grouped_sets;
 mod grouping;

@@ -17,7 +17,7 @@ use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
 
-use super::from_order::from_order;
+use super::from::from_order;
 use super::function_table::columns_of;
 use super::grouped_sets::Rewritten;
 use super::{Binder, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};

@@ -20,6 +20,7 @@ use sqlparser::ast::{self, Visitor};
 
 use super::from::Item;
 use super::function_table::unnested;
+use super::grouped_sets::gives_sets;
 use super::recursion::{HIDDEN, reference};
 use super::{Binder, Bounded, Cte, Named, OutputColumn, Relation, Slot, SlotKind, column};
 use crate::arrow_form;
@@ -224,6 +225,11 @@ impl Binder<'_> {
                 let error = SqlError::syntax("VALUES lists must all be the same length");
                 let first = row.content.first();
                 return Err(error.or_place(first.and_then(braid_scalar::beginning)));
+            }
+            if let Some(e) = row.content.iter().find(|e| gives_sets(e)) {
+                let text = "set-returning functions are not allowed in VALUES";
+                let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text);
+                return Err(braid_scalar::at_beginning(error, e));
             }
             rows.push(row.content.iter().map(|e| self.expr(e)).collect::<SqlResult<_>>()?);
         }

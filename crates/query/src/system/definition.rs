@@ -331,12 +331,14 @@ pub fn catalog_function(
     let catalog = session.catalog();
     let database = catalog.database(&session.database).map_or(0, |d| d.id);
     let as_text = |t: Option<String>| t.map(Datum::text);
+    let with_types =
+        |t: Option<String>| t.map(|t| Datum::text(qualified::with_types(session, &catalog, t)));
     Ok(match name {
         "pg_get_expr" => match args.first() {
             Some(Datum::Text(text)) => {
                 let how = shown_how(args);
                 let shown = qualified::expression(session, &catalog, text, oid_arg(args, 1), how);
-                Some(Datum::text(shown))
+                with_types(Some(shown))
             }
             other => other.cloned(),
         },
@@ -349,15 +351,15 @@ pub fn catalog_function(
         }
         "regin" => names::oid_of_name(session, &catalog, args)?,
         "regout" => names::name_of_oid(session, &catalog, args),
-        "pg_get_indexdef" => as_text(definition_of(session, &catalog, args)),
+        "pg_get_indexdef" => with_types(definition_of(session, &catalog, args)),
         "pg_index_has_property" | "pg_index_column_has_property" => {
             index_property(&catalog, args).map(Datum::Bool)
         }
         "pg_indexam_has_property" => method_property(args).map(Datum::Bool),
-        "pg_get_constraintdef" => as_text(oid_arg(args, 0).and_then(|oid| {
+        "pg_get_constraintdef" => with_types(oid_arg(args, 0).and_then(|oid| {
             super::pg_tables::constraint_text(session, &catalog, (database, oid), shown_how(args))
         })),
-        "pg_get_viewdef" => as_text(view_text(session, &catalog, args)?),
+        "pg_get_viewdef" => with_types(view_text(session, &catalog, args)?),
         "pg_relation_is_updatable" | "pg_column_is_updatable" => {
             Some(updatable(name, &catalog, args))
         }

@@ -3,6 +3,7 @@
 
 use braid_catalog::{Definition, Relation, Table, TypeKind, oid_of};
 use braid_sql::session::checked_columns;
+use braid_types::oid::{CITEXT, CITEXT_ARRAY};
 use braid_types::{Datum, SqlResult};
 
 use super::info_schema::referenced;
@@ -18,6 +19,7 @@ const PROC: u32 = 1255;
 const REWRITE: u32 = 2618;
 const CONSTRAINT: u32 = 2606;
 const NAMESPACE: u32 = 2615;
+const EXTENSION: u32 = 3079;
 
 /// A table about dependencies.
 pub fn table(name: &str) -> Option<SystemTable> {
@@ -46,8 +48,15 @@ fn row(what: Place, needs: Place, how: &str) -> Vec<Datum> {
     place(what).into_iter().chain(place(needs)).chain([text(how)]).collect()
 }
 
+/// What extensions bring: dumps leave that to them.
+fn of_extensions(v: &View<'_>) -> Vec<Vec<Datum>> {
+    let Some(extension) = v.catalog.extension(v.database_id, "citext") else { return Vec::new() };
+    let brought = |ty: u32| row((TYPE, ty, 0), (EXTENSION, extension.oid, 0), "e");
+    [CITEXT, CITEXT_ARRAY].map(brought).into()
+}
+
 fn pg_depend(v: &View<'_>) -> Made {
-    let mut rows = Vec::new();
+    let mut rows = of_extensions(v);
     for s in v.catalog.sequences() {
         if v.schema(s.schema).is_some() {
             rows.push(row((CLASS, oid_of(s.id), 0), (NAMESPACE, oid_of(s.schema), 0), "n"));

@@ -207,14 +207,18 @@ fn number(value: i32) -> Datum {
 pub(super) fn data_type(ty: &SqlType) -> Datum {
     match ty {
         SqlType::Array(_) => text("ARRAY"),
-        ty if ty.user_name().is_some() => text("USER-DEFINED"),
+        ty if ty.user_name().is_some() || *ty == SqlType::Citext => text("USER-DEFINED"),
         other => text(other.base_name()),
     }
 }
 
 /// The schema that a type is in, of arrays that of their elements.
 pub(super) fn udt_schema(ty: &SqlType) -> Datum {
-    let user = ty.element().unwrap_or(ty).user_name();
+    let ty = ty.element().unwrap_or(ty);
+    if *ty == SqlType::Citext {
+        return text("public");
+    }
+    let user = ty.user_name();
     text(user.map_or("pg_catalog", |(schema, _)| schema))
 }
 

@@ -653,7 +653,7 @@ pub(super) fn collation(ty: &SqlType) -> u32 {
     match of {
         // Names sort as in "C".
         SqlType::Name => 950,
-        of if of.is_text_like() && *of != SqlType::CharByte => 100,
+        of if (of.is_text_like() || *of == SqlType::Citext) && *of != SqlType::CharByte => 100,
         _ => 0,
     }
 }

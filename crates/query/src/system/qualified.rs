@@ -9,6 +9,7 @@ use braid_parser::shown;
 use braid_scalar::{SessionFunctions, ident_name, is_only, object_name_parts};
 use braid_sql::session::{SessionState, Shown, deparsed};
 use braid_sql::views::Printer;
+use braid_types::quote_ident;
 use braid_walk::WalkMut;
 use sqlparser::ast::{self, VisitorMut};
 
@@ -353,4 +354,50 @@ pub(super) fn expression_of(
     let shown = if expr == before { text.to_string() } else { expr.to_string() };
     // As PostgreSQL writes the one name that every serial column has.
     shown.replace("::REGCLASS", "::regclass")
+}
+
+/// The schema whose types are printed without it.
+const PUBLIC: &str = "public";
+
+/// A printed expression, in which casts to types of the schema `public` name it if the session's
+/// search path does not find them.
+pub(super) fn with_types(session: &SessionState, catalog: &Catalog, text: String) -> String {
+    if !text.contains("::") || session.search_path().iter().any(|schema| schema == PUBLIC) {
+        return text;
+    }
+    let database = catalog.database(&session.database).map_or(0, |d| d.id);
+    let Some(public) = catalog.schema(database, PUBLIC) else { return text };
+    let own = catalog.user_types().filter(|user| user.schema == public.id);
+    let mut names: HashSet<String> = own.map(|user| quote_ident(&user.name).to_string()).collect();
+    if catalog.extension(database, "citext").is_some_and(|e| e.schema == oid_of(public.id)) {
+        names.insert("citext".to_string());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find(['\'', '"', ':']) {
+        let end = match &rest[at..at + 1] {
+            // What is doubled within quotes is two of them, one behind the other.
+            quote @ ("'" | "\"") => rest[at + 1..].find(quote).map_or(rest.len(), |n| at + n + 2),
+            _ if rest[at..].starts_with("::") => at + 2,
+            _ => at + 1,
+        };
+        out.push_str(&rest[..end]);
+        let is_cast = rest[at..end] == *"::";
+        rest = &rest[end..];
+        if is_cast && names.contains(first_name(rest)) {
+            out.push_str("public.");
+        }
+    }
+    out + rest
+}
+
+/// The name that a text begins with, in its quotes if it has some.
+fn first_name(text: &str) -> &str {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let end = match text.strip_prefix('"') {
+        Some(quoted) => quoted.find('"').map_or(0, |n| n + 2),
+        None => text.find(|c| !is_part(c)).unwrap_or(text.len()),
+    };
+    // With its schema it is a name already.
+    if text[end..].starts_with('.') { "" } else { &text[..end] }
 }

@@ -9,7 +9,7 @@ use braid_catalog::{
 use braid_parser::parse_expr;
 use braid_scalar::functions_of_type;
 use braid_sql::session::Shown;
-use braid_types::oid::PSEUDO_TYPES;
+use braid_types::oid::{CITEXT, PSEUDO_TYPES};
 use braid_types::{
     Collation, DEFAULT_COLLATION, Datum, RangeKind, SqlResult, SqlType, TypeCategory,
     built_in_collations,
@@ -120,7 +120,13 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
             rows.push(row(&SqlType::Array(Box::new(ty.clone())), schema));
         }
     };
-    SqlType::all_base().for_each(|ty| add(ty, PG_CATALOG));
+    let citext = v.catalog.extension(v.database_id, "citext").map(|extension| extension.schema);
+    for ty in SqlType::all_base() {
+        match ty {
+            SqlType::Citext => citext.into_iter().for_each(|schema| add(ty, schema)),
+            ty => add(ty, PG_CATALOG),
+        }
+    }
     let pseudo = PSEUDO_TYPES.map(|(oid, name, length)| {
         let mut row = row(&SqlType::Void, PG_CATALOG);
         (row[0], row[1], row[4]) = (Datum::Oid(oid), text(name), Datum::Int2(length));
@@ -377,6 +383,7 @@ const CLASSES: &[(u32, &str, u32)] = &[
     (10_050, "tid_ops", 27),
     (10_053, "xid8_ops", 5069),
     (10_067, "pg_lsn_ops", 3220),
+    (9956, "citext_ops", CITEXT),
     (10_065, "uuid_ops", 2950),
     (10_069, "enum_ops", 3500),
     (10_076, "range_ops", ANY_RANGE),

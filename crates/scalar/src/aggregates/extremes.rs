@@ -57,6 +57,7 @@ pub(super) fn fill(t: &mut Table) {
                 concat!($name, "(tid) tid"),
                 concat!($name, "(xid8) xid8"),
                 concat!($name, "(pg_lsn) pg_lsn"),
+                concat!($name, "(citext) citext"),
                 concat!($name, "(anyarray) anyarray"),
                 concat!($name, "(anyenum) anyenum"),
             ] {

@@ -10,6 +10,7 @@ pub(crate) mod bit_strings;
 mod bytes;
 mod calendar;
 mod channels;
+pub(crate) mod citext;
 mod date_format;
 mod date_parse;
 mod datetime;
@@ -75,6 +76,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     networks::fill,
     bit_strings::fill,
     money::fill,
+    citext::fill,
     lsn::fill,
     row_images::fill,
     ranges::fill,

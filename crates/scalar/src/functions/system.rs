@@ -75,6 +75,16 @@ fn session(t: &mut Table) {
         Ok(Datum::text(c.session.set_setting(text_of(&a[0]), text_of(&a[1]), bool_of(&a[2]))?))
     })
     .volatile();
+    t.add(
+        "braid_cursor_key(anyelement, text, int4, int4) anyelement -- a column of the key of the \
+         row that a cursor stands on: what WHERE CURRENT OF is made of",
+        |a, c| {
+            let at = |value: &Datum| u32::try_from(i64_of(value)).unwrap_or(u32::MAX);
+            c.session.cursor_key(text_of(&a[1]), at(&a[2]), at(&a[3]) as usize)
+        },
+    )
+    .lax()
+    .stable();
     t.add("pg_backend_pid() int4 -- number of the session", |_, c| {
         Ok(Datum::Int4(c.session.backend_pid()))
     })
@@ -283,10 +293,6 @@ fn comments_and_sizes(t: &mut Table) {
             "false";
         "pg_tablespace_location", ["oid"], "text", Datum::text(""),
             "an empty text";
-        "pg_encoding_to_char", ["int4"], "name", Datum::text("UTF8"),
-            "name of an encoding";
-        "pg_char_to_encoding", ["name"], "int4", Datum::Int4(6),
-            "number of an encoding";
         "pg_stat_get_numscans", ["oid"], "int8", Datum::Int8(0),
             "0";
         "txid_current", [""], "int8", Datum::Int8(1),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use braid_types::SqlType;
 
 /// A type, and its functions: text in, text out, binary in, binary out, each with its oid.
-const FUNCTIONS: [(&str, &str); 59] = [
+const FUNCTIONS: [(&str, &str); 60] = [
     (
         "regcollation",
         "regcollationin 4193 regcollationout 4194 regcollationrecv 4196 regcollationsend 4197",
@@ -25,6 +25,7 @@ const FUNCTIONS: [(&str, &str); 59] = [
     ("char", "charin 1245 charout 33 charrecv 2434 charsend 2435"),
     ("cidr", "cidr_in 1267 cidr_out 1427 cidr_recv 2498 cidr_send 2499"),
     ("circle", "circle_in 1450 circle_out 1451 circle_recv 2490 circle_send 2491"),
+    ("citext", "citextin 9952 citextout 9953 citextrecv 9954 citextsend 9955"),
     ("date", "date_in 1084 date_out 1085 date_recv 2468 date_send 2469"),
     ("enum", "enum_in 3506 enum_out 3507 enum_recv 3532 enum_send 3533"),
     ("float4", "float4in 200 float4out 201 float4recv 2424 float4send 2425"),
@@ -134,7 +135,7 @@ pub struct TypeFunction {
 impl TypeFunction {
     /// The type that it reads or writes; `None` for a kind of types.
     pub fn ty(&self) -> Option<SqlType> {
-        SqlType::from_name(self.of)
+        SqlType::from_any_name(self.of)
     }
 }
 

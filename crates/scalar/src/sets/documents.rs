@@ -7,6 +7,7 @@ use braid_types::jsonb::serde_json::Value;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, jsonb};
 
 use crate::EvalContext;
+use crate::functions::citext::regex_arguments;
 use crate::functions::pieces::Pieces;
 use crate::functions::{fill_path_rows, json_of, plain_text, text_of};
 use crate::pattern::no_global;
@@ -147,12 +148,21 @@ fn each(pieces: Pieces) -> Rows {
 fn texts(t: &mut Table) {
     t.rows("regexp_matches(text, text) text[] -- captures of the matches", matches);
     t.rows("regexp_matches(text, text, text) text[]", matches);
+    let any_case: RowsEval = |a, c| matches(&regex_arguments(a), c);
+    t.rows("regexp_matches(citext, citext) text[]", any_case);
+    t.rows("regexp_matches(citext, citext, text) text[]", any_case);
     let between_matches: RowsEval = |a, _| {
         no_global(a, "regexp_split_to_table")?;
         Ok(each(Pieces::between_matches(a)?))
     };
     t.rows("regexp_split_to_table(text, text) text -- the pieces between matches", between_matches);
     t.rows("regexp_split_to_table(text, text, text) text", between_matches);
+    let between_any_case: RowsEval = |a, _| {
+        no_global(a, "regexp_split_to_table")?;
+        Ok(each(Pieces::between_matches(&regex_arguments(a))?))
+    };
+    t.rows("regexp_split_to_table(citext, citext) text", between_any_case);
+    t.rows("regexp_split_to_table(citext, citext, text) text", between_any_case);
     // Without a delimiter the text is split into characters.
     let delimited: RowsEval = |a, _| Ok(Pieces::delimited(a).map_or_else(Rows::none, each));
     t.rows("string_to_table(text, text) text -- the pieces between delimiters", delimited).lax();

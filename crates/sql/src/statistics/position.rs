@@ -4,6 +4,8 @@
 //! ends differ, read as a fraction to the base of 256. Of other types nothing is known but the
 //! order: such a value lies in the middle.
 
+use std::borrow::Cow;
+
 use braid_types::Datum;
 
 /// Bytes that are looked at behind the common start: what is behind them is less than a rounding.
@@ -12,10 +14,10 @@ const BYTES: usize = 8;
 /// How far `value` is on the way from `low` to `high`, from 0 to 1.
 pub(super) fn between(low: &Datum, high: &Datum, value: &Datum) -> f64 {
     if let (Some(a), Some(b), Some(v)) = (bytes(low), bytes(high), bytes(value)) {
-        let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+        let common = a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count();
         let at = |bytes: &[u8]| fraction(bytes.get(common..).unwrap_or_default());
         // Between two values that begin alike there are only such that begin so too.
-        return share(at(a), at(b), at(v));
+        return share(at(&a), at(&b), at(&v));
     }
     match (number(low), number(high), number(value)) {
         (Some(a), Some(b), Some(v)) => share(a, b, v),
@@ -34,14 +36,14 @@ fn fraction(bytes: &[u8]) -> f64 {
     bytes.iter().take(BYTES).rev().fold(0.0, |sum, byte| (sum + f64::from(*byte)) / 256.0)
 }
 
-fn bytes(value: &Datum) -> Option<&[u8]> {
-    match value {
-        Datum::Text(text) => Some(text.as_bytes()),
-        Datum::Bytea(bytes) => Some(bytes),
-        Datum::Ordered(value) => Some(value.bytes()),
-        Datum::Uuid(bytes) => Some(bytes),
-        _ => None,
-    }
+fn bytes(value: &Datum) -> Option<Cow<'_, [u8]>> {
+    Some(match value {
+        Datum::Text(text) => text.as_bytes().into(),
+        Datum::Bytea(bytes) => (&**bytes).into(),
+        Datum::Ordered(value) => value.key(),
+        Datum::Uuid(bytes) => bytes[..].into(),
+        _ => return None,
+    })
 }
 
 fn number(value: &Datum) -> Option<f64> {

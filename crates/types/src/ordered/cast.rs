@@ -17,6 +17,8 @@ pub(crate) fn exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (T::Numeric(_) | T::Int4 | T::Int8, T::Money) | (T::Money, T::Numeric(_)) => Assignment,
         (T::Time, T::TimeTz) => Implicit,
         (T::TimeTz, T::Time) | (T::TimestampTz, T::TimeTz) => Assignment,
+        (T::Citext, T::Text | T::Varchar(_)) => Implicit,
+        (T::Citext, T::Char(_)) | (T::Text | T::Varchar(_) | T::Char(_), T::Citext) => Assignment,
         _ => return None,
     })
 }

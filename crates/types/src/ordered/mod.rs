@@ -6,6 +6,8 @@
 //!   B'101'                  groups of 64 bits, each with the number of bits that count
 //! ```
 //!
+//! `citext` alone compares by other bytes than it keeps: those of its letters when they are small.
+//!
 //! Comparing, hashing, storing and putting such a value into a key is then the same for all of
 //! them: nothing outside of this folder knows more of a value than its bytes. What a type's text
 //! and wire forms are, and what its functions compute, is in the file of the type.
@@ -15,6 +17,7 @@
 
 pub mod bits;
 pub(crate) mod cast;
+pub mod citext;
 pub mod inet;
 pub mod lsn;
 pub mod macaddr;

@@ -1,10 +1,11 @@
 //! [`Ordered`]: a value as bytes that sort as SQL sorts the values of its type.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{bits, inet, lsn, macaddr, money, tid, timetz, xid8};
+use super::{bits, citext, inet, lsn, macaddr, money, tid, timetz, xid8};
 use crate::{SqlResult, SqlType, Style};
 
 /// Which of the types a value is of.
@@ -32,6 +33,8 @@ pub enum OrderedKind {
     Tid,
     /// `pg_lsn`.
     PgLsn,
+    /// `citext`.
+    Citext,
 }
 
 /// A value of one of these types. Cloning is cheap.
@@ -57,6 +60,7 @@ impl Ordered {
             }
             OrderedKind::Bit | OrderedKind::Varbit => bits::is_sound(bytes),
             OrderedKind::TimeTz => timetz::is_sound(bytes),
+            OrderedKind::Citext => citext::is_sound(bytes),
         };
         sound.then(|| Ordered::new(kind, bytes))
     }
@@ -73,6 +77,7 @@ impl Ordered {
             OrderedKind::Xid8 => Ok(xid8::parse(text)),
             OrderedKind::Tid => tid::parse(text),
             OrderedKind::PgLsn => lsn::parse(text),
+            OrderedKind::Citext => Ok(citext::of(text)),
         }
     }
 
@@ -87,6 +92,7 @@ impl Ordered {
             OrderedKind::Xid8 => xid8::number(self).to_string(),
             OrderedKind::Tid => tid::text(self),
             OrderedKind::PgLsn => lsn::text(self),
+            OrderedKind::Citext => citext::text(self).to_string(),
         }
     }
 
@@ -98,6 +104,7 @@ impl Ordered {
             | OrderedKind::Macaddr8
             | OrderedKind::Xid8
             | OrderedKind::PgLsn
+            | OrderedKind::Citext
             | OrderedKind::Tid => out.extend(&*self.bytes),
             OrderedKind::Bit | OrderedKind::Varbit => bits::to_wire(self, out),
             OrderedKind::Money => out.extend(money::cents(self).to_be_bytes()),
@@ -113,6 +120,7 @@ impl Ordered {
             | OrderedKind::Macaddr8
             | OrderedKind::Xid8
             | OrderedKind::PgLsn
+            | OrderedKind::Citext
             | OrderedKind::Tid => Ordered::from_bytes(kind, bytes),
             OrderedKind::Bit | OrderedKind::Varbit => bits::from_wire(bytes, kind),
             OrderedKind::Money => Some(money::of(i64::from_be_bytes(bytes.try_into().ok()?))),
@@ -130,9 +138,17 @@ impl Ordered {
         self.kind
     }
 
-    /// The bytes that are stored and compared.
+    /// The bytes that are stored.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The bytes that are compared, which are nearly always those that are stored.
+    pub fn key(&self) -> Cow<'_, [u8]> {
+        match self.kind {
+            OrderedKind::Citext => Cow::Owned(citext::folded(self).into_bytes()),
+            _ => Cow::Borrowed(&self.bytes),
+        }
     }
 }
 
@@ -151,6 +167,7 @@ impl OrderedKind {
             OrderedKind::Xid8 => SqlType::Xid8,
             OrderedKind::Tid => SqlType::Tid,
             OrderedKind::PgLsn => SqlType::PgLsn,
+            OrderedKind::Citext => SqlType::Citext,
         }
     }
 
@@ -168,33 +185,30 @@ impl OrderedKind {
             SqlType::Xid8 => OrderedKind::Xid8,
             SqlType::Tid => OrderedKind::Tid,
             SqlType::PgLsn => OrderedKind::PgLsn,
+            SqlType::Citext => OrderedKind::Citext,
             _ => return None,
         })
     }
 }
 
+/// Whether it is the same value, and not only an equal one.
 impl PartialEq for Ordered {
     fn eq(&self, other: &Ordered) -> bool {
         self.bytes == other.bytes
     }
 }
 
-impl Eq for Ordered {}
-
-impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Ordered) -> Option<Ordering> {
-        Some(self.cmp(other))
+impl Ordered {
+    /// The order of SQL.
+    pub(crate) fn compare(&self, other: &Ordered) -> Ordering {
+        match self.kind {
+            OrderedKind::Citext => self.key().cmp(&other.key()),
+            _ => self.bytes.cmp(&other.bytes),
+        }
     }
-}
 
-impl Ord for Ordered {
-    fn cmp(&self, other: &Ordered) -> Ordering {
-        self.bytes.cmp(&other.bytes)
-    }
-}
-
-impl Hash for Ordered {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bytes.hash(state);
+    /// Equal values are hashed alike.
+    pub(crate) fn hash_key<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use braid_catalog::Definition;
-use braid_parser::parse_query;
+use braid_parser::{parse_query, take_join_alias};
 use braid_scalar::{ident_name, object_name_parts};
 use braid_types::SqlResult;
 use braid_walk::{Walk, WalkMut};
@@ -81,7 +81,9 @@ impl Names {
         };
         match constraint {
             JoinConstraint::Using(columns) => {
-                let names = columns.iter().flat_map(object_name_parts);
+                let mut names: Vec<String> = columns.iter().flat_map(object_name_parts).collect();
+                take_join_alias(&mut names);
+                let names = names.into_iter();
                 self.used.extend(names.map(|name| (None, name)));
             }
             JoinConstraint::Natural => self.all_columns = true,

@@ -90,7 +90,10 @@ pub(super) fn starts(words: &[String], with: &[&str]) -> bool {
 }
 
 pub(super) fn ignored(words: &[String]) -> Option<&'static str> {
-    if is_of_function(words) {
+    let extension = [&["create", "extension"][..], &["comment", "on", "extension"]];
+    let brings_type = extension.iter().any(|with| starts(words, with))
+        && words.iter().any(|word| word == "citext");
+    if is_of_function(words) || brings_type {
         return None;
     }
     if let Some((_, why)) = IGNORED.iter().find(|(with, _)| starts(words, with)) {

@@ -3,54 +3,61 @@
 use std::sync::Arc;
 
 use braid_catalog::Relation as CatalogRelation;
+use braid_parser::take_join_alias;
 use braid_scalar::{
-    Bound, CmpOp, Node, Padding, ScopeColumn, coerce, common_type, compare_bound, ident_name,
-    is_only, object_name_parts, ordered_arguments,
+    Padding, ScopeColumn, ident_name, is_only, object_name_parts, ordered_arguments,
 };
 use braid_sql::general_query::KEY_COLUMN;
 use braid_sql::storage::TableLayout;
-use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use sqlparser::ast::{self, Spanned};
 
-use super::from_order::with_keys;
-use super::function_table::{FunctionRows, plain_args, whole};
-use super::lateral::{Lateral, Source as LateralSource, is_true};
-use super::lift::has_subquery;
-use super::rows_from::{BESIDE, rows_from};
-use super::{Binder, Bounded, Cte, Level, Origin, Relation, Slot, SlotKind};
+use super::order::with_keys;
+use super::using::name_merged;
+use crate::bind::function_table::{FunctionRows, plain_args, whole};
+use crate::bind::lateral::{Lateral, Source as LateralSource, is_true};
+use crate::bind::lift::has_subquery;
+use crate::bind::rows_from::{BESIDE, rows_from};
+use crate::bind::{Binder, Bounded, Cte, Level, Origin, Relation, Slot, SlotKind};
 use crate::error::from_df;
 use crate::exec::table::{Source, SqlTable};
 use crate::system;
+
+/// What a column is called that nobody can name.
+const MERGED: &str = "\0merged";
 
 /// Views may nest this deep.
 const MAX_VIEW_DEPTH: usize = 32;
 
 /// A relation with where its columns come from.
-pub(super) struct Item {
-    pub(super) relation: Relation,
-    pub(super) origins: Vec<Option<Origin>>,
+pub(in crate::bind) struct Item {
+    pub(in crate::bind) relation: Relation,
+    pub(in crate::bind) origins: Vec<Option<Origin>>,
 }
 
 impl Item {
     /// Gives its columns collations.
-    pub(super) fn collate(&mut self, collations: Vec<Collated>) {
+    pub(in crate::bind) fn collate(&mut self, collations: Vec<Collated>) {
         for (column, collation) in self.relation.scope.columns_mut().iter_mut().zip(collations) {
             column.collation = collation.of_column();
         }
     }
 }
 
-pub(super) fn bare(relation: Relation) -> Item {
+pub(in crate::bind) fn bare(relation: Relation) -> Item {
     let origins = vec![None; relation.columns.len()];
     Item { relation, origins }
 }
 
 impl Binder<'_> {
     /// Binds FROM into the level's input slots; returns the plan.
-    pub(super) fn bind_from(&mut self, from: &[ast::TableWithJoins]) -> SqlResult<LogicalPlan> {
+    pub(in crate::bind) fn bind_from(
+        &mut self,
+        from: &[ast::TableWithJoins],
+    ) -> SqlResult<LogicalPlan> {
         let mut whole: Option<Item> = None;
         for table in from {
             let mut item = self.table_item(&table.relation, whole.as_ref())?;
@@ -75,7 +82,7 @@ impl Binder<'_> {
     }
 
     /// Makes a relation's columns the inputs of the current level.
-    pub(super) fn install(&mut self, item: Item) -> SqlResult<LogicalPlan> {
+    pub(in crate::bind) fn install(&mut self, item: Item) -> SqlResult<LogicalPlan> {
         let level = self.level();
         level.slots = slots_of(&item.relation);
         level.inputs = level.slots.len();
@@ -84,7 +91,7 @@ impl Binder<'_> {
         Ok(item.relation.plan)
     }
 
-    pub(super) fn check_aliases(&self, left: &Item, right: &Item) -> SqlResult<()> {
+    pub(in crate::bind) fn check_aliases(&self, left: &Item, right: &Item) -> SqlResult<()> {
         for column in right.relation.scope.columns() {
             let Some(table) = &column.table else { continue };
             let clash = left.relation.scope.columns().iter().any(|c| {
@@ -211,7 +218,7 @@ impl Binder<'_> {
     }
 
     /// A call of FROM that gives one value.
-    pub(super) fn value_item(
+    pub(in crate::bind) fn value_item(
         &mut self,
         name: &str,
         call: &ast::Expr,
@@ -415,7 +422,7 @@ impl Binder<'_> {
         Ok(item)
     }
 
-    pub(super) fn scan_item(
+    pub(in crate::bind) fn scan_item(
         &mut self,
         name: &str,
         shown: &str,
@@ -574,7 +581,7 @@ impl Binder<'_> {
                 });
                 self.ctes.extend(later);
                 let bound = bound.and_then(whole)?;
-                super::cte::check_width(&name, &columns, &bound)?;
+                crate::bind::cte::check_width(&name, &columns, &bound)?;
                 let mut item = bare(relation_of(bound, None));
                 let shown_columns = item.relation.scope.columns_mut().iter_mut();
                 for (column, name) in shown_columns.filter(|c| !c.hidden).zip(&columns) {
@@ -693,9 +700,14 @@ impl Binder<'_> {
                 Ok(Item { relation: Relation { plan, ..both.relation }, origins: both.origins })
             }
             ast::JoinConstraint::Using(names) => {
-                let names: Vec<String> =
+                let mut names: Vec<String> =
                     names.iter().map(|n| object_name_parts(n).pop().unwrap_or_default()).collect();
-                self.using_join(left, right, kind, &names, width)
+                let alias = take_join_alias(&mut names);
+                let mut item = self.using_join(left, right, kind, &names, width)?;
+                if let Some(alias) = alias {
+                    name_merged(&mut item, &alias, names.len())?;
+                }
+                Ok(item)
             }
             ast::JoinConstraint::Natural => {
                 let names: Vec<String> = left
@@ -744,7 +756,7 @@ impl Binder<'_> {
     }
 
     /// Runs `f` in a level whose inputs are the item's columns.
-    pub(super) fn over<T>(
+    pub(in crate::bind) fn over<T>(
         &mut self,
         item: &Item,
         f: impl FnOnce(&mut Self) -> SqlResult<T>,
@@ -756,92 +768,6 @@ impl Binder<'_> {
             b.level().origins = item.origins.clone();
             b.without_aggregates("FROM clause of their own query level", f)
         })
-    }
-
-    fn using_join(
-        &mut self,
-        left: Item,
-        right: Item,
-        kind: JoinType,
-        names: &[String],
-        width: usize,
-    ) -> SqlResult<Item> {
-        let mut pairs = Vec::new();
-        for name in names {
-            let find = |item: &Item, side: &str| {
-                item.relation.scope.find(std::slice::from_ref(name))?.ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::UNDEFINED_COLUMN,
-                        format!(
-                            "column \"{name}\" specified in USING clause does not exist in {side} \
-                             table"
-                        ),
-                    )
-                })
-            };
-            pairs.push((find(&left, "left")?, find(&right, "right")? + width));
-        }
-        let both = combine(
-            left.relation.plan.clone(),
-            copy_of(&left),
-            copy_of(&right),
-            matches!(kind, JoinType::Right | JoinType::Full),
-            matches!(kind, JoinType::Left | JoinType::Full),
-        );
-        let columns = both.relation.scope.columns().to_vec();
-        let typed = |at: usize| {
-            let column = &columns[at];
-            Bound::column(at, column.ty.clone()).with_collation(column.collation.clone())
-        };
-        let (on, merged) = self.over(&both, |b| {
-            let mut on = Vec::new();
-            let mut merged = Vec::new();
-            for (l, r) in &pairs {
-                let equal = compare_bound(CmpOp::Eq, typed(*l), typed(*r), b)?;
-                on.push(b.plan_expr(&equal)?);
-                let (lt, rt) = (columns[*l].ty.clone(), columns[*r].ty.clone());
-                let ty = common_type(&[&lt, &rt]).unwrap_or(lt);
-                let side =
-                    |b: &mut Self, at: usize| coerce(typed(at), &ty, CastContext::Implicit, b);
-                merged.push(match kind {
-                    JoinType::Right => side(b, *r)?,
-                    JoinType::Full => {
-                        let parts = vec![side(b, *l)?, side(b, *r)?];
-                        Bound::new(Node::Coalesce(parts), ty)
-                    }
-                    _ => side(b, *l)?,
-                });
-            }
-            let merged = merged
-                .iter()
-                .map(|m| Ok((b.plan_expr(m)?, m.clone())))
-                .collect::<SqlResult<Vec<_>>>()?;
-            Ok((on, merged))
-        })?;
-        let plan = LogicalPlanBuilder::from(left.relation.plan)
-            .join_on(right.relation.plan, kind, on)
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(from_df)?;
-        let mut out = Item {
-            relation: Relation { plan, scope: Default::default(), columns: Vec::new() },
-            origins: Vec::new(),
-        };
-        for (name, (expr, value)) in names.iter().zip(merged) {
-            out.relation.scope.push(ScopeColumn {
-                collation: value.collation().of_column(),
-                ..ScopeColumn::new(name, value.ty().clone())
-            });
-            out.relation.columns.push(expr);
-            out.origins.push(value.as_column().and_then(|at| both.origins[at]));
-        }
-        for (at, column) in both.relation.scope.columns().iter().enumerate() {
-            let mut column = column.clone();
-            column.hidden |= pairs.iter().any(|(l, r)| *l == at || *r == at);
-            out.relation.scope.push(column);
-            out.relation.columns.push(both.relation.columns[at].clone());
-            out.origins.push(both.origins[at]);
-        }
-        Ok(out)
     }
 }
 
@@ -914,12 +840,12 @@ fn rows_item(
     }
 }
 
-pub(super) fn empty_item() -> SqlResult<Item> {
+pub(in crate::bind) fn empty_item() -> SqlResult<Item> {
     let plan = LogicalPlanBuilder::empty(true).build().map_err(from_df)?;
     Ok(bare(Relation { plan, scope: Default::default(), columns: Vec::new() }))
 }
 
-pub(super) fn copy_of(item: &Item) -> Item {
+pub(in crate::bind) fn copy_of(item: &Item) -> Item {
     Item {
         relation: Relation {
             plan: item.relation.plan.clone(),
@@ -931,7 +857,7 @@ pub(super) fn copy_of(item: &Item) -> Item {
 }
 
 /// Columns of the left, then of the right.
-pub(super) fn combine(
+pub(in crate::bind) fn combine(
     plan: LogicalPlan,
     left: Item,
     right: Item,
@@ -968,14 +894,24 @@ fn finish(mut item: Item, alias: Option<&ast::TableAlias>) -> SqlResult<Item> {
 
 fn rename(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
     let name = ident_name(&alias.name);
+    // The columns that a USING has merged are one column of what is named here.
+    let is_merged = |c: &ScopeColumn| c.table.is_none() && !c.hidden;
+    let columns = relation.scope.columns().iter();
+    let merged: Vec<String> = columns.filter(|c| is_merged(c)).map(|c| c.name.clone()).collect();
     for column in relation.scope.columns_mut() {
+        if column.hidden && merged.contains(&column.name) {
+            column.name = MERGED.to_string();
+        }
         column.table = Some(name.clone());
         column.schema = None;
     }
     rename_columns(relation, alias)
 }
 
-pub(super) fn rename_columns(relation: &mut Relation, alias: &ast::TableAlias) -> SqlResult<()> {
+pub(in crate::bind) fn rename_columns(
+    relation: &mut Relation,
+    alias: &ast::TableAlias,
+) -> SqlResult<()> {
     let visible = relation.scope.columns().iter().filter(|c| !c.hidden).count();
     if alias.columns.len() > visible {
         return Err(SqlError::new(

@@ -16,11 +16,11 @@ use sqlparser::ast::{self, Expr, Ident, OrderByKind, SelectItem, SetExpr, TableF
 
 use braid_scalar::{Scope, ident_name, object_name_parts};
 
-use super::rows_from::BESIDE;
+use crate::bind::rows_from::BESIDE;
 
 /// The order in which rows come from FROM, over its columns; none if there is none, or if it is not
 /// only a query with an order over what it selects.
-pub(super) fn from_order(
+pub(in crate::bind) fn from_order(
     from: &[ast::TableWithJoins],
     scope: &Scope,
     of_with: &dyn Fn(&str) -> Option<Named>,
@@ -29,7 +29,7 @@ pub(super) fn from_order(
 }
 
 /// A query of WITH, and whether its columns are called otherwise than in it.
-pub(super) type Named = (Arc<ast::Query>, bool);
+pub(in crate::bind) type Named = (Arc<ast::Query>, bool);
 
 fn known(
     from: &[ast::TableWithJoins],
@@ -81,7 +81,7 @@ fn hidden(at: usize) -> String {
 
 /// A query of FROM that selects the keys of its order, too; `renamed` if its columns are called
 /// otherwise outside.
-pub(super) fn with_keys(query: &ast::Query, renamed: bool) -> Cow<'_, ast::Query> {
+pub(in crate::bind) fn with_keys(query: &ast::Query, renamed: bool) -> Cow<'_, ast::Query> {
     let Some((select, keys)) = ordered(query).filter(|(select, _)| select.distinct.is_none())
     else {
         return Cow::Borrowed(query);
