@@ -18,7 +18,7 @@ const LONG: &[(&str, &str)] = &[
     ("crates/lsm/src/open.rs", "open"),
     ("crates/lsm/src/sstable/row_block.rs", "parse"),
     ("crates/lsm/src/wal/reader.rs", "read_segment"),
-    ("crates/query/src/bind/from.rs", "using_join"),
+    ("crates/query/src/bind/from/using.rs", "using_join"),
     ("crates/query/src/bind/select.rs", "finish_select"),
     ("crates/query/src/bind/set_op.rs", "recursive_union"),
     ("crates/query/src/bind/set_op.rs", "set_operation"),
