@@ -324,10 +324,10 @@ impl Txn {
             let mut state = self.open_state()?;
             self.check_names(&state, &span, false)?;
             let at = state.read_at(options.mode);
-            let id = state.next_scan;
-            state.next_scan += 1;
+            let id = state.scans.next;
+            state.scans.next += 1;
             if options.mode == ReadMode::Recorded && self.records_reads() {
-                state.open_scans.insert(id, span.clone());
+                state.scans.open.insert(id, span.clone());
             }
             let ahead = match options.reverse {
                 true => None,
@@ -347,7 +347,7 @@ impl Txn {
 
     /// A scan has reported all it read.
     pub(crate) fn scan_closed(&self, id: u64, rows: u64) {
-        self.state.lock().open_scans.remove(&id);
+        self.state.lock().scans.open.remove(&id);
         self.counts.rows_scanned.fetch_add(rows, Ordering::Relaxed);
     }
 

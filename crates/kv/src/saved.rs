@@ -59,7 +59,7 @@ impl Txn {
     /// could not commit.
     pub fn save(&self, private: &[KeySpan], fixed: Vec<KeySpan>) -> KvResult<Option<SavedTxn>> {
         let mut state = self.open_state()?;
-        let scans = self.records_reads() && !state.open_scans.is_empty();
+        let scans = self.records_reads() && !state.scans.open.is_empty();
         let one_view = self.isolation() == Isolation::RepeatableRead || self.read_only();
         let apart = state.is_attached() || !state.own.is_in_memory() || !state.names.is_empty();
         if one_view || scans || apart {

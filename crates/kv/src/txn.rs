@@ -174,12 +174,9 @@ pub(crate) struct Counts {
     writes: AtomicU64,
     span_deletes: AtomicU64,
     requests: AtomicU64,
-    remote_calls: AtomicU64,
-    network_bytes: AtomicU64,
-    network_nanos: AtomicU64,
+    sent: Sent,
     participants: AtomicU64,
     commit_nanos: AtomicU64,
-    touched: Mutex<BTreeSet<u64>>,
     entries: AtomicU64,
     tombstones: AtomicU64,
     blocks: AtomicU64,
@@ -187,6 +184,36 @@ pub(crate) struct Counts {
     bytes: AtomicU64,
     lock_waits: AtomicU64,
     lock_wait_nanos: AtomicU64,
+}
+
+/// What was asked of ranges and of other nodes.
+#[derive(Default)]
+struct Sent {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+    nanos: AtomicU64,
+    ranges: Mutex<BTreeSet<u64>>,
+}
+
+impl Sent {
+    fn network(&self) -> Network {
+        Network {
+            calls: self.calls.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            nanos: self.nanos.load(Ordering::Relaxed),
+        }
+    }
+
+    fn add(&self, more: Network, ranges: Vec<u64>) {
+        if more != Network::default() {
+            self.calls.fetch_add(more.calls, Ordering::Relaxed);
+            self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
+            self.nanos.fetch_add(more.nanos, Ordering::Relaxed);
+        }
+        if !ranges.is_empty() {
+            self.ranges.lock().extend(ranges);
+        }
+    }
 }
 
 impl Counts {
@@ -211,18 +238,6 @@ impl Counts {
         add(&self.blocks, work.blocks);
         add(&self.blocks_from_disk, work.blocks_from_disk);
         add(&self.bytes, work.bytes);
-    }
-
-    fn ranges_touched(&self) -> u64 {
-        self.touched.lock().len() as u64
-    }
-
-    fn network(&self) -> Network {
-        Network {
-            calls: self.remote_calls.load(Ordering::Relaxed),
-            bytes: self.network_bytes.load(Ordering::Relaxed),
-            nanos: self.network_nanos.load(Ordering::Relaxed),
-        }
     }
 
     fn work(&self) -> Work {
@@ -255,16 +270,21 @@ pub(crate) struct State {
     pub(crate) held_spans: BTreeMap<Bytes, (KeySpan, Held)>,
     /// Locks in the order in which they were first taken.
     pub(crate) acquired: Vec<Target>,
-    /// Scans that will still report what they read at the read timestamp of their start, with the
-    /// span that they were opened for.
-    pub(crate) open_scans: BTreeMap<u64, KeySpan>,
-    pub(crate) next_scan: u64,
+    pub(crate) scans: OpenScans,
     ended: bool,
     /// Locks that it had are gone: only another transaction can do what it wanted to.
     pub(crate) locks_lost: bool,
     pub(crate) memory: Counted,
     /// The account of the statement that runs.
     payer: Weak<Account>,
+}
+
+/// Scans that will still report what they read at the read timestamp of their start, with the span
+/// that they were opened for.
+#[derive(Default)]
+pub(crate) struct OpenScans {
+    pub(crate) open: BTreeMap<u64, KeySpan>,
+    pub(crate) next: u64,
 }
 
 /// Memory of a transaction.
@@ -305,8 +325,7 @@ impl Txn {
             held: HashMap::default(),
             held_spans: BTreeMap::new(),
             acquired: Vec::new(),
-            open_scans: BTreeMap::new(),
-            next_scan: 0,
+            scans: OpenScans::default(),
             ended: false,
             locks_lost: false,
             memory: Counted {
@@ -361,8 +380,8 @@ impl Txn {
             writes: self.counts.writes.load(Ordering::Relaxed),
             span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
             requests: self.counts.requests.load(Ordering::Relaxed),
-            network: self.counts.network(),
-            ranges_touched: self.counts.ranges_touched(),
+            network: self.counts.sent.network(),
+            ranges_touched: self.counts.sent.ranges.lock().len() as u64,
             participants: self.counts.participants.load(Ordering::Relaxed),
             commit_nanos: self.counts.commit_nanos.load(Ordering::Relaxed),
             work: self.counts.work(),
@@ -373,7 +392,7 @@ impl Txn {
 
     /// From here on other ranges are counted as [`TxnStats::ranges_touched`].
     pub fn begin_touching(&self) {
-        self.counts.touched.lock().clear();
+        self.counts.sent.ranges.lock().clear();
     }
 
     /// How many ranges would have to agree if it committed now; `None` where its writes are too
@@ -475,7 +494,7 @@ impl Txn {
         state.reads.forget_since(mark.reads);
         let fixed =
             self.options.isolation == Isolation::RepeatableRead || self.options.as_of.is_some();
-        if fixed || (self.records_reads() && !state.open_scans.is_empty()) {
+        if fixed || (self.records_reads() && !state.scans.open.is_empty()) {
             return Err(KvError::Retry { conflict: Conflict::FixedView });
         }
         self.move_view(&mut state)
@@ -778,7 +797,7 @@ impl Txn {
                 files = Some(state.own.to_files(self.coordinator.bulk_folder())?);
             }
             // A scan that is still open has told nobody yet what it read.
-            let open = std::mem::take(&mut state.open_scans);
+            let open = std::mem::take(&mut state.scans.open);
             open.into_values().for_each(|span| state.reads.add_span(span));
             let depends_on = std::mem::take(&mut state.depends_on);
             depends_on.iter().for_each(|key| state.reads.add_point(key));
@@ -882,16 +901,8 @@ pub(crate) struct Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        let sent = Tally::here().network.since(self.before);
-        if sent != Network::default() {
-            self.counts.remote_calls.fetch_add(sent.calls, Ordering::Relaxed);
-            self.counts.network_bytes.fetch_add(sent.bytes, Ordering::Relaxed);
-            self.counts.network_nanos.fetch_add(sent.nanos, Ordering::Relaxed);
-        }
         let touched = Tally::note_touched(self.outer.take()).unwrap_or_default();
-        if !touched.is_empty() {
-            self.counts.touched.lock().extend(touched);
-        }
+        self.counts.sent.add(Tally::here().network.since(self.before), touched);
     }
 }
 

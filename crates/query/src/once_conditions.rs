@@ -7,8 +7,9 @@
 //!                                       Filter  $1 = 1
 //!                                         one row
 //! ```
-//! HAVING of such an aggregate decides whether there is a row at all. Pushed below the aggregate, as
-//! every condition would be that names none of its results, it would only take away what is counted.
+//! HAVING of such an aggregate decides whether there is a row at all. Pushed below the aggregate,
+//! as every condition would be that names none of its results, it would only take away what is
+//! counted.
 
 use std::sync::Arc;
 

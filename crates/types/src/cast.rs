@@ -122,6 +122,11 @@ pub fn cast(
     } else if let (Datum::Array(array), Some(target)) = (value, to.element()) {
         let items = array.items.clone();
         return Ok(Datum::Array(Arc::new(ArrayValue::vector(target.clone(), items))));
+    } else if let (SqlType::Citext, Datum::Ordered(text)) = (from, value)
+        && !to.is_text_like()
+    {
+        let text = Datum::text(crate::ordered::citext::text(text));
+        convert(&text, &SqlType::Text, to, context, style)?
     } else {
         convert(value, from, to, context, style)?
     };
@@ -140,12 +145,6 @@ fn convert(
         && let Datum::Text(text) = value
     {
         return parse_base(text, to, style);
-    }
-    if let (T::Citext, Datum::Ordered(text)) = (from, value)
-        && !to.is_text_like()
-    {
-        let text = Datum::text(crate::ordered::citext::text(text));
-        return convert(&text, &T::Text, to, context, style);
     }
     if let Some(converted) = ordered::convert(value, to, style) {
         return converted;
@@ -182,10 +181,7 @@ fn convert(
         T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::CharByte => {
             to_text(value, from, to, style)
         }
-        T::Citext => Ok(match to_text(value, from, &T::Text, style)? {
-            Datum::Text(text) => Datum::Ordered(crate::ordered::citext::of(&text)),
-            other => other,
-        }),
+        T::Citext => to_citext(value, from, style),
         T::Date => match value {
             Datum::Timestamp(t) => timestamp_date(*t),
             Datum::TimestampTz(t) if is_infinite(*t) => timestamp_date(*t),
@@ -223,20 +219,23 @@ fn convert(
             let many = MultirangeValue::new(kind, vec![(**range).clone()]);
             Ok(Datum::Multirange(Arc::new(many)))
         }
-        T::Json => match value {
-            Datum::Jsonb(document) => Ok(Datum::Json(crate::jsonb::text(document).into())),
-            other => from_text(other, from, to, style),
-        },
-        T::Jsonb => match value {
-            Datum::Json(text) => parse_base(text, to, style),
-            other => from_text(other, from, to, style),
-        },
+        T::Json if let Datum::Jsonb(document) = value => {
+            Ok(Datum::Json(crate::jsonb::text(document).into()))
+        }
+        T::Jsonb if let Datum::Json(text) = value => parse_base(text, to, style),
         T::Interval => match value {
             Datum::Time(t) => Ok(Datum::Interval(Interval { micros: *t, ..Interval::default() })),
             other => from_text(other, from, to, style),
         },
         _ => from_text(value, from, to, style),
     }
+}
+
+fn to_citext(value: &Datum, from: &SqlType, style: &Style) -> SqlResult<Datum> {
+    Ok(match to_text(value, from, &SqlType::Text, style)? {
+        Datum::Text(text) => Datum::Ordered(crate::ordered::citext::of(&text)),
+        other => other,
+    })
 }
 
 fn no_cast(from: &SqlType, to: &SqlType) -> SqlError {

@@ -6,7 +6,7 @@
 //! down as an object, and there are two walks, one of them for visitors that change what they see.
 //!
 //! ```text
-//!   tree.walk(&mut visitor) ─► Stopping { visitor, what it stopped with } ─ as an object ─► the walk
+//!   tree.walk(&mut visitor) ─► Stopping { visitor, what it stopped with } ─ as an object ─► walk
 //! ```
 //! Visitors are sqlparser's [`Visitor`] and [`VisitorMut`] as before. A node that is to be walked
 //! from outside of this crate is in the list of `nodes`; whatever is below it need not be.

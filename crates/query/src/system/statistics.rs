@@ -40,8 +40,8 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              lock_waits int8, lock_wait_time float8, ranges_touched int8, remote_calls int8, \
              network_bytes int8, network_time float8, write_conflicts int8, \
              read_conflicts int8, uncertain_reads int8, deadlocks int8, leases_lost int8, \
-             schema_changes int8, plans int8, total_plan_time float8, total_exec_time float8, mean_exec_time float8, \
-             max_exec_time float8, stddev_exec_time float8",
+             schema_changes int8, plans int8, total_plan_time float8, total_exec_time float8, \
+             mean_exec_time float8, max_exec_time float8, stddev_exec_time float8",
             braid_statement_statistics,
         ),
         _ => return None,

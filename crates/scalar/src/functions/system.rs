@@ -19,6 +19,10 @@ fn oid(value: &Datum) -> u32 {
     }
 }
 
+/// What clients take for the server's version.
+const VERSION: &str =
+    concat!("PostgreSQL 15.0 (BraidDB ", env!("CARGO_PKG_VERSION"), ") compatible");
+
 fn session(t: &mut Table) {
     let user: Eval = |_, c| Ok(Datum::text(c.session.current_user()));
     for name in [
@@ -44,14 +48,8 @@ fn session(t: &mut Table) {
         Ok(array(SqlType::Name, names.into_iter().map(Datum::text).collect()))
     })
     .stable();
-    t.add("version() text -- name and version of the server", |_, _| {
-        Ok(Datum::text(concat!(
-            "PostgreSQL 15.0 (BraidDB ",
-            env!("CARGO_PKG_VERSION"),
-            ") compatible"
-        )))
-    })
-    .stable();
+    t.add("version() text -- name and version of the server", |_, _| Ok(Datum::text(VERSION)))
+        .stable();
     t.add("current_setting(text) text -- value of a setting", |a, c| {
         match c.session.setting(text_of(&a[0])) {
             Some(value) => Ok(Datum::text(value)),

@@ -306,7 +306,7 @@ fn unique(
 pub(in crate::ddl) fn with_bare_columns(c: &Change, t: &Table, e: &ast::Expr) -> ast::Expr {
     let mut e = e.clone();
     let schema = c.ctx.schema_name(t.schema);
-    let _ = ast::visit_expressions_mut(&mut e, |e| {
+    let _ = braid_walk::expressions_mut(&mut e, |e| {
         if let ast::Expr::CompoundIdentifier(names) = e {
             let own = match names.as_slice() {
                 [table, column] => (ident_name(table) == t.name).then_some(column),

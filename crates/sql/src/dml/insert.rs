@@ -524,7 +524,7 @@ fn rows(
 fn as_select(query: &ast::Query) -> Option<Box<ast::Query>> {
     let ast::SetExpr::Values(values) = &*query.body else { return None };
     let [row] = values.rows.as_slice() else { return None };
-    let gives_sets = ast::visit_expressions(&row.content, |e| match e {
+    let gives_sets = braid_walk::expressions(&row.content, |e| match e {
         ast::Expr::Function(f) => {
             let name = object_name_parts(&f.name).pop().unwrap_or_default();
             match braid_scalar::is_set_returning(&name) {

@@ -117,7 +117,7 @@ impl Session {
         if is_about_others {
             return None;
         }
-        if derived.logged >= logged_by(p) {
+        if derived.log.begun >= logged_by(p) {
             log::statement(&self.activity);
         }
         let counted = counts.queries && (counts.utilities || !is_utility);
@@ -134,7 +134,7 @@ impl Session {
             rows_are: written(p),
             alone: self.open.is_none() && !matches!(*p.statement.kind, Kind::Begin(_)),
             planned,
-            slow: derived.slow,
+            slow: derived.log.slow,
         }))
     }
 

@@ -94,14 +94,19 @@ pub(crate) struct Derived {
     pub(crate) backfill_rate: u64,
     /// Which executions are counted.
     pub(crate) counts: Counting,
-    /// `log_statement`.
-    pub(crate) logged: Logged,
     /// How important a message must be for the client to hear it.
     pub(crate) least_notice: u8,
-    /// `log_min_duration_statement` in nanoseconds.
-    pub(crate) slow: Option<u64>,
+    pub(crate) log: Logging,
     /// Internal: tests compare answers of different sizes.
     pub(crate) sizes: Sizes,
+}
+
+/// Which statements are written to the node's log.
+pub(crate) struct Logging {
+    /// `log_statement`: as they begin.
+    pub(crate) begun: Logged,
+    /// `log_min_duration_statement` in nanoseconds: once they have taken so long.
+    pub(crate) slow: Option<u64>,
 }
 
 /// How much a transaction asks and holds at once.
@@ -153,9 +158,11 @@ impl Derived {
                 utilities: get("pg_stat_statements.track_utility") == "on",
             },
             least_notice: least_notice(&get("client_min_messages")),
-            logged: Logged::of(&get("log_statement")),
-            slow: duration_ms(&get("log_min_duration_statement"))
-                .map(|ms| ms.saturating_mul(1_000_000)),
+            log: Logging {
+                begun: Logged::of(&get("log_statement")),
+                slow: duration_ms(&get("log_min_duration_statement"))
+                    .map(|ms| ms.saturating_mul(1_000_000)),
+            },
             modes: Modes {
                 level: level_named(&get("default_transaction_isolation"))
                     .unwrap_or(IsolationLevel::Serializable),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use braid_parser::{Kind, Statement};
 use braid_types::SqlType;
-use sqlparser::ast::{self, VisitMut, VisitorMut};
+use braid_walk::WalkMut;
+use sqlparser::ast::{self, VisitorMut};
 
 /// The statement without such arguments; `None` if there are none.
 pub(crate) fn without(statement: &Statement, declared: &[Option<SqlType>]) -> Option<Statement> {
@@ -17,7 +18,7 @@ pub(crate) fn without(statement: &Statement, declared: &[Option<SqlType>]) -> Op
     let Kind::Sql(sql) = &*statement.kind else { return None };
     let names = (1..).zip(declared).filter(|(_, ty)| is_void(ty)).map(|(n, _)| format!("${n}"));
     let mut sql = sql.clone();
-    let _ = sql.visit(&mut Without(names.collect()));
+    let _ = sql.walk_mut(&mut Without(names.collect()));
     Some(Statement { kind: Arc::new(Kind::Sql(sql)), ..statement.clone() })
 }
 

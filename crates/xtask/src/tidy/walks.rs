@@ -22,6 +22,10 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
 }
 
 fn check_text(file: &str, text: &str, findings: &mut Vec<String>) {
+    // Others have visits of their own.
+    if !text.contains("sqlparser") {
+        return;
+    }
     for (i, line) in text.lines().enumerate() {
         let code = line.split("//").next().unwrap_or_default();
         let mut words = code.split(|c: char| !(c.is_alphanumeric() || c == '_'));
@@ -42,7 +46,10 @@ mod tests {
             "use sqlparser::ast::Visitor; // not Visit\nload.visit(|row| row);\nnode.walk(v)";
         check_text("a.rs", fine, &mut findings);
         assert_eq!(findings, [""; 0]);
-        check_text("a.rs", "use ast::{Expr, Visit};\nast::visit_relations(q, f)", &mut findings);
+        check_text("a.rs", "type Visit = u8;", &mut findings);
+        assert_eq!(findings, [""; 0]);
+        let theirs = "use sqlparser::ast::{self, Visit};\nast::visit_relations(q, f)";
+        check_text("a.rs", theirs, &mut findings);
         assert_eq!(findings.len(), 2, "{findings:?}");
     }
 }

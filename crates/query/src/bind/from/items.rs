@@ -432,7 +432,7 @@ impl Binder<'_> {
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
         let is_system = schema.as_deref() == Some("pg_catalog");
-        let names = super::cte::names_apart(columns.iter().map(|(name, _)| name.as_str()));
+        let names = crate::bind::cte::names_apart(columns.iter().map(|(name, _)| name.as_str()));
         let own = names.iter().cloned().zip(columns.iter().map(|(_, ty)| ty.clone())).collect();
         let provider = SqlTable::new(name.to_string(), own, source, self.place.clone())
             .with_facts(&self.context.db);
@@ -672,16 +672,12 @@ impl Binder<'_> {
                 Err(SqlError::syntax("an outer join needs a join condition"))
             }
             ast::JoinConstraint::On(condition) => {
-                let nullable = (
-                    matches!(kind, JoinType::Right | JoinType::Full),
-                    matches!(kind, JoinType::Left | JoinType::Full),
-                );
                 let both = combine(
                     left.relation.plan.clone(),
                     copy_of(&left),
                     copy_of(&right),
-                    nullable.0,
-                    nullable.1,
+                    matches!(kind, JoinType::Right | JoinType::Full),
+                    matches!(kind, JoinType::Left | JoinType::Full),
                 );
                 let (left, right) = (left.relation.plan, right.relation.plan);
                 let plan = self.over(&both, |b| {

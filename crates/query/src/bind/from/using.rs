@@ -4,7 +4,7 @@
 //!   t JOIN u USING (a) AS j      a, then the columns of t and u, where t.a, u.a and j.a are hidden
 //! ```
 
-use braid_scalar::{Bound, CmpOp, Node, Padding, ScopeColumn, coerce, common_type, compare_bound};
+use braid_scalar::{Bound, CmpOp, Node, ScopeColumn, coerce, common_type, compare_bound};
 use braid_types::{CastContext, SqlError, SqlResult, SqlState};
 use datafusion::common::JoinType;
 use datafusion::logical_expr::LogicalPlanBuilder;
@@ -70,7 +70,7 @@ impl Binder<'_> {
             }
             let merged = merged
                 .iter()
-                .map(|m| Ok((b.plan_expr(m)?, m.ty().clone(), m.as_column())))
+                .map(|m| Ok((b.plan_expr(m)?, m.clone())))
                 .collect::<SqlResult<Vec<_>>>()?;
             Ok((on, merged))
         })?;
@@ -82,19 +82,13 @@ impl Binder<'_> {
             relation: Relation { plan, scope: Default::default(), columns: Vec::new() },
             origins: Vec::new(),
         };
-        for (name, (expr, ty, source)) in names.iter().zip(merged) {
+        for (name, (expr, value)) in names.iter().zip(merged) {
             out.relation.scope.push(ScopeColumn {
-                table: None,
-                schema: None,
-                name: name.clone(),
-                ty,
-                nullable: true,
-                hidden: false,
-                scalar: false,
-                padding: Padding::None,
+                collation: value.collation().of_column(),
+                ..ScopeColumn::new(name, value.ty().clone())
             });
             out.relation.columns.push(expr);
-            out.origins.push(source.and_then(|at| both.origins[at]));
+            out.origins.push(value.as_column().and_then(|at| both.origins[at]));
         }
         for (at, column) in both.relation.scope.columns().iter().enumerate() {
             let mut column = column.clone();

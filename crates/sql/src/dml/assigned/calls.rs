@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use braid_scalar::{is_aggregate, is_set_returning, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
-use sqlparser::ast::{self, Expr, Visit, Visitor};
+use braid_walk::Walk;
+use sqlparser::ast::{self, Expr, Visitor};
 
 /// Tells the calls that are looked for.
 type Wanted = fn(&ast::Function) -> bool;
 
 /// The first call outside of subqueries that is one of these.
-fn call(of: &impl Visit, wanted: Wanted) -> Option<Expr> {
+fn call(of: &impl Walk, wanted: Wanted) -> Option<Expr> {
     struct Outside(usize, Wanted);
     impl Visitor for Outside {
         type Break = Expr;
@@ -29,7 +30,7 @@ fn call(of: &impl Visit, wanted: Wanted) -> Option<Expr> {
             }
         }
     }
-    match of.visit(&mut Outside(0, wanted)) {
+    match of.walk(&mut Outside(0, wanted)) {
         ControlFlow::Break(call) => Some(call),
         ControlFlow::Continue(()) => None,
     }
@@ -46,7 +47,7 @@ fn returns_set(f: &ast::Function) -> bool {
 }
 
 /// Whether an aggregate is called outside of subqueries.
-pub(super) fn calls_aggregate(of: &impl Visit) -> bool {
+pub(super) fn calls_aggregate(of: &impl Walk) -> bool {
     call(of, aggregates).is_some()
 }
 
@@ -54,7 +55,7 @@ pub(super) fn calls_aggregate(of: &impl Visit) -> bool {
 ///
 /// # Errors
 /// 42803, 42P20, 0A000.
-pub(in crate::dml) fn refuse_calls(of: &impl Visit, clause: &str) -> SqlResult<()> {
+pub(in crate::dml) fn refuse_calls(of: &impl Walk, clause: &str) -> SqlResult<()> {
     let kinds: [(Wanted, &str, SqlState); 3] = [
         (aggregates, "aggregate", SqlState::GROUPING_ERROR),
         (|f| f.over.is_some(), "window", SqlState("42P20")),
