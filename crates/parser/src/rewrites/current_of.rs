@@ -8,7 +8,7 @@
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::cursor::token_is;
+use crate::cursor::{fold, token_is};
 use crate::script::wrap;
 
 /// No name that can be typed has that character.
@@ -20,9 +20,8 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     while at + 3 < tokens.len() {
         let words = ["where", "current", "of"].iter().zip(&tokens[at..]);
         if words.into_iter().all(|(word, t)| token_is(&t.token, word)) && is_whole(tokens, at) {
-            // Without quotes it is in small letters already.
             let Token::Word(name) = &tokens[at + 3].token else { return };
-            let name = Token::make_word(&name.value, Some('"'));
+            let name = Token::make_word(&fold(name), Some('"'));
             tokens[at + 1].token = Token::make_word(CURRENT_OF, Some('"'));
             tokens[at + 2].token = Token::LParen;
             tokens[at + 3].token = name;

@@ -6,7 +6,7 @@
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::cursor::{closing, token_is};
+use crate::cursor::{closing, fold, token_is};
 use crate::script::wrap;
 
 /// What the mark begins with. No name that can be typed has that character.
@@ -25,7 +25,7 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             && let Token::Word(alias) = alias
             && is_of_join(&tokens[..at])
         {
-            let mark = Token::make_word(&format!("{JOIN_ALIAS}{}", alias.value), Some('"'));
+            let mark = Token::make_word(&format!("{JOIN_ALIAS}{}", fold(alias)), Some('"'));
             tokens.drain(close + 1..close + 3);
             tokens.splice(close..close, [wrap(Token::Comma), wrap(mark)]);
         }

@@ -8,6 +8,7 @@ use braid_scalar::{
     ArgType, Builtin, Direction, FunctionKind, TypeFunction, Volatility, functions_of,
     type_functions,
 };
+use braid_types::oid::{CITEXT, CITEXT_ARRAY};
 use braid_types::{ArrayValue, CastContext, Datum, SqlResult, SqlType, cast_exists};
 
 use super::sql_functions;
@@ -168,7 +169,22 @@ pub(super) fn pg_proc(v: &View<'_>) -> Made {
         functions().filter(|(_, f)| own(f)).map(|(oid, f)| row(oid, f)).collect();
     rows.extend(type_functions().iter().map(type_function));
     rows.extend(sql_functions::proc_rows(v));
-    Ok(rows)
+    Ok(of_extensions(v, rows))
+}
+
+/// Rows without those about `citext`, unless its extension is there.
+fn of_extensions(v: &View<'_>, mut rows: Vec<Vec<Datum>>) -> Vec<Vec<Datum>> {
+    fn is_citext(value: &Datum) -> bool {
+        match value {
+            Datum::Oid(oid) => [CITEXT, CITEXT_ARRAY].contains(oid),
+            Datum::Array(array) => array.items.iter().any(is_citext),
+            _ => false,
+        }
+    }
+    if v.catalog.extension(v.database_id, "citext").is_none() {
+        rows.retain(|row| !row.iter().any(is_citext));
+    }
+    rows
 }
 
 fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
@@ -194,7 +210,7 @@ fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
     row
 }
 
-pub(super) fn pg_operator(_: &View<'_>) -> Made {
+pub(super) fn pg_operator(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for f in functions_of(FunctionKind::Operator) {
         let args: Vec<u32> = f.args.iter().map(oid).collect();
@@ -209,10 +225,10 @@ pub(super) fn pg_operator(_: &View<'_>) -> Made {
             rows.push(operator(rows.len(), name, &[ty.oid(), ty.oid()], boolean));
         }
     }
-    Ok(rows)
+    Ok(of_extensions(v, rows))
 }
 
-pub(super) fn pg_cast(_: &View<'_>) -> Made {
+pub(super) fn pg_cast(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     let real = |ty: &&SqlType| {
         !matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown | SqlType::CharByte)
@@ -234,5 +250,5 @@ pub(super) fn pg_cast(_: &View<'_>) -> Made {
             ]);
         }
     }
-    Ok(rows)
+    Ok(of_extensions(v, rows))
 }

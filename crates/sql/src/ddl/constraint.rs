@@ -338,7 +338,8 @@ fn check(
         let text = format!("cannot add NO INHERIT constraint to partitioned table \"{}\"", t.name);
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, text));
     }
-    let bound = match braid_scalar::bind_bool(expr, "CHECK", &scope, &mut c.ctx.no_params()) {
+    let expr = with_bare_columns(c, t, expr);
+    let bound = match braid_scalar::bind_bool(&expr, "CHECK", &scope, &mut c.ctx.no_params()) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             return Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -360,8 +361,7 @@ fn check(
     if name_taken(t, &name) {
         return Err(constraint_exists(t, &name));
     }
-    let expr = with_bare_columns(c, t, expr).to_string();
-    Ok(Check { name, expr, not_valid: false, no_inherit })
+    Ok(Check { name, expr: expr.to_string(), not_valid: false, no_inherit })
 }
 
 fn column_id(t: &Table, name: &str) -> SqlResult<u32> {

@@ -32,7 +32,7 @@ pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlR
     let (columns, expressions, names) = (Vec::new(), Vec::new(), Vec::new());
     let mut out = Keys { columns, expressions, names };
     for d in declared {
-        let e = plain(c, &d.column.expr)?;
+        let e = &with_bare_columns(c, t, plain(c, &d.column.expr)?);
         if let ast::Expr::Identifier(ident) = e {
             let name = ident_name(ident);
             let column = t.column_named(&name).ok_or_else(|| no_column(t, &name))?;
@@ -48,7 +48,7 @@ pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlR
         })?;
         let id = t.next_column + out.expressions.len() as u32;
         out.columns.push(directed(id, d));
-        out.expressions.push(standing_for(id, &with_bare_columns(c, t, e), &bound));
+        out.expressions.push(standing_for(id, e, &bound));
         let name = match output_name(e).as_str() {
             "?column?" => "expr".to_string(),
             name => name.to_string(),
@@ -61,11 +61,11 @@ pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlR
 
 /// The predicate of a partial index, as text.
 pub(super) fn predicate(c: &Change, t: &Table, e: &ast::Expr) -> SqlResult<String> {
-    let e = plain(c, e)?;
+    let e = &with_bare_columns(c, t, plain(c, e)?);
     immutable(c, t, e, "index predicate", |e, scope, none| {
         braid_scalar::bind_bool(e, "WHERE", scope, none)
     })?;
-    Ok(with_bare_columns(c, t, e).to_string())
+    Ok(e.to_string())
 }
 
 /// The predicate of an index that leaves out rows with a NULL in its key.

@@ -318,10 +318,6 @@ impl Session {
                 format!("cursor \"{name}\" already exists"),
             ));
         }
-        let rows = match ctx.block.as_ref().map(|block| &block.failure) {
-            Some(failure) => rows.failing(failure.clone()),
-            None => rows,
-        };
         let mut types = column_types(&declared.columns);
         types.extend(declared.tables.iter().flat_map(|table| table.key.iter().cloned()));
         let coordinator = self.db.coordinator();
