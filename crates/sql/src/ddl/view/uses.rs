@@ -201,6 +201,11 @@ impl VisitorMut for Renamer<'_> {
                 columns: Vec::new(),
                 at: None,
             });
+            // Given its old name back, it needs no other one.
+            let is_own = |alias: &mut ast::TableAlias| {
+                alias.columns.is_empty() && ident_name(&alias.name) == self.new
+            };
+            alias.take_if(is_own);
         }
         ControlFlow::Continue(())
     }
