@@ -193,6 +193,8 @@ struct Sent {
     bytes: AtomicU64,
     nanos: AtomicU64,
     ranges: Mutex<BTreeSet<u64>>,
+    /// How many there are, for who does not want to lock them.
+    touched: AtomicU64,
 }
 
 impl Sent {
@@ -204,6 +206,12 @@ impl Sent {
         }
     }
 
+    fn begin_touching(&self) {
+        let mut all = self.ranges.lock();
+        all.clear();
+        self.touched.store(0, Ordering::Relaxed);
+    }
+
     fn add(&self, more: Network, ranges: Vec<u64>) {
         if more != Network::default() {
             self.calls.fetch_add(more.calls, Ordering::Relaxed);
@@ -211,7 +219,9 @@ impl Sent {
             self.nanos.fetch_add(more.nanos, Ordering::Relaxed);
         }
         if !ranges.is_empty() {
-            self.ranges.lock().extend(ranges);
+            let mut all = self.ranges.lock();
+            all.extend(ranges);
+            self.touched.store(all.len() as u64, Ordering::Relaxed);
         }
     }
 }
@@ -381,7 +391,7 @@ impl Txn {
             span_deletes: self.counts.span_deletes.load(Ordering::Relaxed),
             requests: self.counts.requests.load(Ordering::Relaxed),
             network: self.counts.sent.network(),
-            ranges_touched: self.counts.sent.ranges.lock().len() as u64,
+            ranges_touched: self.counts.sent.touched.load(Ordering::Relaxed),
             participants: self.counts.participants.load(Ordering::Relaxed),
             commit_nanos: self.counts.commit_nanos.load(Ordering::Relaxed),
             work: self.counts.work(),
@@ -392,7 +402,7 @@ impl Txn {
 
     /// From here on other ranges are counted as [`TxnStats::ranges_touched`].
     pub fn begin_touching(&self) {
-        self.counts.sent.ranges.lock().clear();
+        self.counts.sent.begin_touching();
     }
 
     /// How many ranges would have to agree if it committed now; `None` where its writes are too
