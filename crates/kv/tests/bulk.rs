@@ -50,6 +50,15 @@ fn count(txn: &Arc<Txn>) -> usize {
     rows
 }
 
+fn count_in(txn: &Arc<Txn>, span: &KeySpan) -> usize {
+    let mut scan = txn.scan(span.clone(), ScanOptions::default()).unwrap();
+    let mut rows = 0;
+    while scan.next().unwrap().is_some() {
+        rows += 1;
+    }
+    rows
+}
+
 #[test]
 fn a_load_appears_at_its_commit_whatever_fits_into_memory() {
     for budget in [1 << 16, 1 << 18, 1 << 26] {
@@ -222,6 +231,27 @@ fn a_load_that_is_refused_memory_goes_on_with_less() {
 }
 
 #[test]
+fn what_was_written_last_is_divided_too() {
+    let store = open(&Arc::new(MemFs::new()));
+    let txn = begin(&store, Isolation::Serializable);
+    let key = |n: u32| format!("k{n:06}");
+    (0..5_000).for_each(|n| txn.put(key(n), vec![7; 100]).unwrap());
+    txn.commit().unwrap();
+    let txn = begin(&store, Isolation::Serializable);
+    let whole = KeySpan::new(key(0), key(4_900));
+    assert_eq!(txn.stored_bytes(&whole).unwrap(), 0, "no file has any of it");
+    let parts = txn.divide(&whole, 4, 64 << 10).unwrap();
+    assert_eq!((parts.len(), &parts[0].start, &parts[3].end), (4, &whole.start, &whole.end));
+    for part in &parts {
+        let rows = count_in(&txn, part);
+        assert!((500..2_200).contains(&rows), "{rows}");
+    }
+    assert_eq!(txn.divide(&whole, 4, 10 << 20).unwrap().len(), 1);
+    let few = KeySpan::new(key(0), key(500));
+    assert_eq!(txn.divide(&few, 2, 64 << 10).unwrap().len(), 1);
+}
+
+#[test]
 fn a_span_is_divided_into_parts_of_about_the_same_size() {
     let store = open(&Arc::new(MemFs::new()));
     let txn = begin(&store, Isolation::Serializable);
@@ -232,14 +262,7 @@ fn a_span_is_divided_into_parts_of_about_the_same_size() {
     txn.commit().unwrap();
     let txn = begin(&store, Isolation::Serializable);
     let parts = txn.divide(&whole, 3, 1 << 10).unwrap();
-    let rows = |span: &KeySpan| {
-        let mut scan = txn.scan(span.clone(), ScanOptions::default()).unwrap();
-        let mut rows = 0;
-        while scan.next().unwrap().is_some() {
-            rows += 1;
-        }
-        rows
-    };
+    let rows = |span: &KeySpan| count_in(&txn, span);
     assert_eq!((parts.len(), &parts[0].start, &parts[2].end), (3, &whole.start, &whole.end));
     assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
     let each: Vec<usize> = parts.iter().map(rows).collect();

@@ -29,6 +29,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
 use crate::exec::around::around_rows;
+use crate::exec::awaited::awaiting;
 
 /// Hands what operators are going to learn on to the scans below them.
 ///
@@ -40,7 +41,7 @@ pub(crate) fn link(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let rule = FilterPushdown::new_post_optimization();
     if !plan.exists(|node| Ok(shared_names(&node.schema()).next().is_some()))? {
-        return rule.optimize(plan, options);
+        return awaiting(rule.optimize(plan, options)?);
     }
     let guarded = plan.transform_up(|node| {
         let doubtful = shared_names(&node.schema()).next().is_some();
@@ -56,7 +57,7 @@ pub(crate) fn link(
             None => Transformed::no(node),
         })
     })?;
-    Ok(freed.data)
+    awaiting(freed.data)
 }
 
 /// The columns that have the name of another one.

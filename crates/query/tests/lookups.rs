@@ -213,3 +213,35 @@ fn what_lies_beside_blocks_is_read_rather_than_looked_up() {
     assert_eq!((db.run(sql), looked_up(&mut db, sql)), (answer, 0));
     assert_eq!(looked_up(&mut db, few), 4);
 }
+
+/// Tasks of their own read held sides from the first moment on: what a join above knows a little
+/// later must not be too late.
+#[test]
+fn held_sides_wait_for_what_joins_above_know() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE nation (k int PRIMARY KEY, name text);
+         CREATE TABLE supplier (s int PRIMARY KEY, nation int, name text);
+         CREATE INDEX supplier_nation ON supplier (nation);
+         CREATE TABLE stock (part int, s int, amount int, PRIMARY KEY (part, s));
+         INSERT INTO nation SELECT i, 'nation ' || i FROM generate_series(1, 400) AS g(i);
+         INSERT INTO supplier SELECT i, i % 400 + 1, 'supplier ' || i
+             FROM generate_series(1, 8000) AS g(i);
+         INSERT INTO stock SELECT i / 4, i % 8000 + 1, i % 7 + 1
+             FROM generate_series(1, 20000) AS g(i);
+         ANALYZE;
+         SET min_parallel_table_scan_size = 0;
+         SET max_parallel_workers_per_gather = 1",
+    );
+    let sql = "SELECT s.name FROM supplier s, nation n WHERE s.s IN \
+        (SELECT t.s FROM stock t WHERE t.amount > 0) AND s.nation = n.k AND n.name = 'nation 7'";
+    let plan = db.run(&format!("EXPLAIN {sql}")).join("\n");
+    let (outer, inner) = plan.split_once("LeftSemi").expect("a join inside of a join's other side");
+    assert!(outer.contains("join_type=Inner") && inner.contains("supplier"), "{plan}");
+    let rows = db.run(sql);
+    assert_eq!(rows.len(), 20);
+    for _ in 0..30 {
+        assert_eq!(looked_up(&mut db, sql), 1, "the nation's suppliers");
+        assert_eq!(db.run(sql).len(), rows.len());
+    }
+}

@@ -1,21 +1,25 @@
 //! Dividing a span into parts of about the same size, for readers that work side by side.
 //!
 //! The separators of the ssts' indexes are keys at known distances: every sst of the span gives
-//! some, each standing for its share of the sst's bytes. In key order, a cut comes wherever the
-//! next share of all bytes is full. What lies in memtables is little beside that and not counted,
-//! so a span that was never flushed stays whole.
+//! some, each standing for its share of the sst's bytes. So do the upper levels of memtables'
+//! lists, whose entries are spread evenly. In key order, a cut comes wherever the next share of all
+//! bytes is full.
 
 use bytes::Bytes;
 
 use crate::error::Result;
 use crate::iter::ReadWork;
 use crate::key::KeySpan;
+use crate::memtable::Memtable;
 use crate::sstable::{IndexBlock, SstReader};
+use crate::structure::Queued;
 use crate::versions::RunFile;
 use crate::view::View;
 
 /// An sst gives at least so many separators, if it has them.
 const SEPARATORS: usize = 16;
+/// A memtable gives so many keys for each part, since what lies between two of them varies.
+const KEYS_FOR_EACH: usize = 8;
 
 /// The files of a version that a span may have something in.
 fn files_in<'a>(view: &'a View, span: &'a KeySpan) -> impl Iterator<Item = &'a RunFile> {
@@ -87,6 +91,11 @@ impl View {
                 self.mark(file, span, usize::MAX, &mut marks)?;
             }
         }
+        for layer in self.state().queue() {
+            if let Queued::Memtable(memtable) = layer {
+                mark_memtable(memtable, span, parts.saturating_mul(KEYS_FOR_EACH), &mut marks);
+            }
+        }
         Ok(even_cuts(marks, parts, least))
     }
 
@@ -100,6 +109,21 @@ impl View {
     ) -> Result<()> {
         let inside = span.intersect(file.sst.bounds());
         marks_of(file.reader(self.env())?, &inside, file.sst.facts().backing.size, enough, marks)
+    }
+}
+
+/// Adds keys of a memtable inside of a span, each with the bytes that it stands for.
+fn mark_memtable(
+    memtable: &Memtable,
+    span: &KeySpan,
+    enough: usize,
+    marks: &mut Vec<(Bytes, u64)>,
+) {
+    let (start, end) = (&span.start[..], &span.end[..]);
+    let (entries, each) = memtable.points().spread((start, end), enough);
+    for entry in entries.into_iter().filter(|entry| entry.key() > start) {
+        let bytes = (entry.key().len() + entry.value().len()) as u64 * each;
+        marks.push((Bytes::copy_from_slice(entry.key()), bytes));
     }
 }
 

@@ -278,6 +278,31 @@ impl SkipList {
         NodeRef::new(self.before(&position))
     }
 
+    /// Entries with keys between two, about evenly spread: those of the highest level that has
+    /// `enough` of them there, or of the lowest. Also, for how many entries each stands.
+    pub(crate) fn spread(
+        &self,
+        (start, end): (&[u8], &[u8]),
+        enough: usize,
+    ) -> (Vec<NodeRef<'_>>, u64) {
+        let head = key_head(&self.prefix, start);
+        let position = Position { head, key: start, ts: u64::MAX, idx: u64::MAX };
+        let (mut at, mut found) = (ptr::null_mut(), Vec::new());
+        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
+            at = self.walk(at, level, &position);
+            found.clear();
+            let mut next = NodeRef::new(self.follow(at, level));
+            while let Some(node) = next.filter(|node| node.key() < end) {
+                found.push(node);
+                next = NodeRef::new(self.follow(node.node.as_ptr(), level));
+            }
+            if found.len() >= enough {
+                return (found, 1 << level);
+            }
+        }
+        (found, 1)
+    }
+
     /// First entry.
     pub(crate) fn first(&self) -> Option<NodeRef<'_>> {
         NodeRef::new(self.follow(ptr::null_mut(), 0))
@@ -443,6 +468,23 @@ mod tests {
                 assert_eq!(below, wanted);
             }
         }
+    }
+
+    #[test]
+    fn entries_of_an_upper_level_are_spread_evenly() {
+        let list = SkipList::new(b"k", 3);
+        let key = |n: u64| format!("k{n:06}").into_bytes();
+        (0..20_000).for_each(|n| drop(list.insert(&key(n), 1, n, Kind::Put, b"")));
+        let (from, to) = (key(5_000), key(15_000));
+        for enough in [1, 16, 100, 1_000] {
+            let (found, each) = list.spread((&from, &to), enough);
+            assert!(found.len() >= enough && found.len() < 4 * enough.max(4), "{}", found.len());
+            assert!((5_000..20_000).contains(&(found.len() as u64 * each)), "10,000 in all");
+            assert!(found.iter().all(|node| (&from[..]..&to[..]).contains(&node.key())));
+            assert!(found.windows(2).all(|pair| pair[0].key() < pair[1].key()));
+        }
+        assert_eq!(list.spread((&from, &to), 20_000).0.len(), 10_000, "all that are there");
+        assert!(list.spread((b"l", b"z"), 1).0.is_empty());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub(crate) mod around;
+pub(crate) mod awaited;
 pub(crate) mod columns;
 pub(crate) mod constant;
 pub mod execution;

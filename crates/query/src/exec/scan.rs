@@ -11,6 +11,8 @@
 //! What joins, sorts with a limit and aggregates above learn arrives as dynamic filters of
 //! DataFusion, which the scan takes in the last phase of planning.
 
+use std::any::Any;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +38,8 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, StatisticsArgs,
 };
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::execution::{Execution, Place};
@@ -86,6 +90,8 @@ pub(super) struct SqlScan {
     /// The filter and what operators above have learned, as far as it is for this scan.
     learning: Option<ScanFilter>,
     learned: Vec<Arc<dyn PhysicalExpr>>,
+    /// Those of them that must be complete before it begins.
+    awaited: Vec<Arc<DynamicFilterPhysicalExpr>>,
     /// Requests to the store so far.
     asked: Arc<AtomicU64>,
     /// Spans that were looked up because of what was learned.
@@ -118,6 +124,7 @@ impl SqlScan {
             filter,
             learning: None,
             learned: Vec::new(),
+            awaited: Vec::new(),
             asked: Arc::default(),
             looked_up: Arc::default(),
             pieces: Arc::default(),
@@ -131,6 +138,38 @@ impl SqlScan {
 
     pub(super) fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// The same scan, that waits for those of these filters that it learns. `None`: it learns
+    /// none, or nothing reads it before its turn.
+    pub(super) fn awaiting(&self, told: &HashSet<u64>) -> Option<SqlScan> {
+        if self.spec.threads == 1 {
+            return None;
+        }
+        let is_told = |filter: &&Arc<dyn PhysicalExpr>| {
+            filter.expression_id().is_some_and(|id| told.contains(&id))
+        };
+        let filters = self.learned.iter().filter(is_told);
+        let awaited: Vec<_> = filters
+            .filter_map(|filter| {
+                let filter: Arc<dyn Any + Send + Sync> = filter.clone();
+                filter.downcast().ok()
+            })
+            .collect();
+        (!awaited.is_empty()).then(|| SqlScan { awaited, ..self.clone() })
+    }
+
+    /// Ends when nothing is awaited any more.
+    pub(super) fn told(&self) -> Option<BoxFuture<'static, ()>> {
+        let awaited = self.awaited.clone();
+        (!awaited.is_empty()).then(|| {
+            let all = async move {
+                for filter in awaited {
+                    filter.wait_complete().await;
+                }
+            };
+            all.boxed()
+        })
     }
 
     /// Counts requests to the store.
@@ -431,6 +470,7 @@ impl ExecutionPlan for SqlScan {
         Ok(Arc::new(SqlScan {
             learning: None,
             learned: Vec::new(),
+            awaited: Vec::new(),
             asked: Arc::default(),
             looked_up: Arc::default(),
             pieces: Arc::default(),

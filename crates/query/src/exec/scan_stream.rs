@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use braid_kv::Tally;
 use braid_sql::storage::{IndexScan, TableLayout, TableScan};
@@ -12,7 +12,8 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
-use futures::{Stream, StreamExt};
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
 
 use super::columns::{ColumnScan, Stored, canceled};
 use super::execution::Execution;
@@ -139,6 +140,8 @@ fn computes(layout: &TableLayout, spec: &Spec, filter: &Option<ScanFilter>) -> b
 pub(super) struct ScanStream {
     scan: SqlScan,
     execution: Arc<Execution>,
+    /// Until operators above have told what they know.
+    told: Option<BoxFuture<'static, ()>>,
     /// `None` until the first batch is wanted.
     rows: Option<Rows>,
     /// If others read beside it.
@@ -152,7 +155,8 @@ impl ScanStream {
     pub(super) fn new(scan: SqlScan, execution: Arc<Execution>) -> ScanStream {
         let (probe, left) = (scan.probe_types(), scan.spec().limit.unwrap_or(usize::MAX));
         let _reading = (scan.spec().threads > 1).then(|| execution.readers.begin());
-        ScanStream { scan, execution, rows: None, _reading, probe, left }
+        let told = scan.told();
+        ScanStream { scan, execution, told, rows: None, _reading, probe, left }
     }
 
     /// The next batch; what it asked the store is counted.
@@ -245,7 +249,11 @@ fn built<'a>(
 impl Stream for ScanStream {
     type Item = Result<RecordBatch>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(told) = &mut self.told {
+            ready!(told.poll_unpin(cx));
+            self.told = None;
+        }
         Poll::Ready(self.batch().map_err(to_df).transpose())
     }
 }
