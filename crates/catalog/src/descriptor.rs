@@ -304,6 +304,9 @@ pub struct ForeignKey {
     pub parent_columns: Vec<u32>,
     /// ON DELETE.
     pub on_delete: RefAction,
+    /// Ids of the columns that SET NULL or SET DEFAULT of ON DELETE is about, if not all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_on_delete: Vec<u32>,
     /// ON UPDATE.
     pub on_update: RefAction,
     /// MATCH FULL.

@@ -1,7 +1,6 @@
 //! Names of constraints and indexes that the user did not name, as PostgreSQL makes them.
 
-/// PostgreSQL's limit on identifiers, in bytes.
-pub const MAX_IDENTIFIER: usize = 63;
+use braid_types::MAX_IDENTIFIER;
 
 /// `table_column_suffix`, shortened so that it fits an identifier: the longer of table and column
 /// part loses bytes first, as PostgreSQL's `makeObjectName` does.

@@ -202,6 +202,7 @@ fn every_broken_invariant_is_named() {
             parent: 10,
             parent_columns: vec![1],
             on_delete: RefAction::NoAction,
+            set_on_delete: Vec::new(),
             on_update: RefAction::NoAction,
             match_full: false,
             deferral: None,

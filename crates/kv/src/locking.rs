@@ -38,11 +38,16 @@ impl Txn {
     /// timestamp: for what is asked of the newest state ([`crate::ReadMode::Latest`]) and must stay
     /// true.
     pub fn hold(&self, key: &[u8], mode: LockMode) -> KvResult<()> {
+        self.hold_after(key, mode, Wait::Block)
+    }
+
+    /// As [`Txn::hold`], waiting so for others.
+    pub fn hold_after(&self, key: &[u8], mode: LockMode, wait: Wait) -> KvResult<()> {
         if self.open_state()?.holds(key, mode, false) {
             return Ok(());
         }
         let target = Target::Key(Bytes::copy_from_slice(key));
-        self.ask_lock(LockItem { target, mode, check: false }, Wait::Block).map(|_| ())
+        self.ask_lock(LockItem { target, mode, check: false }, wait).map(|_| ())
     }
 
     /// Whether a lock on a key is held, at least as strong.

@@ -14,6 +14,7 @@
 //!   exists (select)     no list              exists (select from (values (1)) "no columns")
 //! ```
 
+use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
@@ -26,9 +27,9 @@ use crate::script::{word, wrap};
 /// What the tokenizer reports.
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let dialect = PostgreSqlDialect {};
-    let plain = crate::rewrites::unicode_escapes::plain(sql)?;
+    let plain = crate::rewrites::lexemes::unicode_escapes::plain(sql)?;
     let sql = plain.as_deref().unwrap_or(sql);
-    let plain = crate::rewrites::escaped_texts::plain_bytes(sql)?;
+    let plain = crate::rewrites::lexemes::escaped_texts::plain_bytes(sql)?;
     let sql = plain.as_deref().unwrap_or(sql);
     let mut text = crate::spellings::plain_backticks(sql).unwrap_or_else(|| sql.to_string());
     // Blanks that were put in: line, column. Tokens behind one stand one column too far right.
@@ -593,32 +594,62 @@ pub(crate) fn holds_locks(tokens: &[TokenWithSpan]) -> bool {
 
 /// Takes FOR UPDATE away from a query without FROM, where it locks nothing and the parser takes FOR
 /// for an alias.
-pub(crate) fn drop_idle_locks(tokens: &mut Vec<TokenWithSpan>) {
+///
+/// # Errors
+/// 0A000 behind a set operation, 42P01 for a name behind OF.
+pub(crate) fn drop_idle_locks(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let mut at = 0;
     while at < tokens.len() {
-        match locking_length(tokens, at) {
-            Some(length) if !is(tokens, at + 2, "of") && is_without_from(&tokens[..at]) => {
-                tokens.drain(at..at + length);
-            }
-            _ => at += 1,
+        let Some(length) = locking_length(tokens, at) else {
+            at += 1;
+            continue;
+        };
+        let Some(select) = select_without_from(&tokens[..at]) else {
+            at += 1;
+            continue;
+        };
+        let kind = tokens[at + 1].token.to_string().to_uppercase();
+        let operators = ["union", "intersect", "except"];
+        let before =
+            select - ["all", "distinct"].iter().filter(|w| behind(tokens, select, w)).count();
+        if operators.iter().any(|word| behind(tokens, before, word)) {
+            return Err(not_with_sets(&format!("FOR {kind}")));
         }
+        if is(tokens, at + 2, "of") {
+            let name = tokens.get(at + 3).map(|t| t.token.to_string()).unwrap_or_default();
+            let text = format!("relation \"{name}\" in FOR {kind} clause not found in FROM clause");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, text));
+        }
+        tokens.drain(at..at + length);
     }
+    Ok(())
 }
 
-/// Whether the innermost query that these tokens are in has said SELECT and no FROM.
-fn is_without_from(tokens: &[TokenWithSpan]) -> bool {
+/// Whether a word stands before this place.
+fn behind(tokens: &[TokenWithSpan], at: usize, word: &str) -> bool {
+    at > 0 && is(tokens, at - 1, word)
+}
+
+/// 0A000 for rows that are locked of a set operation.
+pub(crate) fn not_with_sets(clause: &str) -> SqlError {
+    let text = format!("{clause} is not allowed with UNION/INTERSECT/EXCEPT");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+}
+
+/// Where the innermost query that these tokens are in has said SELECT, if it has no FROM.
+fn select_without_from(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut depth = 0usize;
     for (at, t) in tokens.iter().enumerate().rev() {
         match &t.token {
             Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => return false,
+            Token::LParen if depth == 0 => return None,
             Token::LParen => depth -= 1,
-            Token::Word(_) if depth == 0 && is(tokens, at, "from") => return false,
-            Token::Word(_) if depth == 0 && is(tokens, at, "select") => return true,
+            Token::Word(_) if depth == 0 && is(tokens, at, "from") => return None,
+            Token::Word(_) if depth == 0 && is(tokens, at, "select") => return Some(at),
             _ => {}
         }
     }
-    false
+    None
 }
 
 /// `FOR UPDATE OF a, b NOWAIT` as one clause for each name: sqlparser takes one name.

@@ -39,8 +39,8 @@ mod user_types;
 
 use std::sync::Arc;
 
-use braid_types::SqlError;
 use braid_types::encodings::Encoding;
+use braid_types::{SqlError, SqlState};
 use sqlparser::ast;
 
 pub use absent::DropAbsent;
@@ -60,15 +60,16 @@ pub use insert::{Inference, InsertClauses, Overriding, take_clauses};
 pub use materialized::{CreateMaterialized, MaterializedChange, Refresh};
 pub use rewrites::collations::take_collation;
 pub use rewrites::current_of::cursor_of;
-pub use rewrites::escaped_texts::with_standard_texts;
 pub use rewrites::exclusion::{Exclusion, take_exclusion};
 pub use rewrites::grouping::{DISTINCT_SETS, INNER_SETS};
 pub use rewrites::join_alias::take_join_alias;
+pub use rewrites::lexemes::escaped_texts::with_standard_texts;
 pub use rewrites::locking::is_moved;
 pub use rewrites::merge::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub use rewrites::no_inherit::take_no_inherit;
 pub use rewrites::recursion::{Cycle, Recursion, Search, take_recursion};
 pub use rewrites::rows_from::{ROWS_FROM, WITH_COLUMNS, column_list};
+pub use rewrites::set_columns::take_set_columns;
 pub use rewrites::shown::shown;
 pub use rewrites::subscripts::subscript;
 pub use script::{parse_expr, parse_query, parse_script};
@@ -128,9 +129,18 @@ pub struct Statement {
     /// `AS OF SYSTEM TIME` expression.
     pub as_of: Option<Arc<ast::Expr>>,
     /// What was read and left out, for the client.
-    pub notices: Arc<[String]>,
+    pub notices: Arc<[Notice]>,
     /// Where its text begins in the script.
     pub start: Start,
+}
+
+/// What a client is told of how its statement was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// SQLSTATE.
+    pub state: SqlState,
+    /// Text.
+    pub message: String,
 }
 
 /// Where a text begins in a script.
@@ -472,6 +482,10 @@ pub enum AlterOwn {
     Identity(String, Option<bool>, Box<SequenceChange>),
     /// ALTER COLUMN .. DROP IDENTITY; the flag is IF EXISTS.
     DropIdentity(String, bool),
+    /// ALTER COLUMN .. DROP EXPRESSION; the flag is IF EXISTS.
+    DropExpression(String, bool),
+    /// ALTER CONSTRAINT: when it is checked.
+    Constraint(String, ast::ConstraintCharacteristics),
     /// ALTER COLUMN .. SET OPTIONS (allow_commit_timestamp), or its TYPE: whether it is allowed.
     SetCommitTime(String, bool),
 }

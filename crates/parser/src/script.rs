@@ -15,8 +15,8 @@ use crate::cursor::{Cursor, token_is};
 use crate::rewrites;
 use crate::table::create;
 use crate::{
-    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Start, Statement, insert,
-    lexical, spellings, statement,
+    Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Notice, Start, Statement,
+    insert, lexical, spellings, statement,
 };
 
 /// Parses all statements of a text.
@@ -31,7 +31,9 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
         ));
     }
     let place = Places::new(sql);
-    let tokens = tokenize(sql).map_err(|e| place.fix(e))?;
+    let mut tokens = lexed(sql).map_err(|e| place.fix(e))?;
+    let mut told = rewrites::lexemes::long_names::cut(&mut tokens).into_iter().peekable();
+    let tokens = reshaped(tokens).map_err(|e| place.fix(e))?;
     let mut out = Vec::new();
     let mut chunk = Vec::new();
     let mut start = 0;
@@ -40,7 +42,8 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
         if t.token == Token::SemiColon {
             let end = place.byte(t.span.start);
             let tokens = std::mem::take(&mut chunk);
-            out.push(place.statement(tokens, start..end, here)?);
+            let own = std::iter::from_fn(|| told.next_if(|(at, _)| *at < t.span.start));
+            out.push(place.statement(tokens, start..end, here, own.collect())?);
             here = here.behind(&sql[start..=end]);
             start = end + 1;
         } else {
@@ -48,15 +51,20 @@ pub fn parse_script(sql: &str) -> SqlResult<Vec<Statement>> {
         }
     }
     if !chunk.is_empty() {
-        out.push(place.statement(chunk, start..sql.len(), here)?);
+        out.push(place.statement(chunk, start..sql.len(), here, told.collect())?);
     } else if out.is_empty() {
         out.push(parse_tokens(chunk, "")?);
     }
     Ok(out)
 }
 
+/// The tokens of a text as sqlparser takes them.
 pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
-    let mut out = lexical::tokens(sql).map_err(|e| {
+    reshaped(lexed(sql)?)
+}
+
+fn lexed(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
+    lexical::tokens(sql).map_err(|e| {
         let error = SqlError::syntax(unfinished(&e.message));
         let error = match e.message.as_str() {
             "invalid Unicode escape" => {
@@ -68,7 +76,10 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
             _ => error,
         };
         error.or_at(e.location.line, e.location.column)
-    })?;
+    })
+}
+
+fn reshaped(mut out: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     check_nesting(&out)?;
     rewrite_words(&mut out);
     lexical::mark_scalar_queries(&mut out);
@@ -83,7 +94,7 @@ pub(crate) fn tokenize(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
     rewrites::only::rewrite(&mut out);
     rewrites::current_of::rewrite(&mut out);
     rewrites::join_alias::rewrite(&mut out);
-    lexical::drop_idle_locks(&mut out);
+    lexical::drop_idle_locks(&mut out)?;
     lexical::fill_selections(&mut out);
     rewrites::exclusion::rewrite(&mut out);
     rewrites::relations::rewrite(&mut out);
@@ -248,9 +259,11 @@ pub(crate) fn wrap(token: Token) -> TokenWithSpan {
 fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Statement> {
     crate::table::identity::order_options(&mut tokens);
     rewrites::no_inherit::rewrite(&mut tokens);
+    rewrites::set_columns::rewrite(&mut tokens)?;
     rewrites::nested_joins::rewrite(&mut tokens)?;
     rewrites::whole_rows::rewrite(&mut tokens);
-    let notices = spellings::rewrite(&mut tokens)?.into();
+    let told = |message| Notice { state: SqlState::SUCCESSFUL_COMPLETION, message };
+    let notices = spellings::rewrite(&mut tokens)?.into_iter().map(told).collect();
     let as_of = lift_as_of(&mut tokens)?;
     let (kind, as_of) = (Arc::new(parse_kind(tokens, text)?), as_of.map(Arc::new));
     Ok(Statement { text: Arc::from(text), kind, as_of, notices, start: Start::default() })
@@ -291,7 +304,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
     let _ = text;
     Ok(match statement {
         ast::Statement::Insert(i) => Kind::Insert(Box::new(i), Box::new(clauses)),
-        s if locks => Kind::Sql(Box::new(rewrites::locking::move_into_with(s))),
+        s if locks => Kind::Sql(Box::new(rewrites::locking::move_into_with(s)?)),
         s => Kind::Sql(Box::new(s)),
     })
 }
@@ -437,11 +450,16 @@ impl Places<'_> {
         tokens: Vec<TokenWithSpan>,
         within: Range<usize>,
         here: Start,
+        told: Vec<rewrites::lexemes::long_names::Told>,
     ) -> SqlResult<Statement> {
         let all = &self.sql[within];
         let text = all.trim_start();
         let start = here.behind(&all[..all.len() - text.len()]);
-        let statement = parse_tokens(tokens, text.trim_end()).map_err(|e| self.fix(e))?;
+        let mut statement = parse_tokens(tokens, text.trim_end()).map_err(|e| self.fix(e))?;
+        if !told.is_empty() {
+            let own = statement.notices.iter().cloned();
+            statement.notices = told.into_iter().map(|(_, notice)| notice).chain(own).collect();
+        }
         Ok(Statement { start, ..statement })
     }
 

@@ -63,6 +63,8 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             AlterOwn::PrimaryKey(columns, clause)
         } else if probe.take(&["set", "schema"]) {
             AlterOwn::SetSchema(probe.ident()?)
+        } else if probe.take(&["alter", "constraint"]) {
+            altered_constraint(&mut probe)?
         } else if let Some(own) = column_option(&mut probe) {
             own?
         } else {
@@ -193,6 +195,10 @@ fn column_option(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
         let name = c.name().is_ok_and(|name| name.iter().eq(["spanner", "commit_timestamp"]));
         return (name && c.done()).then_some(Ok(AlterOwn::SetCommitTime(column, true)));
     }
+    if c.take(&["drop", "expression"]) {
+        let if_exists = c.take(&["if", "exists"]);
+        return Some(Ok(AlterOwn::DropExpression(column, if_exists)));
+    }
     if let Some(change) = identity(c, &column) {
         return Some(change);
     }
@@ -202,6 +208,26 @@ fn column_option(c: &mut Cursor) -> Option<SqlResult<AlterOwn>> {
     }
     c.take(&["set", "statistics"])
         .then(|| c.integer().map(|target| AlterOwn::SetStatistics(column, target)))
+}
+
+/// What follows ALTER CONSTRAINT.
+fn altered_constraint(c: &mut Cursor) -> SqlResult<AlterOwn> {
+    let name = c.ident()?;
+    let mut out = ast::ConstraintCharacteristics::default();
+    while !c.done() {
+        if out.deferrable.is_none() && c.take(&["deferrable"]) {
+            out.deferrable = Some(true);
+        } else if out.deferrable.is_none() && c.take(&["not", "deferrable"]) {
+            out.deferrable = Some(false);
+        } else if out.initially.is_none() && c.take(&["initially", "deferred"]) {
+            out.initially = Some(ast::DeferrableInitial::Deferred);
+        } else if out.initially.is_none() && c.take(&["initially", "immediate"]) {
+            out.initially = Some(ast::DeferrableInitial::Immediate);
+        } else {
+            return Err(c.unexpected());
+        }
+    }
+    Ok(AlterOwn::Constraint(name, out))
 }
 
 /// `SET GENERATED ALWAYS`, `RESTART WITH 7`, `SET INCREMENT BY 2`, `DROP IDENTITY` of a column;

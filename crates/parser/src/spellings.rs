@@ -67,6 +67,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "sql" => security(tokens, at),
                 "snapshot" => exported_view(tokens, at)?,
                 "normalize" => normal_form(tokens, at),
+                "national" | "nchar" => national(tokens, at),
                 "using" => sorting_operator(tokens, at)?,
                 "current_role" | "current_schema" if at > 0 => called(tokens, at),
                 "include" => constraint_include(tokens, at, &mut notices),
@@ -251,6 +252,23 @@ fn normal_form(tokens: &mut Tokens, at: usize) {
     let form = ["nfc", "nfd", "nfkc", "nfkd"].into_iter().find(|w| is(tokens, close - 1, w));
     if let Some(form) = form.filter(|_| is_token(tokens, close - 2, &Token::Comma)) {
         tokens[close - 1] = wrap(Token::SingleQuotedString(form.to_uppercase()));
+    }
+}
+
+/// `national character [varying]` and `nchar varying` as types: there is one character set.
+fn national(tokens: &mut Tokens, at: usize) {
+    if is(tokens, at, "nchar") {
+        if is(tokens, at + 1, "varying") {
+            tokens[at] = word("character");
+        }
+        return;
+    }
+    // `(national char(3))` is a column of that name.
+    let begins = at == 0
+        || matches!(tokens[at - 1].token, Token::LParen | Token::Comma)
+        || ["column", "add", "exists"].iter().any(|word| is(tokens, at - 1, word));
+    if !begins && (is(tokens, at + 1, "character") || is(tokens, at + 1, "char")) {
+        tokens.remove(at);
     }
 }
 

@@ -191,7 +191,12 @@ const LINES: &[Line] = &[
         "for locality only, as there",
     ),
     Line(COCKROACH, "CREATE INDEX ON u (id, n) INTERLEAVE IN PARENT t (id)", "", ""),
-    Line(COCKROACH, "UPSERT INTO t (id, s) VALUES (1, 'a')", "", "as INSERT OR UPDATE"),
+    Line(
+        COCKROACH,
+        "UPSERT INTO t (id, s) VALUES (1, 'a')",
+        "",
+        "as INSERT OR UPDATE; without a list of columns those that are not given get their defaults",
+    ),
     Line(COCKROACH, "SELECT * FROM t@by_s WHERE s = 'a'", "", "hints are ignored with a notice"),
     Line(COCKROACH, "DELETE FROM t WHERE s > 'b' ORDER BY s LIMIT 10", "", ""),
     Line(

@@ -279,3 +279,19 @@ fn rows_of_nothing_but_a_key_are_returned() {
     assert_eq!(rows(s, "INSERT OR IGNORE INTO t (k) VALUES (2), (3) THEN RETURN k"), ["3"]);
     assert_eq!(rows(s, "SELECT count(*) FROM t"), ["3"]);
 }
+
+#[test]
+fn upsert_without_a_list_writes_defaults() {
+    let s = &mut Db::new();
+    run(s, "CREATE TABLE t (k INT PRIMARY KEY, a INT DEFAULT 5, b TEXT, c INT AS (a + 1) STORED)");
+    run(s, "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y')");
+    assert_eq!(rows(s, "UPSERT INTO t VALUES (1), (3) RETURNING *"), ["1|5||6", "3|5||6"]);
+    assert_eq!(rows(s, "UPSERT INTO t (k) VALUES (2) RETURNING *"), ["2|2|y|3"]);
+    assert_eq!(rows(s, "UPSERT INTO t (k, b) VALUES (2, 'z') RETURNING *"), ["2|2|z|3"]);
+    assert_eq!(rows(s, "UPSERT INTO t VALUES (2, 7) RETURNING *"), ["2|7||8"]);
+    assert_eq!(rows(s, "UPSERT INTO t SELECT 2, 9 RETURNING *"), ["2|9||10"]);
+    assert_eq!(rows(s, "INSERT OR IGNORE INTO t VALUES (2), (4) THEN RETURN k"), ["4"]);
+    run(s, "CREATE TABLE i (k INT PRIMARY KEY, n INT GENERATED ALWAYS AS IDENTITY, v INT)");
+    run(s, "UPSERT INTO i (k, v) VALUES (1, 1); UPSERT INTO i (k, v) VALUES (1, 2)");
+    assert_eq!(rows(s, "SELECT * FROM i"), ["1|1|2"]);
+}

@@ -9,8 +9,8 @@ use braid_types::{
 use braid_walk::Walk;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    ArrayElemTypeDef, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    ObjectName, Visitor,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, ObjectName, Visitor,
 };
 
 use crate::bind::{bind_unsettled, general_query_needed};
@@ -403,6 +403,8 @@ fn named(expr: &Expr) -> Option<String> {
         Expr::Substring { shorthand, .. } => fixed(if *shorthand { "substr" } else { "substring" }),
         Expr::Overlay { .. } => fixed("overlay"),
         Expr::AtTimeZone { .. } => fixed("timezone"),
+        Expr::IsNormalized { negated: false, .. } => fixed("is_normalized"),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => fixed("overlaps"),
         Expr::Trim { trim_where, .. } => fixed(match trim_where {
             Some(sqlparser::ast::TrimWhereField::Leading) => "ltrim",
             Some(sqlparser::ast::TrimWhereField::Trailing) => "rtrim",

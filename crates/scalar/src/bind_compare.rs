@@ -224,7 +224,7 @@ pub(crate) fn bind_side(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -
 }
 
 /// The fields of `ROW(..)`.
-fn row_fields(function: &Function) -> Option<Vec<&Expr>> {
+pub fn row_fields(function: &Function) -> Option<Vec<&Expr>> {
     let [name]: [String; 1] = object_name_parts(&function.name).try_into().ok()?;
     let FunctionArguments::List(list) = &function.args else { return None };
     let field = |arg| match arg {

@@ -50,7 +50,7 @@ pub use bind::{
     needs_general_query, told_to_clients,
 };
 pub use bind_call::{is_called_as_window, output_name};
-pub use bind_compare::compare_bound;
+pub use bind_compare::{compare_bound, row_fields};
 pub use bound::{
     Applied, Bound, CaseBranch, CmpOp, FieldNames, Node, QuantifiedOp, Volatility, compare,
 };
@@ -76,8 +76,8 @@ pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, is_only, missing_table, object_name_parts,
 };
 pub use syntax::{
-    Deparsed, SPECIAL, at_beginning, beginning, deparse, deparse_of_domain, deparse_query,
-    names_itself, typed_literal, with_in_order,
+    Deparsed, SPECIAL, at_beginning, beginning, column_by_number, deparse, deparse_of_domain,
+    deparse_query, names_itself, typed_literal, with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

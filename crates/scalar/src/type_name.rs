@@ -304,6 +304,13 @@ fn custom(
         // "char" in quotes is the one-byte type; without them the parser has its own variant.
         "char" if quoted => SqlType::CharByte,
         "bpchar" => SqlType::Char(number().unwrap_or(0)),
+        "nchar" => match number() {
+            Some(0) => {
+                let text = "length for type char must be at least 1";
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
+            }
+            length => SqlType::Char(length.unwrap_or(1)),
+        },
         "varchar" => SqlType::Varchar(number()),
         "numeric" => match args {
             [] => SqlType::Numeric(None),

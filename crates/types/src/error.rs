@@ -139,6 +139,8 @@ states! {
     INDETERMINATE_COLLATION = "42P22";
     /// Wrong object kind.
     WRONG_OBJECT_TYPE = "42809";
+    /// A name that is cut.
+    NAME_TOO_LONG = "42622";
     /// Unknown column.
     UNDEFINED_COLUMN = "42703";
     /// Unknown function or operator.

@@ -55,6 +55,7 @@ pub use text::collation::{
 pub use text::encodings;
 pub use text::quote::quote_ident;
 pub use text::regexp;
+pub use text_in::{MAX_IDENTIFIER, clip_name};
 pub use time_zone::TimeZone;
 pub use user_type::{
     CompositeField, CompositeType, EnumLabel, EnumType, EnumValue, LABEL_STEP, shown_type_name,

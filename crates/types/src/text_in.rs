@@ -117,13 +117,12 @@ fn parse_array(text: &str, element: &SqlType, style: &Style) -> SqlResult<Datum>
     Ok(Datum::Array(Arc::new(ArrayValue::of(element.clone(), items, &literal.dimensions))))
 }
 
-/// Names keep at most 63 bytes.
-pub(crate) fn clip_name(text: &str) -> &str {
-    let mut end = text.len().min(63);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+/// PostgreSQL's limit on identifiers, in bytes.
+pub const MAX_IDENTIFIER: usize = 63;
+
+/// As much of a name as is kept.
+pub fn clip_name(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_IDENTIFIER)]
 }
 
 fn parse_bool(text: &str) -> SqlResult<bool> {

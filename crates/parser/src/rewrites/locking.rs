@@ -13,8 +13,11 @@
 
 use std::ops::ControlFlow;
 
-use braid_walk::WalkMut;
-use sqlparser::ast::{self, SetExpr, Statement, VisitorMut};
+use braid_types::{SqlError, SqlResult};
+use braid_walk::{Walk, WalkMut};
+use sqlparser::ast::{self, SetExpr, Statement, Visitor, VisitorMut};
+
+use crate::lexical::not_with_sets;
 
 /// What names of queries begin with that were moved.
 const PREFIX: &str = "locked rows ";
@@ -25,7 +28,50 @@ pub fn is_moved(name: &str) -> bool {
 }
 
 /// Moves them.
-pub(crate) fn move_into_with(statement: Statement) -> Statement {
+///
+/// # Errors
+/// 0A000 where the rows of a set operation would be locked, or those of a part of one.
+pub(crate) fn move_into_with(statement: Statement) -> SqlResult<Statement> {
+    if let ControlFlow::Break(error) = statement.walk(&mut OfSets(Vec::new())) {
+        return Err(error);
+    }
+    Ok(moved_into_with(statement))
+}
+
+/// Finds locks on rows of set operations. Of a recursive query it is said otherwise that it locks
+/// nothing: those are passed over, by their places.
+struct OfSets(Vec<*const ast::Query>);
+
+impl Visitor for OfSets {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<SqlError> {
+        for with in query.with.iter().filter(|with| with.recursive) {
+            self.0.extend(with.cte_tables.iter().map(|cte| std::ptr::from_ref(&*cte.query)));
+        }
+        let is_set = matches!(&*query.body, SetExpr::SetOperation { .. });
+        if !is_set || self.0.contains(&std::ptr::from_ref(query)) {
+            return ControlFlow::Continue(());
+        }
+        match query.locks.first().or_else(|| lock_of_part(&query.body)) {
+            Some(lock) => ControlFlow::Break(not_with_sets(&format!("FOR {}", lock.lock_type))),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// What locks a part of a set operation.
+fn lock_of_part(body: &SetExpr) -> Option<&ast::LockClause> {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            lock_of_part(left).or_else(|| lock_of_part(right))
+        }
+        SetExpr::Query(query) => query.locks.first().or_else(|| lock_of_part(&query.body)),
+        _ => None,
+    }
+}
+
+fn moved_into_with(statement: Statement) -> Statement {
     let mut moved = 0;
     match statement {
         Statement::Query(mut query) => {

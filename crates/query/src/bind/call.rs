@@ -15,7 +15,7 @@ use sqlparser::ast;
 
 use super::{Binder, Bounded, Level};
 use crate::exec::scalar::RowFunction;
-use crate::exec::subquery::{Ahead, Shape, Subquery};
+use crate::exec::subquery::{Across, Ahead, Shape, Subquery};
 
 /// A subquery bound over its own level: plan, columns, outer columns.
 pub(super) struct Inner {
@@ -142,12 +142,19 @@ impl Binder<'_> {
             ast::BinaryOperator::LtEq => CmpOp::Le,
             ast::BinaryOperator::Gt => CmpOp::Gt,
             ast::BinaryOperator::GtEq => CmpOp::Ge,
+            other if row_parts(left).is_some() => return Err(no_row_operator(other)),
             // Its rows as an array.
             other => return self.quantified_array(left, other, query, all).map(Some),
         };
-        let needle = self.expr(left)?;
+        let needles = self.needles(left)?;
+        let [needle] = needles.as_slice() else {
+            let across = if all { Across::All } else { Across::Any };
+            return self.rowwise(op, needles, query, across).map(Some);
+        };
+        let needle = needle.clone();
         let bound = self.inner_query(query)?;
-        let [ty] = bound.types.as_slice() else { return Err(one_column()) };
+        check_width(1, &bound)?;
+        let ty = &bound.types[0];
         let column = Bound::column(0, ty.clone()).with_collation(bound.collations[0].clone());
         let (needle, converter) = self.converters(op, needle, column)?;
         let shape = Shape::Quantified(op, converter, all);
@@ -181,26 +188,83 @@ impl Binder<'_> {
     }
 
     fn in_subquery(&mut self, expr: &ast::Expr, query: &ast::Query) -> SqlResult<Bound> {
-        let needle = self.expr(expr)?;
+        let needles = self.needles(expr)?;
         let inner = self.inner_query(query)?;
-        let needles = match needle.node() {
+        let (args, converters) = self.all_converters(CmpOp::Eq, needles, &inner)?;
+        self.subquery_slot(inner, Shape::In(converters), args, SqlType::Bool)
+    }
+
+    /// `(a, b) < (SELECT ..)`; `None` for a comparison of other things.
+    pub(super) fn row_beside_query(
+        &mut self,
+        left: &ast::Expr,
+        op: &ast::BinaryOperator,
+        right: &ast::Expr,
+    ) -> SqlResult<Option<Bound>> {
+        let mut inner = right;
+        while let ast::Expr::Nested(deeper) = inner {
+            inner = deeper;
+        }
+        let (ast::Expr::Subquery(query), Some(_)) = (inner, row_parts(left)) else {
+            return Ok(None);
+        };
+        let op = match op {
+            ast::BinaryOperator::Eq => CmpOp::Eq,
+            ast::BinaryOperator::NotEq => CmpOp::Ne,
+            ast::BinaryOperator::Lt => CmpOp::Lt,
+            ast::BinaryOperator::LtEq => CmpOp::Le,
+            ast::BinaryOperator::Gt => CmpOp::Gt,
+            ast::BinaryOperator::GtEq => CmpOp::Ge,
+            other => return Err(no_row_operator(other)),
+        };
+        let needles = self.needles(left)?;
+        self.rowwise(op, needles, query, Across::One).map(Some)
+    }
+
+    /// A row compared with rows of a query, field by field.
+    fn rowwise(
+        &mut self,
+        op: CmpOp,
+        needles: Vec<Bound>,
+        query: &ast::Query,
+        across: Across,
+    ) -> SqlResult<Bound> {
+        let inner = self.inner_query(query)?;
+        let (args, converters) = self.all_converters(op, needles, &inner)?;
+        self.subquery_slot(inner, Shape::Rowwise(op, converters, across), args, SqlType::Bool)
+    }
+
+    /// The fields of a row that is written out, or one value. Literals stay unknown: they take the
+    /// types of what they are compared with.
+    fn needles(&mut self, expr: &ast::Expr) -> SqlResult<Vec<Bound>> {
+        if let Some(parts) = row_parts(expr) {
+            return parts.into_iter().map(|part| self.expr(part)).collect();
+        }
+        let needle = self.expr(expr)?;
+        Ok(match needle.node() {
             Node::Row(parts, None) => parts.clone(),
             _ => vec![needle],
-        };
-        if needles.len() != inner.types.len() {
-            let few = if needles.len() > inner.types.len() { "few" } else { "many" };
-            return Err(SqlError::syntax(format!("subquery has too {few} columns")));
-        }
+        })
+    }
+
+    /// [`Self::converters`] of each field.
+    fn all_converters(
+        &mut self,
+        op: CmpOp,
+        needles: Vec<Bound>,
+        inner: &Inner,
+    ) -> SqlResult<(Vec<Bound>, Vec<Bound>)> {
+        check_width(needles.len(), inner)?;
         let mut args = Vec::new();
         let mut converters = Vec::new();
         for (at, needle) in needles.into_iter().enumerate() {
             let column = Bound::column(at, inner.types[at].clone());
             let column = column.with_collation(inner.collations[at].clone());
-            let (needle, converter) = self.converters(CmpOp::Eq, needle, column)?;
+            let (needle, converter) = self.converters(op, needle, column)?;
             args.push(needle);
             converters.push(converter);
         }
-        self.subquery_slot(inner, Shape::In(converters), args, SqlType::Bool)
+        Ok((args, converters))
     }
 
     /// The needle and the conversion of the subquery's column that make them comparable.
@@ -209,6 +273,10 @@ impl Binder<'_> {
             SqlType::Unknown => coerce(needle, &column.ty().base(), CastContext::Implicit, self)?,
             _ => needle,
         };
+        if needle.as_const().is_some_and(Datum::is_null) {
+            // Compared with whatever it may be, it is unknown.
+            return Ok((needle, column));
+        }
         let compared = compare_bound(op, needle, column, self)?;
         match compared.node() {
             Node::Compare(_, l, r) => Ok((l.clone(), r.clone())),
@@ -268,7 +336,7 @@ impl Binder<'_> {
             Shape::First => "function",
             Shape::Exists => "exists",
             Shape::In(_) => "in_subquery",
-            Shape::Quantified(..) => "compare_subquery",
+            Shape::Quantified(..) | Shape::Rowwise(..) => "compare_subquery",
             Shape::Array(_) => "array_subquery",
             Shape::Rows => "lateral_subquery",
         };
@@ -347,6 +415,32 @@ pub(super) struct Arguments<'a> {
     pub(super) rows: Vec<String>,
     pub(super) distinct: bool,
     pub(super) order: &'a [ast::OrderByExpr],
+}
+
+/// The fields of `(a, b)` or `ROW(a)`.
+fn row_parts(expr: &ast::Expr) -> Option<Vec<&ast::Expr>> {
+    match expr {
+        ast::Expr::Nested(inner) => row_parts(inner),
+        ast::Expr::Tuple(parts) => Some(parts.iter().collect()),
+        ast::Expr::Function(function) => braid_scalar::row_fields(function),
+        _ => None,
+    }
+}
+
+/// 42601 for a subquery beside so many values that has another number of columns.
+fn check_width(needles: usize, inner: &Inner) -> SqlResult<()> {
+    if needles == inner.types.len() {
+        return Ok(());
+    }
+    let few = if needles > inner.types.len() { "few" } else { "many" };
+    Err(SqlError::syntax(format!("subquery has too {few} columns")))
+}
+
+/// 0A000 for an operator that compares no rows.
+fn no_row_operator(op: &ast::BinaryOperator) -> SqlError {
+    let text = format!("could not determine interpretation of row comparison operator {op}");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+        .with_hint("Row comparison operators must be associated with btree operator families.")
 }
 
 fn one_column() -> SqlError {

@@ -1,5 +1,6 @@
 //! Set-returning functions, in FROM and in the select list.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_scalar::{Bound, Code, Columns, coerce, ordered_arguments, output_name};
@@ -7,9 +8,10 @@ use braid_types::{
     CastContext, Collated, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState,
     SqlType,
 };
+use braid_walk::Walk;
 use datafusion::common::{Column, Result, UnnestOptions};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use sqlparser::ast;
+use sqlparser::ast::{self, Visitor};
 
 use super::call::Inner;
 use super::populate::populating;
@@ -51,6 +53,51 @@ impl Pending {
             *bound = f(bound)?;
         }
         Ok(())
+    }
+}
+
+/// What is said where a function's rows are refused.
+const INTO_FROM: &str =
+    "You might be able to move the set-returning function into a LATERAL FROM item.";
+
+/// 0A000 for rows of a function in a clause.
+pub(super) fn sets_not_allowed(clause: &str) -> SqlError {
+    let text = format!("set-returning functions are not allowed in {clause}");
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+}
+
+/// 0A000 for rows of a function in arguments of another one in FROM.
+fn not_at_top_level() -> SqlError {
+    let text = "set-returning functions must appear at top level of FROM";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text)
+}
+
+/// Finds calls of set-returning functions outside of subqueries, in which it is so deep.
+struct SetCalls(usize);
+
+impl Visitor for SetCalls {
+    type Break = ast::Function;
+
+    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<ast::Function> {
+        self.0 += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<ast::Function> {
+        self.0 -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<ast::Function> {
+        match expr {
+            ast::Expr::Function(call)
+                if self.0 == 0
+                    && braid_scalar::is_set_returning(&Binder::bare_name(&call.name)) =>
+            {
+                ControlFlow::Break(call.clone())
+            }
+            _ => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -100,6 +147,7 @@ impl Binder<'_> {
         name: &str,
         function: &ast::Function,
     ) -> SqlResult<Bound> {
+        self.check_sets_allowed()?;
         let ordered = match &function.args {
             ast::FunctionArguments::List(list) => ordered_arguments(name, &list.args)?,
             _ => None,
@@ -143,12 +191,65 @@ impl Binder<'_> {
         Bound::column(slot, ty)
     }
 
-    /// Unnests the set-returning functions of the select list, in step with each other.
-    pub(super) fn set_function_plan(&mut self, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
-        let pending = std::mem::take(&mut self.level().set_functions);
-        if pending.is_empty() {
-            return Ok(plan);
+    /// 0A000 where rows of a function could not multiply rows.
+    pub(super) fn check_sets_allowed(&mut self) -> SqlResult<()> {
+        let aggregating = &self.level().aggregating;
+        let within = |calls: &str| {
+            let text = format!("{calls} calls cannot contain set-returning function calls");
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_hint(INTO_FROM))
+        };
+        if aggregating.refused_in == Some("FILTER") {
+            return Err(sets_not_allowed("FILTER"));
+        } else if aggregating.inside {
+            return within("aggregate function");
+        } else if aggregating.no_windows == Some(super::window::NESTED) {
+            return within("window function");
         }
+        match aggregating.refused_in {
+            None | Some("GROUP BY") => Ok(()),
+            Some(super::from::OWN_LEVEL) => Err(not_at_top_level()),
+            Some("JOIN/ON") => Err(sets_not_allowed("JOIN conditions")),
+            Some(clause) => Err(sets_not_allowed(clause)),
+        }
+    }
+
+    /// Refuses set-returning functions in something that is not always computed.
+    pub(super) fn check_not_conditional(&self, expr: &ast::Expr) -> SqlResult<()> {
+        let clause = match expr {
+            ast::Expr::Case { .. } => "CASE",
+            ast::Expr::Function(f) if Self::bare_name(&f.name) == "coalesce" => "COALESCE",
+            _ => return Ok(()),
+        };
+        match expr.walk(&mut SetCalls(0)) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(call) => {
+                let error = sets_not_allowed(clause).with_hint(INTO_FROM);
+                Err(braid_scalar::at_beginning(error, &ast::Expr::Function(call)))
+            }
+        }
+    }
+
+    /// Unnests the set-returning functions of the select list: those in arguments of others first,
+    /// all others in step with each other.
+    pub(super) fn set_function_plan(&mut self, mut plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+        let mut pending = std::mem::take(&mut self.level().set_functions);
+        while !pending.is_empty() {
+            let slots: Vec<usize> = pending.iter().map(Pending::slot).collect();
+            let waits = |one: &Pending| {
+                one.args.iter().flat_map(Bound::columns).any(|column| slots.contains(&column))
+            };
+            let (later, now): (Vec<_>, Vec<_>) = pending.into_iter().partition(waits);
+            plan = self.unnested_in_step(plan, now)?;
+            pending = later;
+        }
+        Ok(plan)
+    }
+
+    fn unnested_in_step(
+        &mut self,
+        plan: LogicalPlan,
+        pending: Vec<Pending>,
+    ) -> SqlResult<LogicalPlan> {
         let before: Vec<Expr> = columns_of(&plan);
         let mut lists = before.clone();
         let mut list_names = Vec::new();
@@ -183,6 +284,22 @@ impl Binder<'_> {
     /// A call in FROM. With `input`, its arguments may name the input's columns and its rows
     /// multiply the input's (LATERAL); the input's columns stay.
     pub(super) fn function_rows(
+        &mut self,
+        name: &str,
+        exprs: &[&ast::Expr],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        input: Option<LogicalPlan>,
+    ) -> SqlResult<FunctionRows> {
+        let before = self.level().set_functions.len();
+        let rows = self.rows_of_function(name, exprs, ordinality, alias, input);
+        if self.level().set_functions.len() > before {
+            return Err(not_at_top_level());
+        }
+        rows
+    }
+
+    fn rows_of_function(
         &mut self,
         name: &str,
         exprs: &[&ast::Expr],

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_scalar::{
-    AggregateCode, Bound, Choice, Code, Direct, OrderKey, Volatility, at_beginning, coerce,
-    common_type, compared_form, first_of_group, is_hypothetical, order_form, order_forms, resolve,
+    AggregateCode, Bound, Choice, Code, Direct, OrderKey, Volatility, coerce, common_type,
+    compared_form, first_of_group, is_hypothetical, order_form, order_forms, resolve,
     value_of_form,
 };
 use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
@@ -467,18 +467,8 @@ impl Binder<'_> {
         expr: &ast::Expr,
         select: &[(Option<String>, ast::Expr)],
     ) -> SqlResult<ast::Expr> {
-        if let ast::Expr::Value(value) = expr
-            && let ast::Value::Number(n, _) = &value.value
-        {
-            let at: usize = n.parse().unwrap_or(0);
-            return match at.checked_sub(1).and_then(|at| select.get(at)) {
-                Some((_, expr)) => Ok(expr.clone()),
-                None => {
-                    let text = format!("GROUP BY position {n} is not in select list");
-                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
-                    Err(at_beginning(error, expr))
-                }
-            };
+        if let Some(at) = braid_scalar::column_by_number(expr, select.len(), "GROUP BY")? {
+            return Ok(select[at].1.clone());
         }
         if let ast::Expr::Identifier(ident) = expr {
             let name = braid_scalar::ident_name(ident);

@@ -862,7 +862,12 @@ impl BindContext for Binder<'_> {
             | ast::Expr::InSubquery { .. }
             | ast::Expr::AnyOp { .. }
             | ast::Expr::AllOp { .. } => self.subquery_expr(expr),
-            ast::Expr::Function(function) => self.special_call(function),
+            ast::Expr::BinaryOp { left, op, right } => self.row_beside_query(left, op, right),
+            ast::Expr::Case { .. } => self.check_not_conditional(expr).map(|()| None),
+            ast::Expr::Function(function) => {
+                self.check_not_conditional(expr)?;
+                self.special_call(function)
+            }
             ast::Expr::Value(_) => self.argument_at(expr),
             _ => Ok(None),
         }

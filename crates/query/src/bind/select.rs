@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
 
 use super::from::from_order;
-use super::function_table::columns_of;
+use super::function_table::{columns_of, sets_not_allowed};
 use super::grouped_sets::Rewritten;
 use super::{Binder, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
@@ -199,12 +199,16 @@ impl Binder<'_> {
         let mut having = match &select.having {
             Some(expr) => {
                 let scope = self.level().scope.clone();
+                let before = self.level().set_functions.len();
                 let bound = braid_scalar::bind_bool(expr, "HAVING", &scope, self)?;
+                if self.level().set_functions.len() > before {
+                    return Err(sets_not_allowed("HAVING"));
+                }
                 Some(faults::without_casts(&bound))
             }
             None => None,
         };
-        let mut keys = self.order_keys(order, &items, "ordering")?;
+        let mut keys = self.order_keys(order, &items, ("ORDER BY", "ordering"))?;
         let distinct_on = self.distinct_on(select, &items)?;
         check_begins_with(&keys, distinct_on.as_deref().unwrap_or_default(), &items)?;
         let aggregated = grouped || having.is_some() || !self.level().aggregates.is_empty();
@@ -428,19 +432,20 @@ impl Binder<'_> {
             .any(|c| c.table.is_none() && c.name == name && !c.hidden)
     }
 
-    /// The keys of ORDER BY: ordinals, output names, expressions; `operator` is what they need.
+    /// The keys of ORDER BY and DISTINCT ON: ordinals, output names, expressions; `operator` is
+    /// what they need.
     fn order_keys(
         &mut self,
         order: &[ast::OrderByExpr],
         items: &[Item],
-        operator: &str,
+        (clause, operator): (&str, &str),
     ) -> SqlResult<Vec<OrderKey>> {
         let mut keys = Vec::new();
         for key in order {
             let desc = key.options.asc == Some(false);
             let nulls_first = key.options.nulls_first.unwrap_or(desc);
             let names: Vec<&str> = items.iter().map(|i| i.name.as_str()).collect();
-            let target = match output_target(&key.expr, &names)? {
+            let target = match output_target(&key.expr, &names, clause)? {
                 Some(at) => Target::Output(at),
                 None => Target::Expr(self.settled(&key.expr)?),
             };
@@ -469,7 +474,7 @@ impl Binder<'_> {
                 with_fill: None,
             })
             .collect();
-        self.order_keys(&order, items, "equality").map(Some)
+        self.order_keys(&order, items, ("DISTINCT ON", "equality")).map(Some)
     }
 
     fn finish_select(
@@ -633,12 +638,8 @@ impl Binder<'_> {
         for key in order {
             let desc = key.options.asc == Some(false);
             let nulls_first = key.options.nulls_first.unwrap_or(desc);
-            let Some(at) = output_target(&key.expr, &names)? else {
-                return Err(SqlError::unsupported(
-                    "ORDER BY of an expression over a UNION, INTERSECT or EXCEPT",
-                )
-                .with_hint("Only result column names can be used."));
-            };
+            let at = output_target(&key.expr, &names, "ORDER BY")?
+                .ok_or_else(|| no_output(&key.expr))?;
             let column = &bound.columns[at];
             column.ty.check_comparable("ordering")?;
             let expr = self.sort_form(column.expr.clone(), &column.ty, &column.collation)?;
@@ -705,7 +706,13 @@ impl Binder<'_> {
 
     fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Option<usize>> {
         let scope = braid_scalar::Scope::empty();
-        let bound = self.isolated(|b| braid_scalar::bind_unsettled(expr, &scope, b))?;
+        let bound = self.isolated(|b| {
+            let bound = braid_scalar::bind_unsettled(expr, &scope, b)?;
+            match b.level().set_functions.is_empty() {
+                true => Ok(bound),
+                false => Err(at_beginning(sets_not_allowed(clause), expr)),
+            }
+        })?;
         let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)
             .map_err(|e| at_beginning(e, expr))?;
         if !bound.columns().is_empty() {
@@ -743,26 +750,34 @@ fn same_item(bound: &Bound, items: &[Item]) -> Option<usize> {
     })
 }
 
-/// The output column that an ORDER BY key names by number or by name.
-fn output_target(expr: &ast::Expr, names: &[&str]) -> SqlResult<Option<usize>> {
-    match expr {
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Number(n, _) => {
-                let at = n.parse::<usize>().ok().filter(|n| (1..=names.len()).contains(n));
-                at.map(|n| Some(n - 1)).ok_or_else(|| {
-                    let text = format!("ORDER BY position {n} is not in select list");
-                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
-                    at_beginning(error, expr)
-                })
-            }
-            _ => Ok(None),
-        },
+/// The output column that a key of a clause names by number or by name.
+fn output_target(expr: &ast::Expr, names: &[&str], clause: &str) -> SqlResult<Option<usize>> {
+    Ok(match expr {
         ast::Expr::Identifier(ident) => {
             let name = ident_name(ident);
-            Ok(names.iter().position(|n| *n == name))
+            names.iter().position(|n| *n == name)
         }
-        _ => Ok(None),
-    }
+        _ => braid_scalar::column_by_number(expr, names.len(), clause)?,
+    })
+}
+
+/// Why the rows of a set operation are not ordered by something.
+fn no_output(expr: &ast::Expr) -> SqlError {
+    let error = match expr {
+        ast::Expr::Identifier(ident) => {
+            let text = format!("column \"{}\" does not exist", ident_name(ident));
+            SqlError::new(SqlState::UNDEFINED_COLUMN, text)
+        }
+        _ => SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+        )
+        .with_detail("Only result column names can be used, not expressions or functions.")
+        .with_hint(
+            "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+        ),
+    };
+    at_beginning(error, expr)
 }
 
 /// Of what `(..).*` cannot be written out.

@@ -309,6 +309,7 @@ impl Binder<'_> {
 
     /// A set of a user in the select list: its rows multiply the row.
     fn set_of_user(&mut self, call: &UserCall) -> SqlResult<Bound> {
+        self.check_sets_allowed()?;
         let [(_, ty)] = call.function.columns.as_slice() else {
             return Err(SqlError::unsupported("a function that gives rows, in the select list")
                 .with_hint("Call it in FROM."));

@@ -114,7 +114,7 @@ pub(super) struct Named {
     exclusion: Option<Exclusion>,
 }
 
-const NESTED: &str = "window function calls cannot be nested";
+pub(super) const NESTED: &str = "window function calls cannot be nested";
 pub(super) const IN_DEFINITION: &str = "window functions are not allowed in window definitions";
 
 /// A window function or an aggregate.

@@ -40,10 +40,24 @@ pub enum Shape {
     In(Vec<Bound>),
     /// `needle op ANY (...)`, or ALL with the flag.
     Quantified(CmpOp, Bound, bool),
+    /// `(a, b) op ANY (...)`: as [`Shape::In`] with another operator and with all rows that are
+    /// meant.
+    Rowwise(CmpOp, Vec<Bound>, Across),
     /// `ARRAY(...)` of this element type.
     Array(SqlType),
     /// The rows themselves, for LATERAL.
     Rows,
+}
+
+/// Which rows a row is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    /// One of them must compare so.
+    Any,
+    /// All of them.
+    All,
+    /// The only one; NULL for no row.
+    One,
 }
 
 /// The set of an IN subquery.
@@ -135,7 +149,7 @@ impl Subquery {
     /// How many of the arguments are compared with the subquery's rows.
     pub(crate) fn needles(&self) -> usize {
         match &self.shape {
-            Shape::In(converters) => converters.len(),
+            Shape::In(converters) | Shape::Rowwise(_, converters, _) => converters.len(),
             Shape::Quantified(..) => 1,
             _ => 0,
         }
@@ -162,7 +176,7 @@ impl Subquery {
             values.get(name).map(|(at, ty)| arrow_form::scalar(&outer[*at], ty))
         })?;
         let limit = match self.shape {
-            Shape::Scalar => 2,
+            Shape::Scalar | Shape::Rowwise(.., Across::One) => 2,
             Shape::Exists | Shape::First => 1,
             _ => usize::MAX,
         };
@@ -251,7 +265,7 @@ impl Subquery {
     /// What is kept of a result's rows.
     fn keep(&self, rows: Vec<Vec<Datum>>) -> SqlResult<Kept> {
         Ok(match &self.shape {
-            Shape::Scalar if rows.len() > 1 => {
+            Shape::Scalar | Shape::Rowwise(.., Across::One) if rows.len() > 1 => {
                 return Err(SqlError::new(
                     SqlState::CARDINALITY_VIOLATION,
                     "more than one row returned by a subquery used as an expression",
@@ -270,10 +284,7 @@ impl Subquery {
                 let memory = memory_of(&self.state);
                 let mut members = Members { set: HashSet::new(), partial: Vec::new() };
                 for row in rows {
-                    let row: Vec<Datum> = converters
-                        .iter()
-                        .map(|c| c.eval(&row, &self.ctx))
-                        .collect::<SqlResult<_>>()?;
+                    let row = self.converted(converters, &row)?;
                     if row.iter().any(Datum::is_null) {
                         members.partial.push(row);
                     } else {
@@ -281,6 +292,10 @@ impl Subquery {
                     }
                 }
                 Kept::Members(Arc::new(members))
+            }
+            Shape::Rowwise(_, converters, _) => {
+                let rows = rows.iter().map(|row| self.converted(converters, row));
+                Kept::Rows(Arc::new(rows.collect::<SqlResult<_>>()?))
             }
             Shape::Quantified(_, converter, _) => {
                 let values = rows
@@ -292,12 +307,24 @@ impl Subquery {
         })
     }
 
+    fn converted(&self, converters: &[Bound], row: &[Datum]) -> SqlResult<Vec<Datum>> {
+        converters.iter().map(|c| c.eval(row, &self.ctx)).collect()
+    }
+
     fn answer(&self, kept: &Kept, needles: &[Datum]) -> Datum {
         match (kept, &self.shape) {
             (Kept::Value(value), _) => value.clone(),
             (Kept::Members(members), _) => member(members, needles),
             (Kept::Extremes(extremes), Shape::Quantified(op, _, all)) => {
                 extremes.compared(&needles[0], *op, *all)
+            }
+            (Kept::Rows(rows), Shape::Rowwise(op, _, across)) => {
+                let each = rows.iter().map(|row| row_compares(*op, needles, row));
+                truth(match across {
+                    Across::Any => any(each),
+                    Across::All => any(each.map(|holds| holds.map(|holds| !holds))).map(|any| !any),
+                    Across::One => rows.first().and_then(|row| row_compares(*op, needles, row)),
+                })
             }
             (Kept::Extremes(_) | Kept::Rows(_), _) => Datum::Null,
         }
@@ -330,6 +357,44 @@ impl Extremes {
             true => Datum::Bool(!all),
             false if self.nulls => Datum::Null,
             false => Datum::Bool(all),
+        }
+    }
+}
+
+fn truth(known: Option<bool>) -> Datum {
+    known.map_or(Datum::Null, Datum::Bool)
+}
+
+/// SQL's OR.
+fn any(each: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut all = Some(false);
+    for one in each {
+        match one {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => all = None,
+        }
+    }
+    all
+}
+
+/// Whether a row compares so with another one. `<` and the like look at fields until two differ.
+fn row_compares(op: CmpOp, left: &[Datum], right: &[Datum]) -> Option<bool> {
+    let field = |op, (l, r): (&Datum, &Datum)| match compare(op, l, r) {
+        Datum::Bool(holds) => Some(holds),
+        _ => None,
+    };
+    let pairs = left.iter().zip(right);
+    match op {
+        CmpOp::Eq => any(pairs.map(|pair| field(CmpOp::Ne, pair))).map(|differs| !differs),
+        CmpOp::Ne => any(pairs.map(|pair| field(CmpOp::Ne, pair))),
+        _ => {
+            for pair in pairs {
+                if !field(CmpOp::Eq, pair)? {
+                    return field(op, pair);
+                }
+            }
+            Some(matches!(op, CmpOp::Le | CmpOp::Ge))
         }
     }
 }

@@ -20,6 +20,14 @@ pub(super) fn shown_default(column: &Column) -> Option<String> {
     Some(shown(text, &column.ty).unwrap_or_else(|| text.clone()))
 }
 
+/// The default of a function's parameter.
+pub(super) fn shown_of_parameter(text: &str, ty: &SqlType) -> String {
+    if text.eq_ignore_ascii_case("null") {
+        return format!("NULL::{}", ty.base_name());
+    }
+    shown(text, ty).unwrap_or_else(|| text.to_string())
+}
+
 /// `None`: as it is.
 fn shown(text: &str, ty: &SqlType) -> Option<String> {
     match parsed(text)? {

@@ -124,7 +124,10 @@ fn definition_of(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> O
 /// Whether the name of a relation finds it without its schema.
 fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> {
     let id = id_of_oid(oid)?;
-    let (_, name) = catalog.qualified_name(id)?;
+    let Some((_, name)) = catalog.qualified_name(id) else {
+        // A composite type is a relation, too.
+        return type_is_visible(session, catalog, oid);
+    };
     let database = catalog.database(&session.database)?.id;
     let found = catalog.resolve(database, &session.search_path(), &name)?;
     Some(found.id() == id)

@@ -807,6 +807,9 @@ fn pg_constraint(v: &View<'_>) -> Made {
             row[5] = flag(fk.deferral == Some(Deferral::Deferred));
             row[6] = flag(!fk.not_valid);
             row[19] = attnums(fk.parent_columns.iter().copied());
+            if !fk.set_on_delete.is_empty() {
+                row[23] = attnums(fk.set_on_delete.iter().copied());
+            }
             rows.push(row);
         }
     }

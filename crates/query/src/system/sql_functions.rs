@@ -9,6 +9,7 @@ use braid_scalar::SessionFunctions;
 use braid_sql::session::SessionState;
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType, quote_ident};
 
+use super::defaults::shown_of_parameter;
 use super::info_schema::{data_type, udt_schema};
 use super::roles::{acl, owner};
 use super::table::{SystemTable, View, flag, text};
@@ -128,7 +129,7 @@ fn parameter(s: &SessionState, p: &Parameter, with_default: bool) -> String {
     }
     out.push_str(&type_text(s, &p.ty));
     if let Some(default) = p.default.as_ref().filter(|_| with_default) {
-        let _ = write!(out, " DEFAULT {default}");
+        let _ = write!(out, " DEFAULT {}", shown_of_parameter(default, &p.ty));
     }
     out
 }
@@ -214,18 +215,44 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
     Some(SystemTable { layout, rows, oid: 0 })
 }
 
-const ROUTINES: &str = "specific_catalog name, specific_schema name, specific_name name, \
-     routine_catalog name, routine_schema name, routine_name name, routine_type text, \
-     data_type text, type_udt_catalog name, type_udt_schema name, type_udt_name name, \
-     dtd_identifier name, routine_body text, routine_definition text, external_name text, \
-     external_language text, parameter_style text, is_deterministic text, sql_data_access text, \
-     is_null_call text, schema_level_routine text, max_dynamic_result_sets int4, \
-     security_type text, as_locator text, is_udt_dependent text";
+const ROUTINES: &str = "specific_catalog name, specific_schema name, specific_name \
+     name, routine_catalog name, routine_schema name, routine_name name, routine_type text, \
+     module_catalog name, module_schema name, module_name name, udt_catalog name, \
+     udt_schema name, udt_name name, data_type text, character_maximum_length int4, \
+     character_octet_length int4, character_set_catalog name, character_set_schema name, \
+     character_set_name name, collation_catalog name, collation_schema name, collation_name \
+     name, numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
+     datetime_precision int4, interval_type text, interval_precision int4, type_udt_catalog \
+     name, type_udt_schema name, type_udt_name name, scope_catalog name, scope_schema name, \
+     scope_name name, maximum_cardinality int4, dtd_identifier name, routine_body text, \
+     routine_definition text, external_name text, external_language text, parameter_style \
+     text, is_deterministic text, sql_data_access text, is_null_call text, sql_path text, \
+     schema_level_routine text, max_dynamic_result_sets int4, is_user_defined_cast text, \
+     is_implicitly_invocable text, security_type text, to_sql_specific_catalog name, \
+     to_sql_specific_schema name, to_sql_specific_name name, as_locator text, created \
+     timestamptz, last_altered timestamptz, new_savepoint_level text, is_udt_dependent \
+     text, result_cast_from_data_type text, result_cast_as_locator text, \
+     result_cast_char_max_length int4, result_cast_char_octet_length int4, \
+     result_cast_char_set_catalog name, result_cast_char_set_schema name, \
+     result_cast_char_set_name name, result_cast_collation_catalog name, \
+     result_cast_collation_schema name, result_cast_collation_name name, \
+     result_cast_numeric_precision int4, result_cast_numeric_precision_radix int4, \
+     result_cast_numeric_scale int4, result_cast_datetime_precision int4, \
+     result_cast_interval_type text, result_cast_interval_precision int4, \
+     result_cast_type_udt_catalog name, result_cast_type_udt_schema name, \
+     result_cast_type_udt_name name, result_cast_scope_catalog name, \
+     result_cast_scope_schema name, result_cast_scope_name name, \
+     result_cast_maximum_cardinality int4, result_cast_dtd_identifier name";
 
 const PARAMETERS: &str = "specific_catalog name, specific_schema name, specific_name name, \
      ordinal_position int4, parameter_mode text, is_result text, as_locator text, \
-     parameter_name name, data_type text, udt_catalog name, udt_schema name, udt_name name, \
-     dtd_identifier name, parameter_default text";
+     parameter_name name, data_type text, character_maximum_length int4, \
+     character_octet_length int4, character_set_catalog name, character_set_schema name, \
+     character_set_name name, collation_catalog name, collation_schema name, \
+     collation_name name, numeric_precision int4, numeric_precision_radix int4, \
+     numeric_scale int4, datetime_precision int4, interval_type text, interval_precision int4, \
+     udt_catalog name, udt_schema name, udt_name name, scope_catalog name, scope_schema name, \
+     scope_name name, maximum_cardinality int4, dtd_identifier name, parameter_default text";
 
 /// `f_16500`, unique among overloads.
 fn specific_name(f: &Function) -> Datum {
@@ -238,7 +265,7 @@ fn yes_no(yes: bool) -> Datum {
 
 fn routines(v: &View<'_>) -> Made {
     let row = |(schema, f): (&str, &Function)| {
-        vec![
+        let mut row = vec![
             text(v.database),
             text(schema),
             specific_name(f),
@@ -246,10 +273,13 @@ fn routines(v: &View<'_>) -> Made {
             text(schema),
             text(f.name.as_str()),
             text("FUNCTION"),
-            data_type(&f.returns),
-            text(v.database),
-            udt_schema(&f.returns),
-            text(f.returns.internal_name()),
+        ];
+        row.resize(13, Datum::Null);
+        row.push(data_type(&f.returns));
+        row.resize(28, Datum::Null);
+        row.extend([text(v.database), udt_schema(&f.returns), text(f.returns.internal_name())]);
+        row.resize(35, Datum::Null);
+        row.extend([
             text("0"),
             text("SQL"),
             if f.returned { text("") } else { text(f.body.as_str()) },
@@ -259,12 +289,18 @@ fn routines(v: &View<'_>) -> Made {
             yes_no(f.stability == Stability::Immutable),
             text("MODIFIES"),
             yes_no(f.strict),
+            Datum::Null,
             text("YES"),
             Datum::Int4(0),
+            Datum::Null,
+            Datum::Null,
             text(if f.remarks.definer { "DEFINER" } else { "INVOKER" }),
-            text("NO"),
-            text("NO"),
-        ]
+        ]);
+        row.resize(53, Datum::Null);
+        row.push(text("NO"));
+        row.resize(57, Datum::Null);
+        row.push(text("NO"));
+        row
     };
     Ok(all(v).map(row).collect())
 }
@@ -273,7 +309,7 @@ fn parameters(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (schema, f) in all(v) {
         for (at, p) in f.params.iter().enumerate() {
-            rows.push(vec![
+            let mut row = vec![
                 text(v.database),
                 text(schema),
                 specific_name(f),
@@ -287,12 +323,14 @@ fn parameters(v: &View<'_>) -> Made {
                 text("NO"),
                 p.name.as_deref().map_or(Datum::Null, text),
                 data_type(&p.ty),
-                text(v.database),
-                udt_schema(&p.ty),
-                text(p.ty.internal_name()),
-                text((at + 1).to_string()),
-                p.default.as_deref().map_or(Datum::Null, text),
-            ]);
+            ];
+            // Modifiers are no part of a function's types.
+            row.resize(23, Datum::Null);
+            row.extend([text(v.database), udt_schema(&p.ty), text(p.ty.internal_name())]);
+            row.resize(30, Datum::Null);
+            row.push(text((at + 1).to_string()));
+            row.push(p.default.as_deref().map_or(Datum::Null, text));
+            rows.push(row);
         }
     }
     Ok(rows)

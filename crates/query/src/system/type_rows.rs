@@ -291,9 +291,14 @@ pub(super) fn domain_check(
         }
         TypeKind::Enum(_) | TypeKind::Composite(_) | TypeKind::Range(_) => None,
     })?;
-    let parsed = parse_expr(&check.expr).ok();
-    let deparsed = parsed.and_then(|e| braid_scalar::deparse_of_domain(&e, base));
-    Some((check, deparsed.map(|shown| shown.text(how == Shown::Plain))))
+    Some((check, domain_condition(check, base, how)))
+}
+
+/// The condition of a domain over a type; `None` where it is not known how PostgreSQL prints it.
+pub(super) fn domain_condition(check: &Check, base: &SqlType, how: Shown) -> Option<String> {
+    let parsed = parse_expr(&check.expr).ok()?;
+    let deparsed = braid_scalar::deparse_of_domain(&parsed, base)?;
+    Some(deparsed.text(how == Shown::Plain))
 }
 
 /// Those that are built in, and those of users.

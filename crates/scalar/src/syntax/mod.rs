@@ -1,5 +1,6 @@
 //! What the parsed tree says beside what is computed.
 //!
+//! - [`by_number`]: keys of ORDER BY and the like that are numbers.
 //! - [`mod@deparse`]: stored expressions as PostgreSQL prints them.
 //! - [`interval_literal`]: INTERVAL with its fields.
 //! - [`operator_names`]: signs of operators.
@@ -9,6 +10,7 @@
 //! - [`variadic`]: arguments in an array.
 //! - [`with_items`]: what the items of a WITH name.
 
+mod by_number;
 mod deparse;
 mod interval_literal;
 mod literals;
@@ -18,6 +20,7 @@ mod printed;
 mod variadic;
 mod with_items;
 
+pub use by_number::column_by_number;
 pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
 pub(crate) use interval_literal::{bind_interval, interval_text};
 pub use literals::{SPECIAL, typed_literal};

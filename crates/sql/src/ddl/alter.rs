@@ -136,6 +136,12 @@ pub(crate) fn place(
         AlterOwn::DropIdentity(column, if_exists) => {
             sequence::drop_identity(c, &table, column, *if_exists)?;
         }
+        AlterOwn::DropExpression(column, if_exists) => {
+            alter_column::drop_expression(c, &table, column, *if_exists)?;
+        }
+        AlterOwn::Constraint(name, characteristics) => {
+            constraint::alter(c, &table, name, characteristics)?;
+        }
     }
     Ok("ALTER TABLE".into())
 }

@@ -4,21 +4,22 @@
 //! descriptor changes. Rows are rewritten where a stored value must change: a volatile default, a
 //! generated column, a type with another stored form ([`super::alter_type`]).
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_catalog::{Column, MissingValue, Refined, Relation, Table};
+use braid_catalog::{Column, MissingValue, Refined, Relation, Sequence, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone, quote_ident};
 use sqlparser::ast;
 
 use super::column::{self, check_default, table_scope};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, index,
-    partitions, parts, primary_key, truncate, ttl,
+    partitions, parts, primary_key, sequence, truncate, ttl,
 };
-use crate::session::{Notice, SessionState};
+use crate::session::Notice;
 use crate::storage::TableLayout;
-use braid_parser::{Name, parse_expr, take_collation};
+use braid_parser::{parse_expr, take_collation};
 use braid_scalar::{Scope, Volatility, ident_name};
 
 pub(super) fn no_column(t: &Table, name: &str) -> SqlError {
@@ -154,17 +155,11 @@ pub(super) fn drop(
     }
     let (views, used) = drops::views_of_column(c, t, name);
     lines.extend(used);
-    if !lines.is_empty() && !cascade {
-        return Err(SqlError::new(
-            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!(
-                "cannot drop column {name} of table {} because other objects depend on it",
-                t.name
-            ),
-        )
-        .with_detail(lines.join("\n"))
-        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-    }
+    let own = sequences_of(c, t, id);
+    let defaults = sequence::defaults_of(c, &own, &|table, col| table.id == t.id && col.id == id)?;
+    lines.extend(sequence::lines(&defaults));
+    drops::refuse_or_notice(c, cascade, &format!("column {name} of table {}", t.name), &lines)?;
+    sequence::forget_defaults(c, &defaults)?;
     drops::remove_views(c, views)?;
     drops::remove_foreign_keys(c, unlink)?;
     if t.primary.columns.iter().any(|k| k.column == id) {
@@ -172,6 +167,14 @@ pub(super) fn drop(
         primary_key::end(c, &t)?;
     }
     forget_column(c, t, id, name, cascade)
+}
+
+/// The sequences that go with a column.
+fn sequences_of(c: &Change, t: &Table, id: u32) -> BTreeSet<u32> {
+    let own = t.column(id).and_then(|column| column.sequence);
+    let all = truncate::owned_sequences(&c.catalog, t).into_iter();
+    let goes = |s: &Sequence| s.owned_by == Some((t.id, id)) || own == Some(s.id);
+    all.filter(goes).map(|s| s.id).collect()
 }
 
 /// Removes a column with the indexes and constraints of its own table that use it.
@@ -217,12 +220,36 @@ fn forget_column(
     }
     new.checks = checks;
     new.foreign_keys.retain(|k| !k.columns.contains(&id));
-    for owned in truncate::owned_sequences(&c.catalog, t) {
-        if owned.owned_by == Some((t.id, id)) || new.columns[ordinal].sequence == Some(owned.id) {
-            c.catalog.remove(owned.id);
-        }
+    for owned in sequences_of(c, t, id) {
+        c.catalog.remove(owned);
     }
     new.columns.remove(ordinal);
+    c.put(new);
+    Ok(())
+}
+
+/// DROP EXPRESSION: the values stay, and are the user's from now on.
+pub(super) fn drop_expression(
+    c: &mut Change,
+    t: &Arc<Table>,
+    name: &str,
+    if_exists: bool,
+) -> SqlResult<()> {
+    let at = t.column_named(name).and_then(|column| t.ordinal(column.id));
+    let at = at.ok_or_else(|| no_column(t, name))?;
+    if t.columns[at].generated.is_none() {
+        let text = format!(
+            "column \"{name}\" of relation \"{}\" is not a stored generated column",
+            t.name
+        );
+        if if_exists {
+            c.ctx.notice(format!("{text}, skipping"));
+            return Ok(());
+        }
+        return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, text));
+    }
+    let mut new = (**t).clone();
+    new.columns[at].generated = None;
     c.put(new);
     Ok(())
 }
@@ -400,7 +427,10 @@ pub(super) fn alter(
 /// `SET DEFAULT nextval('own sequence')` of a dump makes the column serial again.
 fn set_sequence_of_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<()> {
     let named = match &t.columns[at].default {
-        Some(default) => sequence_of_nextval(default)?,
+        Some(default) => match parse_expr(default)? {
+            ast::Expr::Function(call) => sequence::sequence_of_call(&call),
+            _ => None,
+        },
         None => None,
     };
     let found = match named {
@@ -413,25 +443,4 @@ fn set_sequence_of_default(c: &Change, t: &mut Table, at: usize) -> SqlResult<()
         _ => None,
     };
     Ok(())
-}
-
-/// The name in `nextval('name')` or `nextval('name'::regclass)`.
-fn sequence_of_nextval(default: &str) -> SqlResult<Option<Name>> {
-    let ast::Expr::Function(f) = parse_expr(default)? else { return Ok(None) };
-    let ast::FunctionArguments::List(list) = &f.args else { return Ok(None) };
-    let is_nextval = parts(&f.name).last().is_some_and(|n| n == "nextval");
-    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(arg))] = list.args.as_slice() else {
-        return Ok(None);
-    };
-    let literal = match arg {
-        ast::Expr::Cast { expr, .. } => expr,
-        other => other,
-    };
-    Ok(match literal {
-        ast::Expr::Value(v) if is_nextval => match &v.value {
-            ast::Value::SingleQuotedString(name) => Some(SessionState::split_name(name)),
-            _ => None,
-        },
-        _ => None,
-    })
 }

@@ -13,7 +13,7 @@ use sqlparser::ast;
 use super::column::table_scope;
 use super::{Change, alter, backfill, bad_table, exists, index, partitions, parts, temporary};
 use crate::session::Context;
-use braid_parser::{Name, parse_expr, take_no_inherit};
+use braid_parser::{Name, parse_expr, take_no_inherit, take_set_columns};
 use braid_scalar::ident_name;
 
 /// 0A000 for a primary key whose check is to be put off: rows lie under it.
@@ -40,6 +40,35 @@ fn deferral(c: Option<&ast::ConstraintCharacteristics>) -> SqlResult<Option<Defe
         Some(true) => Ok(Some(Deferral::Immediate)),
         _ => Ok(None),
     }
+}
+
+/// ALTER CONSTRAINT: when a foreign key is checked.
+///
+/// # Errors
+/// 42704 if there is none of that name, 42809 for a constraint of another kind.
+pub(super) fn alter(
+    c: &mut Change,
+    t: &Arc<Table>,
+    name: &str,
+    characteristics: &ast::ConstraintCharacteristics,
+) -> SqlResult<()> {
+    let deferral = deferral(Some(characteristics))?;
+    let mut new = (**t).clone();
+    let Some(fk) = new.foreign_keys.iter_mut().find(|fk| fk.name == name) else {
+        let of = format!("constraint \"{name}\" of relation \"{}\"", t.name);
+        return Err(match name_taken(t, name) {
+            true => {
+                let text = format!("{of} is not a foreign key constraint");
+                SqlError::new(SqlState::WRONG_OBJECT_TYPE, text)
+            }
+            false => SqlError::new(SqlState::UNDEFINED_OBJECT, format!("{of} does not exist")),
+        });
+    };
+    fk.deferral = deferral;
+    let parent = fk.parent;
+    c.lock_chain(&c.stored(parent)?)?;
+    c.put(new);
+    Ok(())
 }
 
 /// The ids of foreign keys and of indexes of unique keys by their names, for SET CONSTRAINTS.
@@ -407,12 +436,19 @@ fn foreign_key(
         None => f.columns.iter().map(ident_name).collect(),
     };
     let columns = names.iter().map(|n| column_id(t, n)).collect::<SqlResult<Vec<_>>>()?;
-    let parent_columns = referenced_columns(&parent, f)?;
+    let (referred, set) = take_set_columns(&f.referred_columns);
+    let parent_columns = referenced_columns(&parent, &referred)?;
+    let set_on_delete = set.iter().map(|n| column_id(t, n)).collect::<SqlResult<Vec<_>>>()?;
     if columns.len() != parent_columns.len() {
         return Err(SqlError::new(
             SqlState::INVALID_FOREIGN_KEY,
             "number of referencing and referenced columns for foreign key disagree",
         ));
+    }
+    if let Some(at) = set_on_delete.iter().position(|id| !columns.contains(id)) {
+        let text = "referenced in ON DELETE SET action must be part of foreign key";
+        let text = format!("column \"{}\" {text}", set[at]);
+        return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text));
     }
     let refs: Vec<_> = names.iter().map(String::as_str).collect();
     let name = match &f.name {
@@ -431,6 +467,7 @@ fn foreign_key(
         parent: parent.id,
         parent_columns,
         on_delete: action(f.on_delete),
+        set_on_delete,
         on_update: action(f.on_update),
         match_full: matches!(f.match_kind, Some(ast::ConstraintReferenceMatchKind::Full)),
         deferral,
@@ -442,8 +479,8 @@ fn foreign_key(
     Ok(fk)
 }
 
-fn referenced_columns(parent: &Table, f: &ast::ForeignKeyConstraint) -> SqlResult<Vec<u32>> {
-    if f.referred_columns.is_empty() {
+fn referenced_columns(parent: &Table, names: &[&ast::Ident]) -> SqlResult<Vec<u32>> {
+    if names.is_empty() {
         if parent.has_row_id() {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
@@ -452,7 +489,7 @@ fn referenced_columns(parent: &Table, f: &ast::ForeignKeyConstraint) -> SqlResul
         }
         return Ok(parent.key_columns());
     }
-    f.referred_columns.iter().map(|n| column_id(parent, &ident_name(n))).collect()
+    names.iter().map(|n| column_id(parent, &ident_name(n))).collect()
 }
 
 /// That rows of a referenced table are told apart by these columns.

@@ -15,7 +15,9 @@ use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
 use super::view::uses;
-use super::{Change, backfill, collation, functions, partitions, parts, truncate, user_type};
+use super::{
+    Change, backfill, collation, functions, partitions, parts, sequence, truncate, user_type,
+};
 use braid_parser::{DropAbsent, Name};
 
 pub(crate) fn run(
@@ -126,22 +128,10 @@ fn drop_relation(
             Ok(())
         }
         Relation::Sequence(s) => {
-            let owner = s.owned_by.and_then(|(t, col)| Some((c.catalog.table(t)?.clone(), col)));
-            if let Some((t, col)) = owner {
-                let column = t.column(col).map_or("", |x| x.name.as_str());
-                let line = format!(
-                    "default value for column {column} of table {} depends on sequence {}",
-                    t.name, s.name
-                );
-                refuse_or_notice(c, cascade, &format!("sequence {}", s.name), &[line])?;
-                let mut t = (*t).clone();
-                for x in t.columns.iter_mut().filter(|x| x.sequence == Some(s.id)) {
-                    x.sequence = None;
-                    x.default = None;
-                    x.identity = None;
-                }
-                c.put(t);
-            }
+            let defaults = sequence::defaults_of(c, &BTreeSet::from([s.id]), &|_, _| false)?;
+            let lines: Vec<String> = sequence::lines(&defaults).collect();
+            refuse_or_notice(c, cascade, &format!("sequence {}", s.name), &lines)?;
+            sequence::forget_defaults(c, &defaults)?;
             c.catalog.remove(s.id);
             c.sync();
             Ok(())
@@ -308,6 +298,10 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     for f in &over {
         lines.push(format!("function {} depends on type of a table's rows", f.shown()));
     }
+    let owned = dying.iter().flat_map(|t| truncate::owned_sequences(&c.catalog, t));
+    let owned: BTreeSet<u32> = owned.map(|s| s.id).collect();
+    let defaults = sequence::defaults_of(c, &owned, &|t, _| ids.contains(&t.id))?;
+    lines.extend(sequence::lines(&defaults));
     let what = match tables {
         [one] => format!("{} {}", one.kind(), one.name),
         _ => "desired object(s)".into(),
@@ -324,6 +318,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
             c.catalog.put_table(r);
         }
     }
+    sequence::forget_defaults(c, &defaults)?;
     remove_views(c, views)?;
     functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
     for t in &survivors {
@@ -535,9 +530,12 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
         .collect();
     let named = views.iter().filter_map(|id| c.catalog.view(*id));
     lines.extend(named.map(|v| format!("view {} depends on schema {bare}", v.name)));
-    if sequences.iter().any(|s| c.catalog.sequence(*s).is_some_and(|s| s.owned_by.is_none())) {
-        lines.push(format!("sequence depends on schema {bare}"));
-    }
+    let alone = sequences.iter().filter_map(|id| c.catalog.sequence(*id));
+    let alone = alone.filter(|s| s.owned_by.is_none());
+    lines.extend(alone.map(|s| format!("sequence {bare}.{} depends on schema {bare}", s.name)));
+    let of = sequences.iter().copied().collect();
+    let defaults = sequence::defaults_of(c, &of, &|t, _| t.schema == schema.id)?;
+    lines.extend(sequence::lines(&defaults));
     let types: Vec<_> = c.catalog.user_types().filter(|t| t.schema == schema.id).cloned().collect();
     lines.extend(types.iter().map(|t| format!("type {} depends on schema {bare}", t.name)));
     let partitions = c.catalog.partitions().filter(|p| p.schema == schema.id);
@@ -554,6 +552,7 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
         lines.extend(collation::dependents(c, own).lines);
     }
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
+    sequence::forget_defaults(c, &defaults)?;
     functions::remove_all(c, &own.iter().map(|f| f.id).collect::<Vec<_>>())?;
     let dependents = dependent_views(c, &views);
     remove_views(c, dependents.into_iter().chain(views))?;

@@ -1,10 +1,17 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
 
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use braid_catalog::{Column, Identity, Relation, Reversed, Sequence, Table};
+use braid_scalar::object_name_parts;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast;
+use braid_walk::Walk;
+use sqlparser::ast::{self, Visitor};
 
 use super::{Change, exists};
+use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange};
 
 fn bad(message: impl Into<String>) -> SqlError {
@@ -342,4 +349,123 @@ pub(super) fn drop_identity(
     c.catalog.remove(id);
     c.sync();
     Ok(())
+}
+
+/// A column whose default calls a function of a sequence.
+pub(super) struct DefaultOf {
+    pub(super) table: u32,
+    column: u32,
+    line: String,
+}
+
+/// The defaults that name one of these sequences, except those of some columns.
+///
+/// # Errors
+/// Of reading what is kept.
+pub(super) fn defaults_of(
+    c: &Change,
+    sequences: &BTreeSet<u32>,
+    except: &dyn Fn(&Table, &Column) -> bool,
+) -> SqlResult<Vec<DefaultOf>> {
+    let mut out = Vec::new();
+    if sequences.is_empty() {
+        return Ok(out);
+    }
+    let here = |t: &&Arc<Table>| {
+        c.catalog.schema_by_id(t.schema).is_some_and(|s| s.database == c.ctx.database)
+    };
+    for table in c.catalog.tables().filter(here) {
+        for column in table.columns.iter().filter(|column| !except(table, column)) {
+            let Some(default) = column.default.as_ref().filter(|d| d.contains("val(")) else {
+                continue;
+            };
+            let mut named = Named(column.sequence.map(Ok).into_iter().collect());
+            let _ = braid_parser::parse_expr(default)?.walk(&mut named);
+            for one in named.0 {
+                let found = match one {
+                    Ok(id) => Some(id),
+                    Err(name) => c.ctx.find_relation(&name)?.map(|relation| relation.id()),
+                };
+                let Some(id) = found.filter(|id| sequences.contains(id)) else { continue };
+                let of = called(c, id);
+                let line = format!(
+                    "default value for column {} of table {} depends on sequence {of}",
+                    column.name, table.name
+                );
+                out.push(DefaultOf { table: table.id, column: column.id, line });
+                break;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// A sequence's name, with its schema where the search path does not find it.
+fn called(c: &Change, id: u32) -> String {
+    let Some((schema, name)) = c.catalog.qualified_name(id) else { return String::new() };
+    let found = c.catalog.resolve(c.ctx.database, &c.ctx.search_path, &name);
+    match found.is_some_and(|relation| relation.id() == id) {
+        true => name,
+        false => format!("{schema}.{name}"),
+    }
+}
+
+/// What is said of them.
+pub(super) fn lines(defaults: &[DefaultOf]) -> impl Iterator<Item = String> {
+    defaults.iter().map(|default| default.line.clone())
+}
+
+/// Takes them away.
+///
+/// # Errors
+/// Of locking their tables.
+pub(super) fn forget_defaults(c: &mut Change, defaults: &[DefaultOf]) -> SqlResult<()> {
+    for default in defaults {
+        let Some(table) = c.catalog.table(default.table).cloned() else { continue };
+        c.ctx.lock_for_change(table.id)?;
+        let mut table = (*table).clone();
+        if let Some(at) = table.ordinal(default.column) {
+            let column = &mut table.columns[at];
+            (column.default, column.sequence, column.identity) = (None, None, None);
+        }
+        c.put(table);
+    }
+    Ok(())
+}
+
+/// Sequences that an expression names, by their ids or names.
+struct Named(Vec<Result<u32, Name>>);
+
+impl Visitor for Named {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Function(call) = expr
+            && let Some(name) = sequence_of_call(call)
+        {
+            self.0.push(Err(name));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name in `nextval('name')` or `nextval('name'::regclass)`.
+pub(super) fn sequence_of_call(call: &ast::Function) -> Option<Name> {
+    let ast::FunctionArguments::List(list) = &call.args else { return None };
+    let called = object_name_parts(&call.name).pop()?;
+    let of_sequence = ["nextval", "currval", "setval"].contains(&called.as_str());
+    let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(arg))) = list.args.first() else {
+        return None;
+    };
+    let literal = match arg {
+        ast::Expr::Cast { expr, .. } => expr,
+        other => other,
+    };
+    match literal {
+        ast::Expr::Value(v) if of_sequence => match &v.value {
+            ast::Value::SingleQuotedString(name) => Some(SessionState::split_name(name)),
+            _ => None,
+        },
+        _ => None,
+    }
 }

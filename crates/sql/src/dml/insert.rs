@@ -132,7 +132,8 @@ impl InsertPlan {
                 Some(conflict(ctx, &info, &target, (c, clauses.inference.as_ref()), params)?)
             }
             (Some(or), None) => {
-                let by_key = by_key(&target, or, &targets, insert.returning.is_some())?;
+                let written = written_by_key(&target, insert, &targets);
+                let by_key = by_key(&target, or, &written, insert.returning.is_some())?;
                 by_key.map(|c| conflict(ctx, &info, &target, (&c, None), params)).transpose()?
             }
             _ => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
@@ -648,6 +649,19 @@ pub(super) fn bind_column(
             err
         }
     })
+}
+
+/// The columns that a row that is there gets: those that are listed. Without a list it is the whole
+/// row, as in CockroachDB: what VALUES is too short for gets its default.
+fn written_by_key(target: &Target, insert: &ast::Insert, targets: &[usize]) -> Vec<usize> {
+    let columns = &target.table.columns;
+    let by_default = |at: &usize| columns[*at].identity != Some(Identity::Always);
+    let mut written = targets.to_vec();
+    if insert.columns.is_empty() {
+        let rest = target.in_order().0.into_iter().filter(by_default);
+        written.extend(rest.filter(|at| !targets.contains(at)));
+    }
+    written
 }
 
 /// Spanner's INSERT OR UPDATE and INSERT OR IGNORE, CockroachDB's UPSERT: a row with the same

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use braid_catalog::{Table, kv_error};
-use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions};
+use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions, Wait};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
@@ -117,12 +117,12 @@ impl TableLoad {
         info: &Arc<TableInfo>,
         memory: usize,
     ) -> SqlResult<TableLoad> {
-        ctx.lock_writers_out(info.table())?;
+        ctx.lock_writers_out(info.table(), Wait::Block)?;
         for (_, parent) in &info.references {
-            ctx.lock_writers_out(&parent.table)?;
+            ctx.lock_writers_out(&parent.table, Wait::Block)?;
         }
         if let Some(parent) = &info.parent {
-            ctx.lock_writers_out(&parent.table)?;
+            ctx.lock_writers_out(&parent.table, Wait::Block)?;
         }
         TableLoad::begin(ctx, info, memory)
     }

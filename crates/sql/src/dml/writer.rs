@@ -759,7 +759,9 @@ impl Writer {
         action: RefAction,
     ) -> SqlResult<()> {
         let mut values = Vec::with_capacity(fk.columns.len());
-        for (n, c) in fk.columns.iter().enumerate() {
+        let is_set =
+            |c: &u32| new.is_some() || fk.set_on_delete.is_empty() || fk.set_on_delete.contains(c);
+        for (n, c) in fk.columns.iter().enumerate().filter(|(_, c)| is_set(c)) {
             let at = child.table().ordinal(*c).unwrap_or_default();
             let value = match (action, new) {
                 (RefAction::Cascade, Some(new)) => {

@@ -486,16 +486,10 @@ fn sort_keys(
     let _ = select;
     let mut out = Vec::new();
     for o in list {
-        let bound = match &o.expr {
-            ast::Expr::Value(v) if matches!(v.value, ast::Value::Number(..)) => {
-                let n: usize = v.value.to_string().parse().unwrap_or(0);
-                exprs.get(n.wrapping_sub(1)).cloned().ok_or_else(|| {
-                    let text = format!("ORDER BY position {n} is not in select list");
-                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
-                    braid_scalar::at_beginning(error, &o.expr)
-                })?
-            }
-            ast::Expr::Identifier(i) => {
+        let numbered = braid_scalar::column_by_number(&o.expr, exprs.len(), "ORDER BY")?;
+        let bound = match (&o.expr, numbered) {
+            (_, Some(at)) => exprs[at].clone(),
+            (ast::Expr::Identifier(i), None) => {
                 let name = ident_name(i);
                 // An output name wins over a column, as in PostgreSQL.
                 match columns.iter().position(|c| c.name == name) {
@@ -503,7 +497,7 @@ fn sort_keys(
                     None => braid_scalar::bind(&o.expr, scope, params)?,
                 }
             }
-            e => braid_scalar::bind(e, scope, params)?,
+            (e, None) => braid_scalar::bind(e, scope, params)?,
         };
         let desc = o.options.asc == Some(false);
         let nulls_first = o.options.nulls_first.unwrap_or(desc);

@@ -253,15 +253,15 @@ fn group_key(
     scope: &Scope,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Bound>> {
-    let expr = match expr {
-        ast::Expr::Value(v) => {
-            let number = v.value.to_string().parse::<usize>().ok();
-            match number.and_then(|n| select.projection.get(n.checked_sub(1)?)) {
-                Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) => e,
-                _ => return Ok(None),
-            }
-        }
-        other => other,
+    let numbered = braid_scalar::column_by_number(expr, select.projection.len(), "GROUP BY");
+    let expr = match numbered {
+        Ok(None) => expr,
+        Ok(Some(at)) => match &select.projection[at] {
+            SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => e,
+            _ => return Ok(None),
+        },
+        // A general plan says what is wrong with it.
+        Err(_) => return Ok(None),
     };
     // What is not bound over the tables may be the name of a select item: a general plan knows.
     match braid_scalar::bind(expr, scope, params) {

@@ -87,7 +87,10 @@ pub(super) fn lockable_select<'a>(q: &'a ast::Query, clause: &str) -> SqlResult<
     };
     let select = match &*q.body {
         SetExpr::Select(select) => select,
-        SetExpr::Values(_) => return refuse("VALUES"),
+        SetExpr::Values(_) => {
+            let text = format!("{clause} cannot be applied to VALUES");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
         SetExpr::SetOperation { .. } => return refuse("UNION/INTERSECT/EXCEPT"),
         _ => {
             return Err(SqlError::unsupported(format!("{clause} in this query"))

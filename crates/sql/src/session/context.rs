@@ -8,7 +8,7 @@ use braid_catalog::{
     table_lock_key,
 };
 use braid_env::memory::Account;
-use braid_kv::{LockMode, ReadMode, Txn};
+use braid_kv::{KvError, LockMode, ReadMode, Txn, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
@@ -99,6 +99,12 @@ impl Context {
     /// Adds a NOTICE.
     pub fn notice(&self, message: impl Into<String>) {
         self.notice_with(message, None);
+    }
+
+    /// Adds a NOTICE with a SQLSTATE of its own.
+    pub(crate) fn notice_in(&self, state: SqlState, message: impl Into<String>) {
+        let message = message.into();
+        self.notices.lock().push(Notice { severity: "NOTICE", state, message, detail: None });
     }
 
     /// Adds a NOTICE with its details.
@@ -318,18 +324,21 @@ impl Context {
     /// # Errors
     /// 40001 if a schema change came in between: running again sees the new shape.
     pub(crate) fn lock_shape(&self, table: &Table) -> SqlResult<()> {
-        self.lock_table(table, LockMode::Shared)
+        self.lock_table(table, LockMode::Shared, Wait::Block)
     }
 
     /// As [`Context::lock_shape`], and keeps all others from writing to the table.
-    pub(crate) fn lock_writers_out(&self, table: &Table) -> SqlResult<()> {
-        self.lock_table(table, LockMode::Exclusive)
+    ///
+    /// # Errors
+    /// The same; 55P03 if others would have to be waited for, and that is not to be.
+    pub(crate) fn lock_writers_out(&self, table: &Table, wait: Wait) -> SqlResult<()> {
+        self.lock_table(table, LockMode::Exclusive, wait)
     }
 
     /// Locks the shape at the step that the statement was planned with, and makes sure that it is
     /// still the newest. Who holds it already may go on: whatever changes the table waits for him
     /// before it takes its next step.
-    fn lock_table(&self, table: &Table, mode: LockMode) -> SqlResult<()> {
+    fn lock_table(&self, table: &Table, mode: LockMode, wait: Wait) -> SqlResult<()> {
         let key = table_lock_key(table.id, table.step);
         if mode == LockMode::Shared {
             if self.txn.holds(&key, mode) {
@@ -338,10 +347,17 @@ impl Context {
             // Not to stand in line behind a change that waits for the last who use an older step.
             self.check_newest(table)?;
         }
-        self.txn.hold(&key, mode).map_err(kv_error)?;
+        let held = |error| match error {
+            KvError::LockNotAvailable => {
+                let text = format!("could not obtain lock on relation \"{}\"", table.name);
+                Lost::NotFree.error(text)
+            }
+            other => kv_error(other),
+        };
+        self.txn.hold_after(&key, mode, wait).map_err(held)?;
         if mode == LockMode::Exclusive && table.step > 0 {
             let before = table_lock_key(table.id, table.step - 1);
-            self.txn.hold(&before, mode).map_err(kv_error)?;
+            self.txn.hold_after(&before, mode, wait).map_err(held)?;
         }
         self.check_newest(table)
     }

@@ -88,7 +88,7 @@ impl Session {
         }
         let ctx = self.planning_context(statement.as_of.as_deref())?;
         for notice in statement.notices.iter() {
-            ctx.notice(notice.as_str());
+            ctx.notice_in(notice.state, notice.message.as_str());
         }
         Ok(ctx)
     }

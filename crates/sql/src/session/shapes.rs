@@ -21,7 +21,7 @@ use std::sync::Arc;
 use braid_catalog::{Index, IndexColumn, Table};
 use braid_parser::{Kind, Literal, LiteralKind, Shape};
 use braid_scalar::object_name_parts;
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Datum, SqlResult, SqlState, SqlType};
 
 use super::client::Session;
 use super::outcome::Outcome;
@@ -145,7 +145,9 @@ impl Session {
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
             return Ok(Known::Nothing);
         };
-        if self.is_told_by_literals(&statement.kind) {
+        // Its notices come each time, and a plan has none.
+        let is_cut = statement.notices.iter().any(|n| n.state == SqlState::NAME_TOO_LONG);
+        if is_cut || self.is_told_by_literals(&statement.kind) {
             return Ok(Known::Nothing);
         }
         let prepared = self.prepare_shape(statement, &declared)?;

@@ -12,7 +12,7 @@ use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, 
 use braid_kv::TxnOptions;
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style, clip_name};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::{Notice, canceled};
@@ -474,7 +474,7 @@ impl SessionState {
         }
     }
 
-    /// Splits `a.b`, `"A".b` into folded parts.
+    /// Splits `a.b`, `"A".b` into folded parts, each as long as a name can be.
     pub fn split_name(name: &str) -> Vec<String> {
         let mut parts = vec![String::new()];
         let mut chars = name.trim().chars().peekable();
@@ -492,6 +492,7 @@ impl SessionState {
                 c => last.extend(c.to_lowercase()),
             }
         }
+        parts.iter_mut().for_each(|part| part.truncate(clip_name(part).len()));
         parts
     }
 

@@ -58,7 +58,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "ALTER TABLE",
         "alter table t set schema x",
         "where a table lies: SET SCHEMA, SET INTERLEAVE IN, DROP INTERLEAVE, SET ON DELETE, ALTER \
-         PRIMARY KEY USING COLUMNS; SET STATISTICS",
+         PRIMARY KEY USING COLUMNS; SET STATISTICS, DROP EXPRESSION, ALTER CONSTRAINT",
         work!(Kind::AlterTableOwn(name, if_exists, op) => |c| {
             alter::place(c, name, *if_exists, op)
         }),

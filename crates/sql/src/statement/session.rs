@@ -1,6 +1,7 @@
 //! Statements about the session: transactions, settings, prepared statements, reports.
 
 use braid_catalog::Relation;
+use braid_kv::Wait;
 use braid_parser::{ExplainFormat, ExplainOptions, Kind, Name};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
@@ -392,12 +393,8 @@ fn lock_tables(
                     .with_detail(format!("This operation is not supported for {kind}.")));
             }
         };
-        if keeps_writers_out && nowait {
-            return Err(SqlError::unsupported("LOCK TABLE .. NOWAIT")
-                .with_hint("Set lock_timeout instead."));
-        }
         if keeps_writers_out {
-            ctx.lock_writers_out(&table)?;
+            ctx.lock_writers_out(&table, if nowait { Wait::NoWait } else { Wait::Block })?;
         }
     }
     Ok(())

@@ -17,6 +17,7 @@
 mod printed;
 mod simple;
 
+pub use crate::ddl::view::uses::may_use_column;
 pub use printed::Printer;
 pub(crate) use simple::qualified_query;
 pub use simple::{SimpleView, may_write, simple};

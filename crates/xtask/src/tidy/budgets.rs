@@ -22,7 +22,7 @@ const LONG: &[(&str, &str)] = &[
     ("crates/query/src/bind/select.rs", "finish_select"),
     ("crates/query/src/bind/set_op.rs", "recursive_union"),
     ("crates/query/src/bind/set_op.rs", "set_operation"),
-    ("crates/query/src/system/info_schema.rs", "table"),
+    ("crates/query/src/system/info_schema/relations.rs", "table"),
     ("crates/query/src/system/pg_tables.rs", "server"),
     ("crates/scalar/src/bind.rs", "bind_anywhere"),
     ("crates/scalar/src/bind_compare.rs", "bind_any_all"),

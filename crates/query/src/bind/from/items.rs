@@ -52,6 +52,9 @@ pub(in crate::bind) fn bare(relation: Relation) -> Item {
     Item { relation, origins }
 }
 
+/// Where aggregates are not allowed in FROM.
+pub(in crate::bind) const OWN_LEVEL: &str = "FROM clause of their own query level";
+
 impl Binder<'_> {
     /// Binds FROM into the level's input slots; returns the plan.
     pub(in crate::bind) fn bind_from(
@@ -762,7 +765,7 @@ impl Binder<'_> {
             b.level().inputs = b.level().slots.len();
             b.level().scope = item.relation.scope.clone();
             b.level().origins = item.origins.clone();
-            b.without_aggregates("FROM clause of their own query level", f)
+            b.without_aggregates(OWN_LEVEL, f)
         })
     }
 }

@@ -8,5 +8,5 @@ mod items;
 mod order;
 mod using;
 
-pub(super) use items::{Item, bare, combine, copy_of, empty_item, rename_columns};
+pub(super) use items::{Item, OWN_LEVEL, bare, combine, copy_of, empty_item, rename_columns};
 pub(super) use order::from_order;

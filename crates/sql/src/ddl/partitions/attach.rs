@@ -151,6 +151,7 @@ fn check_references(table: &Table, joining: &Table) -> SqlResult<()> {
                 && fk.parent_columns == own.parent_columns
                 && names(table, &fk.columns) == names(joining, &own.columns)
                 && (fk.on_delete, fk.on_update) == (own.on_delete, own.on_update)
+                && names(table, &fk.set_on_delete) == names(joining, &own.set_on_delete)
                 && (fk.not_valid || !own.not_valid)
         };
         if !table.foreign_keys.iter().any(|fk| same(&fk)) {

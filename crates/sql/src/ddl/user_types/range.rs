@@ -7,9 +7,9 @@
 //! Operator classes and the function of differences only tell how indexes are built elsewhere: they
 //! must be there and fit, and change nothing here.
 
-use braid_catalog::{MAX_IDENTIFIER, RangeOf, TypeKind, UserType, constraint_name};
+use braid_catalog::{RangeOf, TypeKind, UserType, constraint_name};
 use braid_scalar::Volatility;
-use braid_types::{SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{MAX_IDENTIFIER, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, UserDefinedTypeRangeOption};
 
 use super::user_type::{self, refuse_taken};

@@ -19,7 +19,7 @@ use sqlparser::ast::{
 use super::stars::ident;
 
 /// Whether a query may use a column of a table.
-pub(crate) fn may_use_column(definition: &Definition, table: &str, column: &str) -> bool {
+pub fn may_use_column(definition: &Definition, table: &str, column: &str) -> bool {
     let Ok(query) = parse_query(&definition.query) else { return true };
     let mut names = Names::default();
     let _ = query.walk(&mut names);

@@ -24,16 +24,11 @@ pub(super) struct Place {
     pub(super) path: Vec<String>,
 }
 
-/// What a name on the left side means: `column`, `column.field`, or `table.column`.
+/// What a name on the left side means: `column` or `column.field`, never `table.column`.
 pub(super) fn place(target: &Target, name: &ast::ObjectName) -> SqlResult<Place> {
     let mut parts = object_name_parts(name);
-    if let [first, _, ..] = parts.as_slice()
-        && let Ok(column) = target.ordinal(first)
-    {
-        return Ok(Place { column, path: parts.split_off(1) });
-    }
-    let column = target.ordinal_of(name)?;
-    Ok(Place { column, path: Vec::new() })
+    let path = parts.split_off(1.min(parts.len()));
+    Ok(Place { column: target.ordinal_of(name)?, path })
 }
 
 /// Fields that are set, by the names that lead to them, with their values.

@@ -184,13 +184,10 @@ impl Target {
                 let columns = columns.map(|c| (c.name.clone(), c.ty.clone(), c.nullable));
                 scope.push_table("excluded", None, columns);
                 for (s, c) in scope.columns_mut()[first..].iter_mut().zip(&self.table.columns) {
+                    s.hidden = c.hidden;
                     s.collation = c.collated();
                 }
             }
-        }
-        // `excluded` is only ever meant when named.
-        for c in &mut scope.columns_mut()[first..] {
-            c.hidden = true;
         }
         scope
     }
@@ -211,11 +208,11 @@ impl Target {
         }
     }
 
-    /// The same of a name as it was written, with its place in the error.
+    /// The same of the first part of a name as it was written, with its place in the error.
     pub(in crate::dml) fn ordinal_of(&self, name: &ast::ObjectName) -> SqlResult<usize> {
         let start = name.span().start;
-        let last = object_name_parts(name).pop().unwrap_or_default();
-        self.ordinal(&last).map_err(|e| e.or_at(start.line, start.column))
+        let first = object_name_parts(name).into_iter().next().unwrap_or_default();
+        self.ordinal(&first).map_err(|e| e.or_at(start.line, start.column))
     }
 
     /// The columns that an INSERT without a list of them is about, and why there are no more.

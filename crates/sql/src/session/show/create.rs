@@ -257,6 +257,9 @@ pub fn foreign_key(
     if fk.on_delete != RefAction::NoAction {
         out.push_str(&format!(" ON DELETE {}", fk.on_delete.sql()));
     }
+    if !fk.set_on_delete.is_empty() {
+        out.push_str(&format!(" ({})", column_names(t, fk.set_on_delete.iter().copied())));
+    }
     out.push_str(waiting(fk.deferral));
     if fk.not_valid {
         out.push_str(" NOT VALID");

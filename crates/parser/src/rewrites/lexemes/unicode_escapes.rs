@@ -4,7 +4,7 @@
 
 use sqlparser::tokenizer::{Location, TokenizerError};
 
-use super::pieces::{Pieces, quoted};
+use crate::rewrites::pieces::{Pieces, quoted};
 
 /// The text without such escapes; `None` if it has none.
 ///

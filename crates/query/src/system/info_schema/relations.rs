@@ -1,5 +1,5 @@
-//! `information_schema`, with Spanner's columns in `tables` and `columns`, and its tables
-//! `indexes`, `index_columns` and `column_options`.
+//! Tables, columns, constraints, views, sequences and indexes, with Spanner's columns in `tables`
+//! and `columns`, and its tables `indexes`, `index_columns` and `column_options`.
 
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined, Sequence,
@@ -9,12 +9,12 @@ use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
 use braid_types::{Datum, IntervalFields, SqlResult, SqlType, quote_ident};
 
-use super::defaults::shown_default;
-use super::definition::check_text;
-use super::table::{Rows, SystemTable, View, text};
-use super::type_rows::composites;
+use super::{declared_types, unused, usage};
+use crate::system::defaults::shown_default;
+use crate::system::definition;
+use crate::system::table::{Rows, SystemTable, View, text};
 
-type Made = SqlResult<Vec<Vec<Datum>>>;
+pub(super) type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A table of `information_schema`.
 pub fn table(name: &str) -> Option<SystemTable> {
@@ -110,50 +110,27 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "information_schema_catalog_name" => {
             t("catalog_name name", |v| Ok(vec![vec![text(v.database)]]))
         }
-        other => of_types(other).or_else(|| other_table(other)),
-    }
-}
-
-/// Tables about types.
-fn of_types(name: &str) -> Option<SystemTable> {
-    let t = |layout: &'static str, rows: Rows| Some(SystemTable { layout, rows, oid: 0 });
-    match name {
-        "attributes" => t(
-            "udt_catalog name, udt_schema name, udt_name name, attribute_name name, \
-             ordinal_position int4, attribute_default text, is_nullable text, data_type text, \
-             character_maximum_length int4, character_octet_length int4, \
-             character_set_catalog name, character_set_schema name, character_set_name name, \
-             collation_catalog name, collation_schema name, collation_name name, \
-             numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
-             datetime_precision int4, interval_type text, interval_precision int4, \
-             attribute_udt_catalog name, attribute_udt_schema name, attribute_udt_name name, \
-             scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
-             dtd_identifier name, is_derived_reference_attribute text",
-            attributes,
-        ),
-        _ => None,
+        other => declared_types::table(other)
+            .or_else(|| usage::table(other))
+            .or_else(|| other_table(other)),
     }
 }
 
 /// Tables with little in them, and about things that are not here.
 fn other_table(name: &str) -> Option<SystemTable> {
-    let mut rows: Rows = super::table::empty;
+    let mut rows: Rows = crate::system::table::empty;
     let layout = match name {
         "column_options" => {
             rows = column_options;
             "table_catalog name, table_schema name, table_name name, column_name name, \
              option_name text, option_type text, option_value text"
         }
-        "triggers" => {
-            "trigger_catalog name, trigger_schema name, trigger_name name, \
-             event_manipulation text, event_object_schema name, event_object_table name"
-        }
-        _ => return None,
+        other => unused::layout(other)?,
     };
     Some(SystemTable { layout, rows, oid: 0 })
 }
 
-fn yes_no(value: bool) -> Datum {
+pub(super) fn yes_no(value: bool) -> Datum {
     text(if value { "YES" } else { "NO" })
 }
 
@@ -199,12 +176,12 @@ fn tables(v: &View<'_>) -> Made {
     Ok(rows)
 }
 
-fn number(value: i32) -> Datum {
+pub(super) fn number(value: i32) -> Datum {
     Datum::Int4(value)
 }
 
 /// What the standard calls a type.
-pub(super) fn data_type(ty: &SqlType) -> Datum {
+pub(in crate::system) fn data_type(ty: &SqlType) -> Datum {
     match ty {
         SqlType::Array(_) => text("ARRAY"),
         ty if ty.user_name().is_some() || *ty == SqlType::Citext => text("USER-DEFINED"),
@@ -213,7 +190,7 @@ pub(super) fn data_type(ty: &SqlType) -> Datum {
 }
 
 /// The schema that a type is in, of arrays that of their elements.
-pub(super) fn udt_schema(ty: &SqlType) -> Datum {
+pub(in crate::system) fn udt_schema(ty: &SqlType) -> Datum {
     let ty = ty.element().unwrap_or(ty);
     if *ty == SqlType::Citext {
         return text("public");
@@ -222,7 +199,7 @@ pub(super) fn udt_schema(ty: &SqlType) -> Datum {
     text(user.map_or("pg_catalog", |(schema, _)| schema))
 }
 
-fn column_row(
+pub(super) fn column_row(
     v: &View<'_>,
     schema: &str,
     table: &str,
@@ -284,32 +261,8 @@ fn column_row(
     row
 }
 
-/// Fields of composite types: what is said of a column, in another order.
-fn attributes(v: &View<'_>) -> Made {
-    /// Places in a row of `columns`, from the default on.
-    const FROM_COLUMN: [usize; 25] = [
-        5, 6, 7, 8, 9, 16, 17, 18, 19, 20, 21, 10, 11, 12, 13, 14, 15, 25, 26, 27, 28, 29, 30, 31,
-        32,
-    ];
-    let mut rows = Vec::new();
-    for (user, fields) in composites(v) {
-        let Some(schema) = v.schema(user.schema) else { continue };
-        for f in fields {
-            let ty = v.catalog.as_known(&f.ty);
-            let ty = ty.as_ref().unwrap_or(&f.ty);
-            let place = f.number as i32;
-            let column = column_row(v, &schema.name, &user.name, &f.name, place, ty);
-            let mut row = column[..5].to_vec();
-            row.extend(FROM_COLUMN.map(|at| column[at].clone()));
-            row.push(text("NO"));
-            rows.push(row);
-        }
-    }
-    Ok(rows)
-}
-
 /// Database, schema and name of a collation other than that of the database.
-fn collation_names(v: &View<'_>, oid: Option<u32>) -> [Datum; 3] {
+pub(super) fn collation_names(v: &View<'_>, oid: Option<u32>) -> [Datum; 3] {
     let Some(own) = oid.and_then(|oid| v.catalog.collation_by_oid(oid)) else {
         return [Datum::Null, Datum::Null, Datum::Null];
     };
@@ -416,17 +369,17 @@ fn column_options(v: &View<'_>) -> Made {
 }
 
 /// (schema, table, constraint name, kind, own columns, unique constraint's columns' places).
-struct Constraint<'a> {
-    schema: &'a str,
-    table: &'a braid_catalog::Table,
-    name: &'a str,
-    kind: &'static str,
+pub(super) struct Constraint<'a> {
+    pub(super) schema: &'a str,
+    pub(super) table: &'a braid_catalog::Table,
+    pub(super) name: &'a str,
+    pub(super) kind: &'static str,
     columns: Vec<u32>,
-    foreign: Option<&'a braid_catalog::ForeignKey>,
+    pub(super) foreign: Option<&'a braid_catalog::ForeignKey>,
     deferral: Option<Deferral>,
 }
 
-fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
+pub(super) fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
     let mut out = Vec::new();
     for (s, t) in v.tables() {
         for i in v.indexes(t) {
@@ -475,7 +428,7 @@ fn constraints<'a>(v: &View<'a>) -> Vec<Constraint<'a>> {
 }
 
 /// The unique index of the referenced table that a foreign key leans on.
-pub(super) fn referenced<'a>(
+pub(in crate::system) fn referenced<'a>(
     v: &View<'a>,
     fk: &braid_catalog::ForeignKey,
 ) -> Option<(&'a braid_catalog::Table, &'a braid_catalog::Index)> {
@@ -575,12 +528,18 @@ fn check_constraints(v: &View<'_>) -> Made {
                 text(c.name.as_str()),
                 text(match deparsed(t, &c.expr, Shown::Deparsed) {
                     Some(shown) => format!("({shown})"),
-                    None => check_text(&c.expr)["CHECK ".len()..].to_string(),
+                    None => check_text(&c.expr),
                 }),
             ]);
         }
     }
+    rows.extend(declared_types::domain_checks(v));
     Ok(rows)
+}
+
+/// A condition as it was written.
+pub(super) fn check_text(condition: &str) -> String {
+    definition::check_text(condition)["CHECK ".len()..].to_string()
 }
 
 fn rule(action: RefAction) -> Datum {

@@ -5,8 +5,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use sqlparser::tokenizer::TokenizerError;
 
-use super::pieces::Pieces;
 use super::unicode_escapes::wrong;
+use crate::rewrites::pieces::Pieces;
 
 /// The script, read with the setting off, as it is written with the setting on.
 ///
