@@ -6,6 +6,8 @@
 //!   the commit   publishes  the catalog's next version, which it locks for that moment
 //! ```
 //! Changes of what all sessions see exclude each other from the first statement to the commit.
+//! Before that, all nodes that go by what there was until now are asked to stop
+//! ([`crate::leases`]).
 //! What only one session knows, its temporary tables, keeps nobody waiting and waits for nobody:
 //! two transactions may be open that have both made some. The one that commits later then finds
 //! another version than the one it began with. It reads what is there now, with its own changes
@@ -22,6 +24,7 @@ use crate::access::Notes;
 use crate::conflict::Lost;
 use crate::descriptor::{Schema, Table};
 use crate::error::kv_error;
+use crate::leases::recall_leases;
 use crate::snapshot::Catalog;
 use crate::store::{load_as, version_as, write_descriptors};
 
@@ -41,7 +44,7 @@ pub enum SeenBy {
 /// XX000 naming the broken invariants if `new` does not pass [`Catalog::check`]; 40001 if somebody
 /// else has changed what all see.
 pub fn stage(
-    txn: &Txn,
+    txn: &Arc<Txn>,
     old: &Catalog,
     new: &mut Catalog,
     own: impl Fn(&Schema) -> bool,
@@ -49,6 +52,7 @@ pub fn stage(
     new.prune_notes();
     let seen_by = if old.differs_only_in(new, own) { SeenBy::Owner } else { SeenBy::All };
     if seen_by == SeenBy::All {
+        recall_leases(txn)?;
         let version = old.version.to_be_bytes().to_vec();
         txn.put(system::shared_changes(), version).map_err(kv_error)?;
     }
@@ -62,6 +66,7 @@ pub fn stage(
 /// # Errors
 /// 40001 if what others have published meanwhile does not go together with it.
 pub fn publish(txn: &Arc<Txn>, known: u64) -> SqlResult<u64> {
+    recall_leases(txn)?;
     let key = system::catalog_version();
     txn.hold(&key, LockMode::Exclusive).map_err(kv_error)?;
     let now = version_as(txn, ReadMode::Latest)?.unwrap_or(0);

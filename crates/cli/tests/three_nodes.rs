@@ -15,6 +15,8 @@ mod erasing;
 mod growing;
 #[path = "three_nodes/killing.rs"]
 mod killing;
+#[path = "three_nodes/leases.rs"]
+mod leases;
 #[path = "three_nodes/members.rs"]
 mod members;
 #[path = "three_nodes/participants.rs"]

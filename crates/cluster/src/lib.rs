@@ -24,6 +24,7 @@
 //!
 //! What this crate does not know: SQL, sockets, the raft crate.
 
+mod leases;
 mod locks;
 mod reads;
 mod router;

@@ -11,10 +11,10 @@ use crate::router::{Router, Sent, unexpected};
 use crate::routes::Route;
 
 /// A part of an item that lies in one range.
-struct Piece {
+pub(crate) struct Piece {
     /// Of the request.
     item: usize,
-    target: Target,
+    pub(crate) target: Target,
 }
 
 impl Router {
@@ -43,7 +43,7 @@ impl Router {
         self.pieces_of(0, target).is_ok_and(|pieces| pieces.len() == 1)
     }
 
-    fn pieces_of(&self, item: usize, target: &Target) -> KvResult<Vec<(Route, Piece)>> {
+    pub(crate) fn pieces_of(&self, item: usize, target: &Target) -> KvResult<Vec<(Route, Piece)>> {
         match target {
             Target::Key(key) => {
                 Ok(vec![(self.route(key)?, Piece { item, target: target.clone() })])

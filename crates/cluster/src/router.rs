@@ -10,7 +10,7 @@ use braid_env::fs::FileSystem;
 use braid_kv::{KvError, KvResult, Network, ShownNode, ShownRange, TXN_COUNTER_BITS, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
-    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, WaitReport,
+    Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request, WaitReport,
 };
 use parking_lot::Mutex;
 
@@ -43,6 +43,8 @@ pub struct RouterOptions {
     pub patience: Duration,
     /// No transaction begins to read below: the newest threshold that the node knows of.
     pub oldest_readable: Arc<AtomicU64>,
+    /// Where others ask for the leases of locks of this node's processes.
+    pub recalls: Recalls,
     /// Where files of bulk loads are.
     pub fs: Arc<dyn FileSystem>,
     /// The first ranges that are known; others are told of.
@@ -63,7 +65,7 @@ pub struct Router {
     said_reads_at: AtomicU64,
     count: AtomicU64,
     last_number: AtomicU64,
-    never: AtomicBool,
+    pub(crate) never: AtomicBool,
 }
 
 /// What became of a request.
@@ -456,7 +458,7 @@ impl Router {
         self.count_call(node);
     }
 
-    fn count_call(&self, node: NodeId) {
+    pub(crate) fn count_call(&self, node: NodeId) {
         if self.options.home != Some(node) {
             Tally::add_network(Network { calls: 1, ..Network::default() });
         }
@@ -545,7 +547,7 @@ impl Router {
     }
 
     /// Lifts the clock, unless the other one is out of bounds.
-    fn hear(&self, clock: CommitTs) {
+    pub(crate) fn hear(&self, clock: CommitTs) {
         let bound = self.options.wall.now_micros() + self.options.max_clock_offset_micros;
         if Hlc::micros_of(clock.0) <= bound {
             self.options.hlc.update(clock.0);

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use braid_kv::{
-    Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LockMany, LockReport,
-    LockedMany, ScanMany, ScannedMany, ShownNode, ShownRange, Spans, Target, TxnId, Validate,
-    Watch, Watched, Writes,
+    Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LeaseHolder, LeaseHome,
+    LockMany, LockReport, LockedMany, ScanMany, ScannedMany, ShownNode, ShownRange, Spans, Target,
+    TxnId, Validate, Watch, Watched, Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
 use braid_range::{Answer, Ask, TxnId as CommitName, Write};
@@ -200,6 +201,27 @@ impl Spans for Router {
 
     fn check_locks(&self, txn: TxnId) -> KvResult<()> {
         self.has_all_locks(txn)
+    }
+
+    fn lock_aside(&self, request: LockMany) -> KvResult<()> {
+        self.lock_beside(&request)
+    }
+
+    fn lease_home(&self) -> Option<LeaseHome> {
+        let max_clock_offset_us = self.options.max_clock_offset_micros;
+        Some(LeaseHome { holder: self.lease_holder(), max_clock_offset_us })
+    }
+
+    fn holds_lease(&self, held: bool) {
+        self.options.recalls.set_held(self.options.coordinator, held);
+    }
+
+    fn await_recall(&self, patience: Duration) -> bool {
+        self.options.recalls.await_recall(self.options.coordinator, patience)
+    }
+
+    fn recall(&self, holder: LeaseHolder) -> bool {
+        self.recall_lease(holder)
     }
 
     fn validate(&self, request: &Validate) -> KvResult<()> {

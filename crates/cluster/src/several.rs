@@ -14,13 +14,15 @@
 //! can have happened: whatever fails before comes to nothing, and is said to have failed. From then
 //! on the anchor alone knows.
 //!
+//! A commit that relies on a lease on locks must not happen after that, wherever it writes.
+//!
 //! A range may turn out to be several at any moment. Then everything is cut anew, and asked for
 //! again under the same name: what was prepared is found prepared, on both sides of the new border.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_env::clock::Hlc;
-use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, Reads, Target, TxnId};
+use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, LeaseLimit, Reads, Target, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
     Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, NodeId, PrepareAsk, RangeId,
@@ -195,6 +197,9 @@ impl Router {
                 Err(came) => return Ok(came),
             }
         }
+        // As late as can be: it may have been got for longer meanwhile.
+        let limit = request.not_after.as_ref().map(LeaseLimit::now);
+        let not_after = [not_after, limit].into_iter().flatten().min();
         let participants: Vec<KeySpan> = attempt.prepared.values().cloned().collect();
         let anchor = Anchor { key: attempt.anchor.clone(), participants };
         let anchor = Some(anchor).filter(|anchor| !anchor.participants.is_empty());
@@ -215,6 +220,13 @@ impl Router {
             Err(error) => Err(error),
             Ok(Sent::Moved) => Ok(Came::Again),
             Ok(Sent::Answer(Answer::Committed { at, by })) => Ok(Came::Committed(at, by)),
+            Ok(Sent::Answer(Answer::TooLate)) if not_after == limit => {
+                // The lease is over under which it has locks, unless it has been got for longer.
+                match request.not_after.as_ref().map(LeaseLimit::now) > limit {
+                    true => Ok(Came::Again),
+                    false => Err(KvError::Retry { conflict: Conflict::LocksLost }),
+                }
+            }
             Ok(Sent::Answer(Answer::TooLate)) => {
                 attempt.thorough = true;
                 Ok(Came::Again)

@@ -12,7 +12,8 @@ use braid_env::fs::MemFs;
 use braid_kv::{KvError, KvResult};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
-    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, Unfinished,
+    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request,
+    Unfinished,
 };
 
 /// What each node that answers says of the ranges, and which of them serves each.
@@ -65,6 +66,7 @@ fn router(said: Told<'_>, served: &[(u64, u64)]) -> Router {
         max_clock_offset_micros: 250_000,
         patience: Duration::from_millis(20),
         oldest_readable: Arc::default(),
+        recalls: Recalls::default(),
         fs: Arc::new(MemFs::new()),
         ranges: Vec::new(),
     };

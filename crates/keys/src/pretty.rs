@@ -58,6 +58,7 @@ fn system_key(bytes: &[u8]) -> String {
         Some(b'p') => "PendingLoad",
         Some(b'r') => "ReclaimPlace",
         Some(b's') => "Sequence",
+        Some(b'w') => "SchemaLease",
         Some(b'x') => "ChangeLock",
         Some(b't') => return format!("/System/Setting/{}", String::from_utf8_lossy(&bytes[2..])),
         _ => return format!("/System/!{}", hex(&bytes[1..])),

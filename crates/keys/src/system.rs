@@ -18,6 +18,7 @@
 //!   01 'r' id gen       where reclaiming entries of an index goes on
 //!   01 's' id gen       current value of a sequence
 //!   01 't' name         setting of the cluster
+//!   01 'w' process      until when a node goes by what it knows of the schema: its lease
 //!   01 'x' id           lock name of changes of a table (never stored)
 //! ```
 
@@ -190,6 +191,24 @@ pub fn pending_loads() -> (Vec<u8>, Vec<u8>) {
 /// Current value of a sequence.
 pub fn sequence_value(id: u32, generation: u32) -> Vec<u8> {
     key(b's', &[id, generation])
+}
+
+/// The lease of a node's process on the schema.
+pub fn schema_lease(process: u64) -> Vec<u8> {
+    let mut out = key(b'w', &[]);
+    push_number(&mut out, process);
+    out
+}
+
+/// The process of a [`schema_lease`] key.
+pub fn schema_lease_process(key: &[u8]) -> Option<u64> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'w'])?;
+    crate::path::read_number(rest).filter(|(_, n)| *n == rest.len()).map(|(process, _)| process)
+}
+
+/// Span of all [`schema_lease`] keys.
+pub fn schema_leases() -> (Vec<u8>, Vec<u8>) {
+    (key(b'w', &[]), key(b'x', &[]))
 }
 
 /// A cluster setting.

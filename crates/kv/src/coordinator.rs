@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use braid_env::fs::FileSystem;
 use braid_env::memory::Pool;
 use braid_lsm::{CommitTs, KeySpan, RowClassFn};
+use parking_lot::MutexGuard;
 
 use crate::bulk::{BulkFolder, ScratchFile};
 use crate::error::{KvError, KvResult};
 use crate::locks::TxnId;
+use crate::locks::leased::LockLeases;
 use crate::read_set::Reads;
 use crate::row_form::RowForm;
 use crate::shown::Shown;
-use crate::spans::{LockReport, ShownNode, ShownRange, Spans, Validate};
+use crate::spans::{LeaseHolder, LockReport, ShownNode, ShownRange, Spans, Validate};
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
 
@@ -24,6 +27,7 @@ pub struct Coordinator {
     memory: Arc<Pool>,
     bulk: Arc<BulkFolder>,
     forms: ValueForms,
+    leases: Option<LockLeases>,
 }
 
 /// What a coordinator has on its own side.
@@ -54,7 +58,8 @@ impl Coordinator {
         bulk: Arc<BulkFolder>,
         forms: ValueForms,
     ) -> Coordinator {
-        Coordinator { spans, memory, bulk, forms }
+        let leases = spans.lease_home().map(LockLeases::new);
+        Coordinator { spans, memory, bulk, forms, leases }
     }
 
     /// A coordinator of transactions whose keys are kept elsewhere. Removes what an earlier process
@@ -121,9 +126,50 @@ impl Coordinator {
         Watching { number: self.spans.watch(watch), coordinator: self.clone() }
     }
 
-    /// The locks, to look at.
+    /// The locks, to look at; of those under leases the ones of this node.
     pub fn describe_locks(&self) -> LockReport {
-        self.spans.describe_locks()
+        let mut report = self.spans.describe_locks();
+        report.locks.extend(self.leases.iter().flat_map(LockLeases::shown));
+        report
+    }
+
+    /// Leases on locks; `None` where nobody else locks anything.
+    pub fn leases(&self) -> Option<&LockLeases> {
+        self.leases.as_ref()
+    }
+
+    /// Whether this process holds a lease, or is about to get one: until it says no, whoever
+    /// recalls it is told to wait.
+    pub fn holds_lease(&self, held: bool) {
+        self.spans.holds_lease(held);
+    }
+
+    /// Blocks until somebody recalls the lease, but not for longer than that; whether somebody has.
+    pub fn await_recall(&self, patience: Duration) -> bool {
+        self.spans.await_recall(patience)
+    }
+
+    /// Asks for a lease back; whether its holder has given it back. If not, a moment has passed.
+    pub fn recall(&self, holder: LeaseHolder) -> bool {
+        self.spans.recall(holder)
+    }
+
+    /// Gives this process's lease back, if it has one.
+    ///
+    /// # Errors
+    /// If locks under it cannot be taken where keys are kept; then nobody relies on it anew.
+    pub fn give_lease_back(&self) -> KvResult<()> {
+        let Some(leases) = &self.leases else { return Ok(()) };
+        let _kept = leases.keep();
+        leases.give_back(&*self.spans)
+    }
+
+    /// The same for who [keeps](LockLeases::keep) others from it.
+    ///
+    /// # Errors
+    /// As [`Coordinator::give_lease_back`].
+    pub fn give_kept_lease_back(&self, _kept: &MutexGuard<'_, ()>) -> KvResult<()> {
+        self.leases.as_ref().map_or(Ok(()), |leases| leases.give_back(&*self.spans))
     }
 
     /// Makes a key the first one of a range, if it is not.

@@ -64,6 +64,7 @@ pub use braid_lsm::{
 pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, ScratchFile, SpillAs, Spilled};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
+pub use locks::leased::{LeaseLimit, LockLease, LockLeases};
 pub use locks::{Asked, LockMode, LockTable, LockWait, TXN_COUNTER_BITS, Target, TxnId, Wait};
 pub use read_set::{PointRead, ReadPart, Reads};
 pub use reading::LookBack;
@@ -72,9 +73,9 @@ pub use saved::SavedTxn;
 pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
-    Begun, Commit, Committed, GetMany, GotMany, GotOne, Grant, Jump, LockItem, LockMany, LockOne,
-    LockReport, LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany, ShownLock, ShownNode,
-    ShownRange, SpanRows, SpanScan, Spans, Validate, Work, Writes,
+    Begun, Commit, Committed, GetMany, GotMany, GotOne, Grant, Jump, LeaseHolder, LeaseHome,
+    LockItem, LockMany, LockOne, LockReport, LockedMany, LockedOne, ReadAt, ScanMany, ScannedMany,
+    ShownLock, ShownNode, ShownRange, SpanRows, SpanScan, Spans, Validate, Work, Writes,
 };
 pub use store::{Store, StoreOptions};
 pub use stored::StoredKeys;

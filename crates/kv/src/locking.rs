@@ -64,6 +64,23 @@ impl Txn {
         self.ask_lock(LockItem { target, mode, check: true }, wait)
     }
 
+    /// Locks every key of a span until the end of the transaction, whatever has happened there
+    /// since the read timestamp: as [`Txn::hold`].
+    pub fn hold_span(&self, span: &KeySpan, mode: LockMode) -> KvResult<()> {
+        if self.is_span_held(span, mode) {
+            return Ok(());
+        }
+        let target = Target::Span(span.clone());
+        self.ask_lock(LockItem { target, mode, check: false }, Wait::Block).map(|_| ())
+    }
+
+    /// Whether this very span is locked, at least as strong.
+    pub fn is_span_held(&self, span: &KeySpan, mode: LockMode) -> bool {
+        let state = self.state.lock();
+        let held = state.held_spans.get(&span.start);
+        held.is_some_and(|(own, held)| own == span && held.mode >= mode)
+    }
+
     /// Whether its locks take much memory: then [`Txn::lock_instead`] helps.
     pub fn holds_many_locks(&self) -> bool {
         self.state.lock().memory.locked.bytes() > self.much()

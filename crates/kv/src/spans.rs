@@ -24,6 +24,7 @@ use braid_lsm::{Batch, CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
 
 use crate::error::{KvError, KvResult};
+use crate::locks::leased::LeaseLimit;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::read_set::Reads;
 use crate::row_form::KeyNames;
@@ -294,6 +295,8 @@ pub struct Commit {
     pub names: KeyNames,
     /// Somebody will ask for it with [`Spans::await_durable`].
     pub waits: bool,
+    /// It must not happen later than that: it relies on a lease on locks.
+    pub not_after: Option<LeaseLimit>,
 }
 
 /// Answers [`Commit`].
@@ -303,6 +306,24 @@ pub struct Committed {
     pub at: CommitTs,
     /// How many places had to agree: 1, unless it wrote into several ranges.
     pub participants: u64,
+}
+
+/// Who may have a lease on locks: see [`LockLeases`](crate::LockLeases).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseHolder {
+    /// The node.
+    pub node: u64,
+    /// Its process, whose number is not used again.
+    pub coordinator: u64,
+}
+
+/// Whose leases on locks a coordinator's are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseHome {
+    /// Who.
+    pub holder: LeaseHolder,
+    /// No two clocks differ by more, in microseconds.
+    pub max_clock_offset_us: u64,
 }
 
 /// Answers a transaction's begin.
@@ -384,6 +405,35 @@ pub trait Spans: Send + Sync {
     /// [`KvError::Retry`] with [`Conflict::LocksLost`](crate::Conflict::LocksLost).
     fn check_locks(&self, _txn: TxnId) -> KvResult<()> {
         Ok(())
+    }
+
+    /// Takes locks for a transaction that may ask for others at the same time, or wait for one: no
+    /// one is waited for. All of them or, with an error, nobody knows which.
+    ///
+    /// # Errors
+    /// [`KvError::LockNotAvailable`] if one is not free, [`KvError::Retry`] if earlier ones are
+    /// lost.
+    fn lock_aside(&self, request: LockMany) -> KvResult<()> {
+        self.lock_many(request, &AtomicBool::new(false)).error.map_or(Ok(()), Err)
+    }
+
+    /// Whose leases on locks there can be; `None`: all who lock something are in this process.
+    fn lease_home(&self) -> Option<LeaseHome> {
+        None
+    }
+
+    /// Whether this process holds a lease, or is about to get one: until it says no, whoever
+    /// recalls it is told to wait.
+    fn holds_lease(&self, _held: bool) {}
+
+    /// Blocks until somebody recalls the lease, but not for longer than that; whether somebody has.
+    fn await_recall(&self, _patience: Duration) -> bool {
+        false
+    }
+
+    /// Asks for a lease back; whether its holder has given it back. If not, a moment has passed.
+    fn recall(&self, _holder: LeaseHolder) -> bool {
+        false
     }
 
     /// Whether reads are still true.

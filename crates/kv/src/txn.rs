@@ -18,6 +18,7 @@ use crate::bulk::{BulkFiles, BulkLoad};
 use crate::coordinator::Coordinator;
 use crate::error::{Conflict, KvError, KvResult};
 use crate::locking::lock_memory;
+use crate::locks::leased::Leased;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::own_writes::OwnWrites;
 use crate::read_set::{ReadMark, ReadSet};
@@ -164,6 +165,8 @@ pub struct Txn {
     /// Bytes of writes that stay in memory; of locks, if a lock on a span can stand for them.
     pub(crate) spill_at: usize,
     pub(crate) state: Mutex<State>,
+    /// Locks under a lease of the node. Locked before the state.
+    pub(crate) leased: Mutex<Leased>,
     pub(crate) counts: Counts,
 }
 
@@ -281,7 +284,7 @@ pub(crate) struct State {
     /// Locks in the order in which they were first taken.
     pub(crate) acquired: Vec<Target>,
     pub(crate) scans: OpenScans,
-    ended: bool,
+    pub(crate) ended: bool,
     /// Locks that it had are gone: only another transaction can do what it wanted to.
     pub(crate) locks_lost: bool,
     pub(crate) memory: Counted,
@@ -347,9 +350,10 @@ impl Txn {
             payer: Weak::new(),
         };
         let (state, counts) = (Mutex::new(state), Counts::default());
+        let leased = Mutex::default();
         let share = coordinator.memory().limit() / SPILL_PART;
         let spill_at = options.spill.unwrap_or_else(|| share.clamp(SPILL_LEAST, SPILL_MOST));
-        Txn { coordinator, id: begun.txn, options, cancel, spill_at, state, counts }
+        Txn { coordinator, id: begun.txn, options, cancel, spill_at, state, leased, counts }
     }
 
     /// Identity within this process.
@@ -433,7 +437,7 @@ impl Txn {
 
     /// Whether it holds no lock: nobody waits for it then.
     pub fn is_unlocked(&self) -> bool {
-        self.state.lock().acquired.is_empty()
+        self.state.lock().acquired.is_empty() && !self.has_leased()
     }
 
     /// Large values that are read from now on are paid from this account, of a statement, as long
@@ -516,8 +520,10 @@ impl Txn {
         self.refresh(state);
         // After the new timestamp was chosen: every commit up to it is visible to this check.
         // Descriptors count too, and go on counting.
-        let depends_on: Vec<Bytes> = state.depends_on.iter().cloned().collect();
-        depends_on.iter().for_each(|key| state.reads.add_point(key));
+        if !state.depends_on.is_empty() && !self.is_fixed_between(old, state.read_ts) {
+            let depends_on: Vec<Bytes> = state.depends_on.iter().cloned().collect();
+            depends_on.iter().for_each(|key| state.reads.add_point(key));
+        }
         if !self.records_reads() {
             return Ok(());
         }
@@ -763,8 +769,8 @@ impl Txn {
                     }
                 }
                 Target::Span(span) => {
-                    state.held_spans.remove(&span.start);
-                    if self.records_reads() {
+                    let held = state.held_spans.remove(&span.start);
+                    if self.records_reads() && held.is_none_or(|(_, h)| h.checked) {
                         state.reads.add_span(span.clone());
                     }
                 }
@@ -782,6 +788,7 @@ impl Txn {
     /// [`KvError::Retry`]: nothing was written. [`KvError::Engine`] from the disk: the outcome of
     /// this transaction is known only after the store was opened again.
     pub fn commit(&self) -> KvResult<CommitTs> {
+        let reliance = self.rely_on_lease().inspect_err(|_| self.end())?;
         let (request, files) = {
             let mut state = self.open_state()?;
             let mut files = state.attached.take();
@@ -789,6 +796,7 @@ impl Txn {
             if files.is_none() && state.own.is_empty() {
                 let (read_ts, is_locked) = (state.read_ts, !state.acquired.is_empty());
                 drop(state);
+                let is_locked = is_locked || self.has_leased();
                 let checked = match is_locked {
                     true => self.check_locks(),
                     false => Ok(()),
@@ -810,7 +818,9 @@ impl Txn {
             let open = std::mem::take(&mut state.scans.open);
             open.into_values().for_each(|span| state.reads.add_span(span));
             let depends_on = std::mem::take(&mut state.depends_on);
-            depends_on.iter().for_each(|key| state.reads.add_point(key));
+            if !reliance.fixes_dependencies() {
+                depends_on.iter().for_each(|key| state.reads.add_point(key));
+            }
             let reads = self.records_reads().then(|| state.reads.take());
             let writes = match &files {
                 Some(files) => Writes::Files(files.paths().to_vec()),
@@ -818,7 +828,8 @@ impl Txn {
             };
             let waits = !self.options.async_commit && files.is_none();
             let read_ts = state.read_ts;
-            (Commit { txn: self.id, read_ts, reads, writes, names, waits }, files)
+            let not_after = reliance.not_after();
+            (Commit { txn: self.id, read_ts, reads, writes, names, waits, not_after }, files)
         };
         let _asking = self.count_request();
         let begun = WallClock.monotonic_nanos();
@@ -843,6 +854,7 @@ impl Txn {
     }
 
     fn end(&self) {
+        let pinned = self.end_leased();
         let mut state = self.state.lock();
         if state.ended {
             return;
@@ -861,6 +873,9 @@ impl Txn {
         let acquired = std::mem::take(&mut state.acquired);
         let read_ts = state.read_ts;
         drop(state);
+        if acquired.is_empty() && pinned {
+            self.spans().release(self.id, &[], true);
+        }
         // Others get at the table in between: a million locks take their time.
         let mut parts = acquired.chunks(RELEASED_AT_ONCE).peekable();
         while let Some(part) = parts.next() {

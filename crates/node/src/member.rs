@@ -416,6 +416,7 @@ fn router(
         max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
         patience: Duration::from_secs(30),
         oldest_readable: replicas.newest_threshold(),
+        recalls: replicas.recalls().clone(),
         fs: options.fs.clone(),
         ranges,
     };

@@ -123,6 +123,7 @@ enums! {
         23 Ranges,
         24 SplitAt(at),
         25 UnfinishedRanges,
+        26 Recall { coordinator },
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -282,6 +283,7 @@ mod tests {
             Ask::SplitAt(key("q")),
             Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
+            Ask::Recall { coordinator: 1 << 20 },
         ];
         for ask in asks {
             round_trips(Request { range: RangeId(1 << 60), ask });

@@ -79,6 +79,7 @@ mod state;
 pub use answers::{AnswerTimes, Answered};
 pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
+pub use leading::recalls::Recalls;
 pub use leading::sleeping::Activity;
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;

@@ -242,6 +242,9 @@ impl Replica {
         if self.is_closing() && !self.locking.sessions.contains_key(&txn) {
             return Ok(Tried::Wait);
         }
+        if ask.step == 0 {
+            return Ok(self.lock_aside(ask));
+        }
         let session = self.locking.sessions.entry(txn).or_default();
         if ask.step < session.step {
             return Ok(Tried::Answer(Answer::Again));
@@ -268,6 +271,26 @@ impl Replica {
             false => self.locking.waiters.push(waiter),
         }
         Ok(Tried::Later)
+    }
+
+    /// Takes locks beside what else the transaction asks for. To ask again changes nothing.
+    fn lock_aside(&mut self, ask: &LockAsk) -> Tried {
+        let txn = ask.request.txn;
+        let session = self.locking.sessions.entry(txn).or_default();
+        let mut locked = Locked { session: self.locking.since, ..Locked::default() };
+        for item in &ask.request.items {
+            let target = item.target.clone();
+            session.asked.push(target.clone());
+            match self.locking.table.ask(txn, target, item.mode, Wait::NoWait) {
+                Ok(Asked::Granted) => locked.grants.push(Grant::Held),
+                Ok(Asked::Skipped | Asked::Waits(_)) => locked.stop = Some(LockStop::NotFree),
+                Err(error) => locked.stop = Some(stop_of(&error)),
+            }
+            if locked.stop.is_some() {
+                break;
+            }
+        }
+        Tried::Answer(Answer::Locked(locked))
     }
 
     /// Goes through the items from the one on that was not granted yet; whether all is done.

@@ -590,7 +590,11 @@ impl Replica {
             }),
             Ask::Split(split) => self.split(number, split),
             Ask::SplitAt(_) => unreachable!("the node has given the new range its number"),
-            Ask::ReadsFrom { .. } | Ask::Ranges | Ask::ShowRanges | Ask::UnfinishedRanges => {
+            Ask::ReadsFrom { .. }
+            | Ask::Recall { .. }
+            | Ask::Ranges
+            | Ask::ShowRanges
+            | Ask::UnfinishedRanges => {
                 unreachable!("the node answers for all of its replicas")
             }
         }
@@ -876,6 +880,7 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::Running { .. }
         | Ask::ShowLocks
         | Ask::ReadsFrom { .. }
+        | Ask::Recall { .. }
         | Ask::Ranges
         | Ask::ShowRanges
         | Ask::UnfinishedRanges

@@ -38,6 +38,7 @@ use crate::command::Split;
 use crate::envelope::Envelope;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::leading::moving::Moves;
+use crate::leading::recalls::Recalls;
 use crate::leading::sleeping::Quiet;
 use crate::lease::micros;
 use crate::local_keys;
@@ -411,6 +412,10 @@ impl Replicas {
                 self.thresholds.readers.hear(*coordinator, *oldest, self.clocks.wall.now_micros());
                 Some(Answer::Fine)
             }
+            Ask::Recall { coordinator } => Some(match self.quiet.recalls.recall(*coordinator) {
+                true => Answer::Fine,
+                false => Answer::Again,
+            }),
             _ => None,
         };
         if let Some(answer) = of_node {
@@ -571,6 +576,11 @@ impl Replicas {
         }
         shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));
         Ok(shown)
+    }
+
+    /// Leases on locks that processes of this node hold, and who wants them back.
+    pub fn recalls(&self) -> &Recalls {
+        &self.quiet.recalls
     }
 
     /// The node's clock, which every message and every answer lifts.

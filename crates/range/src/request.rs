@@ -202,6 +202,11 @@ pub enum Ask {
         /// When.
         oldest: CommitTs,
     },
+    /// A lease on locks is wanted back: see [`Request::of_node`] and [`crate::Recalls`].
+    Recall {
+        /// Of this process of the node.
+        coordinator: u64,
+    },
     /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
     ShowRanges,
     /// The same, for who looks for keys.
@@ -258,7 +263,8 @@ pub struct LockAsk {
     /// What.
     pub request: LockMany,
     /// Grows with every request of the transaction for locks. Asking again with the same one
-    /// gives the same answer.
+    /// gives the same answer. 0: aside of the others, whatever became of them; nobody is waited
+    /// for, and locks that it has already are given again.
     pub step: u64,
     /// The locks that it has in this range already, as far as it knows.
     pub session: Option<LockSession>,
@@ -311,6 +317,7 @@ pub enum Answer {
     /// one, is certain.
     Uncertain(CommitTs),
     /// To [`Ask::Validate`]: nothing has changed. To [`Ask::Release`] and [`Ask::Running`]: done.
+    /// To [`Ask::Recall`]: it was given back; else that is answered with [`Answer::Again`].
     Fine,
     /// What it has read was changed, or its locks are gone: it has not happened and will not.
     Conflict(Conflict),

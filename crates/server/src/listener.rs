@@ -174,6 +174,10 @@ impl Server {
             let http = Arc::clone(&shared);
             threads.push(spawn("http", move || http::serve(listener, http))?);
         }
+        if shared.place.member().is_some() {
+            let lease = Arc::clone(&shared);
+            threads.push(spawn("schema-lease", move || lease_loop(&lease))?);
+        }
         // Those that a cluster shows may be running elsewhere.
         if shared.place.member().is_none() {
             shared.database.resume_jobs().map_err(StartError::Catalog)?;
@@ -225,6 +229,9 @@ impl Server {
         }
         if let Err(error) = self.shared.database.give_sequences_back() {
             tracing::warn!(%error, "sequences leave out what was reserved, as after a crash");
+        }
+        if let Err(error) = self.shared.database.end_schema_lease() {
+            tracing::warn!(%error, "schema changes wait until this node's lease is over");
         }
         self.shared.place.drain();
         self.shared.place.close()
@@ -348,6 +355,17 @@ fn gc_loop(shared: &Shared) {
             && let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET)
         {
             tracing::warn!(error = %e, "cannot reclaim what nobody can reach");
+        }
+    }
+}
+
+/// Keeps the node's schema lease.
+fn lease_loop(shared: &Shared) {
+    const PATIENCE: Duration = Duration::from_millis(50);
+    while !shared.stopping.load(Ordering::Relaxed) {
+        if let Err(e) = shared.database.keep_schema_lease(PATIENCE) {
+            tracing::debug!(error = %e, "no schema lease can be got or given back now");
+            std::thread::sleep(PATIENCE);
         }
     }
 }

@@ -26,7 +26,7 @@ use braid_kv::{
     Txn, TxnOptions, Wait,
 };
 use braid_range::{
-    Answer, AnswerTimes, Ask, CommitAsk, NodeId, RangeDescriptor, Request, TxnId, Write,
+    Answer, AnswerTimes, Ask, CommitAsk, NodeId, RangeDescriptor, Recalls, Request, TxnId, Write,
 };
 use braid_workload::history::record::{Key, Op, Outcome, Transaction};
 use bytes::Bytes;
@@ -330,6 +330,7 @@ fn work(
         // Nobody gives up: what becomes of a commit is always found out.
         patience: Duration::from_secs(3_600),
         oldest_readable: Arc::default(),
+        recalls: Recalls::default(),
         fs: fs.clone(),
         ranges: vec![range],
     };

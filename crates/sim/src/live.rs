@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use braid_cluster::{Reply, Router, RouterOptions, Transport};
 use braid_consensus::{RaftLogOptions, ReplicaId};
-use braid_env::clock::{Clock, WallClock};
+use braid_env::clock::{Clock, Hlc, WallClock};
 use braid_env::fs::MemFs;
 use braid_env::memory::Pool;
 use braid_env::random::Random;
@@ -74,6 +74,8 @@ struct Inner {
     ticks: u64,
     ticked_at: u64,
     commits: u64,
+    /// How often each range was asked something.
+    requests: BTreeMap<RangeId, u64>,
     /// Since when each of those who ask for locks has asked for the same.
     lock_asked: BTreeMap<LockTxn, (u64, u64)>,
 }
@@ -155,20 +157,40 @@ impl LiveCluster {
 
     /// Begins transactions, on this node.
     pub fn coordinator_on(self: &Arc<Self>, node: u64) -> Arc<Coordinator> {
+        let hlc = self.inner.lock().nodes[node as usize - 1].process.hlc().clone();
+        self.coordinator_by(node, self.clock.clone(), hlc)
+    }
+
+    /// The same by another clock than that of the nodes' ranges.
+    pub fn coordinator_by_clock(
+        self: &Arc<Self>,
+        node: u64,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Coordinator> {
+        self.coordinator_by(node, clock.clone(), Arc::new(Hlc::new(clock)))
+    }
+
+    fn coordinator_by(
+        self: &Arc<Self>,
+        node: u64,
+        wall: Arc<dyn Clock>,
+        hlc: Arc<Hlc>,
+    ) -> Arc<Coordinator> {
         let mut routers = self.routers.lock();
         let fs = Arc::new(MemFs::new());
-        let (hlc, oldest_readable) = {
+        let (oldest_readable, recalls) = {
             let process = &self.inner.lock().nodes[node as usize - 1].process;
-            (process.hlc().clone(), process.newest_threshold())
+            (process.newest_threshold(), process.recalls().clone())
         };
         let options = RouterOptions {
             home: Some(NodeId(node)),
             coordinator: 1 + routers.len() as u64,
             hlc,
-            wall: self.clock.clone(),
+            wall,
             max_clock_offset_micros: 250_000,
             patience: Duration::from_secs(30),
             oldest_readable,
+            recalls,
             fs: fs.clone(),
             ranges: vec![descriptor()],
         };
@@ -197,6 +219,11 @@ impl LiveCluster {
     /// Nodes hear nothing of those any more who have begun transactions so far.
     pub fn silence(&self) {
         self.routers.lock().iter_mut().for_each(|router| *router = Weak::new());
+    }
+
+    /// How often a range was asked something. Who says that he is there asks nothing.
+    pub fn requests_to(&self, range: u64) -> u64 {
+        self.inner.lock().requests.get(&RangeId(range)).copied().unwrap_or(0)
     }
 
     /// What transactions over several ranges have left to do is done.
@@ -273,6 +300,9 @@ impl Inner {
 
     fn request(&mut self, node: NodeId, request: Request) -> u64 {
         self.asked += 1;
+        if !matches!(request.ask, Ask::Running { .. }) {
+            *self.requests.entry(request.range).or_default() += 1;
+        }
         let there = &mut self.nodes[node.0 as usize - 1].process;
         there.request(self.asked, request).expect("nothing fails");
         self.settle();

@@ -13,6 +13,9 @@
 //!   begin here: cached         |  here: read the version key   |  here: load, then cached again
 //! ```
 //!
+//! In a cluster other nodes change it, too: each transaction looks what its version is, unless the
+//! node's lease says that it stays what it is ([`crate::runtime`]).
+//!
 //! **Sequences** hand out values outside of transactions, from blocks that are reserved durably; a
 //! crash loses the rest of a block, never repeats a value. A node that ends in order gives it back.
 
@@ -36,6 +39,7 @@ use crate::jobs::{Jobs, Reclaimed};
 use crate::runtime::advisory::{AdvisoryLock, AdvisoryLocks};
 use crate::runtime::channels::Channels;
 use crate::runtime::node::Runtime;
+use crate::runtime::schema_lease::SchemaLease;
 use crate::runtime::{Sessions, Statements, Transactions};
 use crate::session::settings::Settings;
 use crate::session::{Backends, drop_leftovers};
@@ -122,7 +126,8 @@ impl Database {
 
     /// The same on a node of a cluster. What looks left behind may belong to another node, so
     /// nothing is taken away, and what could leave something is refused; each transaction looks
-    /// whether another node has changed the catalog.
+    /// whether another node has changed the catalog, unless somebody keeps a lease
+    /// ([`Database::keep_schema_lease`]).
     pub fn open_shared(
         coordinator: Arc<Coordinator>,
         general: Arc<dyn GeneralQueries>,
@@ -301,6 +306,10 @@ impl Database {
         &self.reclaim
     }
 
+    pub(crate) fn schema_lease(&self) -> &SchemaLease {
+        &self.runtime.schema_lease
+    }
+
     pub(crate) fn statistics_state(&self) -> &Statistics {
         &self.statistics
     }
@@ -345,6 +354,11 @@ impl Database {
         let calm = self.finished.load(Ordering::SeqCst) == before && options.as_of.is_none();
         let mut tries = 0;
         let txn = self.coordinator.begin(options).map_err(kv_error)?;
+        if self.runtime.shared
+            && let Some(catalog) = self.leased_catalog(&txn)
+        {
+            return Ok((txn, catalog));
+        }
         let calm = calm && !self.runtime.shared && self.started.load(Ordering::SeqCst) == before;
         loop {
             match self.catalog_for(&txn, calm.then_some(before)) {
@@ -365,6 +379,11 @@ impl Database {
 
     /// The catalog for a transaction that has a new read timestamp.
     pub(crate) fn catalog_at(&self, txn: &Arc<Txn>) -> SqlResult<Arc<Catalog>> {
+        if self.runtime.shared
+            && let Some(catalog) = self.leased_catalog(txn)
+        {
+            return Ok(catalog);
+        }
         let may_move = self.runtime.shared && txn.isolation() == Isolation::ReadCommitted;
         let mut tries = 0;
         loop {
@@ -404,11 +423,11 @@ impl Database {
     }
 
     /// Counts schema changes; `None` while one is being committed, or if other nodes may commit
-    /// one. Taken before a read timestamp is chosen and equal later: no schema change was committed
-    /// after that timestamp.
+    /// one, as they can where this one has no lease. Taken before a read timestamp is chosen and
+    /// equal later: no schema change was committed after that timestamp.
     pub(crate) fn schema_epoch(&self) -> Option<u64> {
         if self.runtime.shared {
-            return None;
+            return self.lease_epoch();
         }
         let finished = self.finished.load(Ordering::SeqCst);
         let started = self.started.load(Ordering::SeqCst);

@@ -35,6 +35,7 @@ mod relocation;
 mod round_trip;
 mod row_deletion;
 mod schema_changes;
+mod schema_leases;
 mod schema_scripts;
 mod sequences;
 mod statement_registry;

@@ -32,9 +32,11 @@ fn erase(client: &mut Client, family: u64) -> (u64, u64) {
                     _ => None,
                 });
                 let text = text.expect("a plan");
-                // What is sent to another node, and what comes back, has bytes and takes its time.
+                // What is sent to another node, and what comes back, has bytes; nothing is sent to
+                // one that was killed and is still thought to lead the range.
                 let calls = statistic(text, "remote_server_calls");
-                assert_eq!(calls > 0, statistic(text, "network_bytes") > calls, "{text}");
+                let bytes = statistic(text, "network_bytes");
+                assert!(bytes > calls || (bytes == 0 && calls <= 1), "{text}");
                 assert!(statistic(text, "ranges_touched") > 0, "{text}");
                 return (statistic(text, "participants"), statistic(text, "span_deletes"));
             }

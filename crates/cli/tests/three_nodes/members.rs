@@ -6,7 +6,7 @@ use std::process::Command;
 use super::*;
 
 /// Runs `braid node` until it is through; what it says.
-fn braid_node(peer: &str, arguments: &[&str]) -> Result<String, String> {
+pub fn braid_node(peer: &str, arguments: &[&str]) -> Result<String, String> {
     let built = env!("CARGO_BIN_EXE_braid").to_string();
     let output = Command::new(std::env::var("BRAID_BINARY").unwrap_or(built))
         .args(["node", "--peer", peer])

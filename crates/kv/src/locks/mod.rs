@@ -13,6 +13,7 @@
 //! - [`table`]: granting, waiting, releasing; the order of service.
 //! - `testscripts/locks`: stories of who holds what, and who waits for whom.
 //! - [`deadlock`]: whom a transaction waits for, and whether that leads back to itself.
+//! - `leased`: locks that a node of a cluster grants to its own transactions.
 //!
 //! **Order of service.** A request waits while it is in conflict with a held lock, or with a
 //! request that came before it (so that a stream of weak locks cannot starve a strong one); but it
@@ -22,6 +23,7 @@
 //! a release each cost the same however many clients wait for one key.
 
 mod deadlock;
+pub(crate) mod leased;
 mod mode;
 #[cfg(test)]
 mod scenarios;

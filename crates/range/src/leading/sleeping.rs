@@ -43,6 +43,7 @@ use braid_lsm::CommitTs;
 
 use crate::ids::{NodeId, RangeId};
 use crate::leading::neighbours::Neighbours;
+use crate::leading::recalls::Recalls;
 use crate::leading::sleepers::{Asleep, Sleepers};
 use crate::raft_snapshot::Said;
 use crate::replica::Replica;
@@ -61,13 +62,16 @@ pub(crate) struct Quiet {
     pub(crate) neighbours: Neighbours,
     /// How many sleep, as of the last tick.
     pub(crate) count: Arc<AtomicU64>,
+    /// Whoever has a lease on locks need not wake the range that has these.
+    pub(crate) recalls: Recalls,
 }
 
 impl Quiet {
     /// Nobody sleeps.
     pub(crate) fn new(election_ticks: usize) -> Quiet {
         let neighbours = Neighbours::new(election_ticks);
-        Quiet { sleepers: Sleepers::default(), neighbours, count: Arc::default() }
+        let (sleepers, recalls) = (Sleepers::default(), Recalls::default());
+        Quiet { sleepers, neighbours, count: Arc::default(), recalls }
     }
 }
 

@@ -15,6 +15,7 @@
 //! - `node`: all of it, for one node. `log`: slow statements in the node's log.
 //! - [`advisory`]: locks on numbers. [`channels`]: LISTEN and NOTIFY.
 //! - [`copies`]: how far each COPY is.
+//! - `schema_lease`: in a cluster, when the node need not ask what the schema is.
 //! - [`sessions`]: who is connected, what each does now, and sums by database.
 //!
 //! Costs on the way of a point read: four looks at the clock, and four locks that nobody else
@@ -26,6 +27,7 @@ pub mod copies;
 pub(crate) mod log;
 pub(crate) mod measure;
 pub(crate) mod node;
+pub(crate) mod schema_lease;
 pub mod sessions;
 pub mod statements;
 pub mod tally;

@@ -6,6 +6,7 @@ use braid_import::Folder;
 
 use super::advisory::AdvisoryLocks;
 use super::channels::Channels;
+use super::schema_lease::SchemaLease;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
 use super::transactions::Transactions;
@@ -19,6 +20,8 @@ pub(crate) struct Runtime {
     pub(crate) channels: Channels,
     /// Where files for IMPORT are, once somebody has said it.
     pub(crate) import_folder: OnceLock<Folder>,
+    /// In a cluster, what says that the catalog stays as it is.
+    pub(crate) schema_lease: SchemaLease,
     /// Other nodes work on the same tables.
     pub(crate) shared: bool,
 }
@@ -34,6 +37,7 @@ impl Runtime {
             advisory: AdvisoryLocks::default(),
             channels: Channels::default(),
             import_folder: OnceLock::new(),
+            schema_lease: SchemaLease::default(),
             shared,
         }
     }

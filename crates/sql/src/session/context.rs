@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use braid_catalog::{
-    Catalog, Lost, Relation, Schema, SeenBy, Table, change_lock_key, kv_error, memory_error, stage,
-    table_lock_key,
+    Catalog, Lost, Relation, Schema, SeenBy, Table, change_lock_key, kv_error, memory_error,
+    recall_leases, stage, table_lock_key,
 };
 use braid_env::memory::Account;
 use braid_kv::{KvError, LockMode, ReadMode, Txn, Wait};
@@ -341,11 +341,17 @@ impl Context {
     fn lock_table(&self, table: &Table, mode: LockMode, wait: Wait) -> SqlResult<()> {
         let key = table_lock_key(table.id, table.step);
         if mode == LockMode::Shared {
-            if self.txn.holds(&key, mode) {
+            let is_shared = self.db.is_shared();
+            if self.txn.holds(&key, mode) || (is_shared && self.txn.holds_under_lease(&key)) {
                 return Ok(());
             }
             // Not to stand in line behind a change that waits for the last who use an older step.
             self.check_newest(table)?;
+            if is_shared && self.txn.lock_under_lease(&key).map_err(kv_error)? {
+                return self.check_newest(table);
+            }
+        } else {
+            recall_leases(&self.txn)?;
         }
         let held = |error| match error {
             KvError::LockNotAvailable => {
@@ -421,6 +427,7 @@ impl Context {
             )
             .with_hint("Run again when SHOW JOBS shows that it has ended, or CANCEL JOB."));
         }
+        recall_leases(&self.txn)?;
         self.txn.hold(&change_lock_key(table), LockMode::Exclusive).map_err(kv_error)?;
         let known = self.catalog.table(table);
         let step = known.map_or(0, |t| t.step);

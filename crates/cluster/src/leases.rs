@@ -1,0 +1,90 @@
+//! Leases on locks: who has one, how others ask for it, and how locks under it become others.
+
+use std::time::Duration;
+
+use braid_kv::{Conflict, KvError, KvResult, LeaseHolder, LockItem, LockMany};
+use braid_range::{Answer, Ask, LockAsk, NodeId, RangeId, Request};
+
+use crate::router::{Router, Sent, unexpected};
+use crate::routes::Route;
+
+/// A node that is asked for a lease has so long to say whether it was given back: it knows.
+const RECALL_PATIENCE: Duration = Duration::from_millis(200);
+/// Until it is asked again.
+const RECALL_PAUSE: Duration = Duration::from_millis(3);
+
+impl Router {
+    /// Who this process is to others. A router that is on no node is asked by nobody.
+    pub(crate) fn lease_holder(&self) -> LeaseHolder {
+        let node = self.options.home.map_or(0, |home| home.0);
+        LeaseHolder { node, coordinator: self.options.coordinator }
+    }
+
+    /// Asks for a lease back; whether it was given back.
+    pub(crate) fn recall_lease(&self, holder: LeaseHolder) -> bool {
+        let LeaseHolder { node, coordinator } = holder;
+        let request = Request::of_node(Ask::Recall { coordinator });
+        self.count_call(NodeId(node));
+        let reply = self.transport.ask(NodeId(node), &request, RECALL_PATIENCE, &self.never);
+        if let Some(reply) = reply {
+            // Whatever it has begun to read is older than what is done from here on.
+            self.hear(reply.times.clock);
+            if reply.answer == Answer::Fine {
+                return true;
+            }
+        }
+        self.transport.pause(RECALL_PAUSE);
+        false
+    }
+
+    /// Takes locks beside what else a transaction asks for.
+    pub(crate) fn lock_beside(&self, request: &LockMany) -> KvResult<()> {
+        let mut left = request.items.clone();
+        while let Some(item) = left.pop() {
+            for (route, piece) in self.pieces_of(0, &item.target)? {
+                let target = piece.target;
+                let part = LockItem { target, ..item.clone() };
+                if !self.lock_piece_beside(&route, request, &part)? {
+                    left.push(part);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the range had it.
+    fn lock_piece_beside(
+        &self,
+        route: &Route,
+        request: &LockMany,
+        item: &LockItem,
+    ) -> KvResult<bool> {
+        let session = {
+            let mut txns = self.txns.lock();
+            txns.asks_for_locks(request.txn, route.range);
+            txns.session(request.txn, route.range)
+        };
+        let request = LockMany { items: vec![item.clone()], ..request.clone() };
+        let ask = LockAsk { request, step: 0, session };
+        match self.send(route, &|_| Ask::Lock(ask.clone()), None)? {
+            Sent::Moved => Ok(false),
+            Sent::Answer(Answer::Locked(locked)) => match locked.stop {
+                Some(stop) => Err(stop.into()),
+                None => self.has_locks_beside(&ask, (route.range, locked.session)).map(|()| true),
+            },
+            Sent::Answer(other) => Err(unexpected(other)),
+        }
+    }
+
+    fn has_locks_beside(&self, ask: &LockAsk, there: (RangeId, u64)) -> KvResult<()> {
+        let txn = ask.request.txn;
+        let targets = ask.request.items.iter().map(|item| item.target.clone());
+        let mut txns = self.txns.lock();
+        txns.has_locks(txn, there, targets);
+        // A request of its own has met another lease meanwhile.
+        match txns.session(txn, there.0) == Some(there.1) {
+            true => Ok(()),
+            false => Err(KvError::Retry { conflict: Conflict::LocksLost }),
+        }
+    }
+}
