@@ -20,6 +20,11 @@ pub(super) fn shown_default(column: &Column) -> Option<String> {
     Some(shown(text, &column.ty).unwrap_or_else(|| text.clone()))
 }
 
+/// A parameter's default as text.
+pub(super) fn parameter_default(text: &str, ty: &SqlType) -> String {
+    shown(text, ty).unwrap_or_else(|| text.to_string())
+}
+
 /// `None`: as it is.
 fn shown(text: &str, ty: &SqlType) -> Option<String> {
     match parsed(text)? {

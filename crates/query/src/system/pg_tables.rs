@@ -369,12 +369,7 @@ const PERSISTENCE: usize = 15;
 
 /// The access method of an index in `pg_am`.
 fn method_oid(i: &Index) -> u32 {
-    match i.unread.as_ref().map(|unread| unread.method.as_str()) {
-        Some("gin") => 2742,
-        Some("gist") => 783,
-        Some("spgist") => 4000,
-        _ => 403,
-    }
+    access_method(i.method())
 }
 
 /// A table or a partition with its indexes.
@@ -658,9 +653,25 @@ pub(super) fn collation(ty: &SqlType) -> u32 {
     }
 }
 
-/// Oid of the btree operator class of a type: there is one of each.
-pub(super) fn operator_class(ty: &SqlType) -> u32 {
-    9_000_000 + ty.oid()
+/// Oid of an access method.
+pub(super) fn access_method(name: &str) -> u32 {
+    match name {
+        "hash" => 405,
+        "gist" => 783,
+        "gin" => 2742,
+        "brin" => 3580,
+        "spgist" => 4000,
+        _ => 403,
+    }
+}
+
+/// Oids of the operator classes of an index's key.
+fn operator_classes<'a>(t: &'a Table, i: &'a Index) -> impl Iterator<Item = u32> + 'a {
+    i.columns.iter().enumerate().map(|(at, key)| {
+        let Some(column) = t.column(key.column) else { return 0 };
+        let class = braid_catalog::operator_class(i.method(), &column.ty, i.class_at(at));
+        class.map_or(0, |class| class.oid)
+    })
 }
 
 /// `attnum` of a column of a key; expressions have none.
@@ -675,7 +686,6 @@ fn pg_index(v: &View<'_>) -> Made {
             let keys = i.columns.len();
             let included = i.include.iter().copied();
             let list = |c: &IndexColumn| t.column(c.column).and_then(|c| c.expression.as_deref());
-            let key_type = |c: &IndexColumn| t.column(c.column).map(|c| &c.ty);
             let list: Vec<&str> = i.columns.iter().filter_map(list).collect();
             let expressions = match list.is_empty() {
                 true => Datum::Null,
@@ -703,7 +713,7 @@ fn pg_index(v: &View<'_>) -> Made {
                 oid_vector(
                     i.columns.iter().map(|k| t.column(k.column).map_or(0, column_collation)),
                 ),
-                oid_vector(i.columns.iter().map(|c| key_type(c).map_or(0, operator_class))),
+                oid_vector(operator_classes(t, i)),
                 int2_vector(options),
                 expressions,
                 i.predicate.as_ref().map_or(Datum::Null, |p| text(p.as_str())),

@@ -256,6 +256,7 @@ pub(super) fn primary_of_partition(
         constraint: Some(IndexConstraint::Primary),
         of_partition: None,
         unread: None,
+        declared: None,
     })
 }
 
@@ -294,6 +295,7 @@ fn unique(
         constraint: Some(IndexConstraint::Unique),
         of_partition: None,
         unread: None,
+        declared: None,
     };
     if t.window().is_none() {
         partitions::check_index(t, &index)?;
