@@ -29,7 +29,9 @@ pub(super) fn parameter_default(text: &str, ty: &SqlType) -> String {
 fn shown(text: &str, ty: &SqlType) -> Option<String> {
     match parsed(text)? {
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(literal) => Some(typed_literal(literal, ty)),
+            Value::SingleQuotedString(literal) | Value::EscapedStringLiteral(literal) => {
+                Some(typed_literal(literal, ty))
+            }
             _ => None,
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match *expr {
@@ -41,7 +43,7 @@ fn shown(text: &str, ty: &SqlType) -> Option<String> {
         },
         Expr::Cast { expr, data_type, .. } => match *expr {
             Expr::Value(value) => match &value.value {
-                Value::SingleQuotedString(literal) => {
+                Value::SingleQuotedString(literal) | Value::EscapedStringLiteral(literal) => {
                     let other = braid_scalar::sql_type_of(&data_type, None).ok()?;
                     Some(typed_literal(literal, &other))
                 }

@@ -369,7 +369,7 @@ const PERSISTENCE: usize = 15;
 
 /// The access method of an index in `pg_am`.
 fn method_oid(i: &Index) -> u32 {
-    access_method(i.method())
+    type_rows::access_method(i.method())
 }
 
 /// A table or a partition with its indexes.
@@ -617,7 +617,20 @@ fn pg_attribute(v: &View<'_>) -> Made {
             rows.push(attribute_row(&Attribute { acl, collation, ..plain }));
         }
     }
+    sequence_attributes(v, &mut rows);
     Ok(rows)
+}
+
+/// What a SELECT from a sequence shows.
+fn sequence_attributes(v: &View<'_>, rows: &mut Vec<Vec<Datum>>) {
+    let columns =
+        [("last_value", SqlType::Int8), ("log_cnt", SqlType::Int8), ("is_called", SqlType::Bool)];
+    for s in v.catalog.sequences().filter(|s| v.schema(s.schema).is_some()) {
+        for ((name, ty), number) in columns.iter().zip(1..) {
+            let plain = Attribute::plain(oid_of(s.id), name, ty, number);
+            rows.push(attribute_row(&Attribute { not_null: true, ..plain }));
+        }
+    }
 }
 
 fn pg_attrdef(v: &View<'_>) -> Made {
@@ -651,27 +664,6 @@ pub(super) fn collation(ty: &SqlType) -> u32 {
         of if (of.is_text_like() || *of == SqlType::Citext) && *of != SqlType::CharByte => 100,
         _ => 0,
     }
-}
-
-/// Oid of an access method.
-pub(super) fn access_method(name: &str) -> u32 {
-    match name {
-        "hash" => 405,
-        "gist" => 783,
-        "gin" => 2742,
-        "brin" => 3580,
-        "spgist" => 4000,
-        _ => 403,
-    }
-}
-
-/// Oids of the operator classes of an index's key.
-fn operator_classes<'a>(t: &'a Table, i: &'a Index) -> impl Iterator<Item = u32> + 'a {
-    i.columns.iter().enumerate().map(|(at, key)| {
-        let Some(column) = t.column(key.column) else { return 0 };
-        let class = braid_catalog::operator_class(i.method(), &column.ty, i.class_at(at));
-        class.map_or(0, |class| class.oid)
-    })
 }
 
 /// `attnum` of a column of a key; expressions have none.
@@ -713,7 +705,7 @@ fn pg_index(v: &View<'_>) -> Made {
                 oid_vector(
                     i.columns.iter().map(|k| t.column(k.column).map_or(0, column_collation)),
                 ),
-                oid_vector(operator_classes(t, i)),
+                oid_vector(type_rows::operator_classes(t, i)),
                 int2_vector(options),
                 expressions,
                 i.predicate.as_ref().map_or(Datum::Null, |p| text(p.as_str())),

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use braid_catalog::{
-    Attribute, Catalog, Check, Domain, OperatorClass, Refined, TypeKind, UserType, id_of_oid,
-    oid_of,
+    Attribute, Catalog, Check, Domain, Index, OperatorClass, Refined, Table, TypeKind, UserType,
+    id_of_oid, oid_of,
 };
 use braid_parser::parse_expr;
 use braid_scalar::functions_of_type;
@@ -16,7 +16,7 @@ use braid_types::{
     built_in_collations,
 };
 
-use super::pg_tables::{access_method, collation};
+use super::pg_tables::collation;
 use super::roles;
 use super::table::{PG_CATALOG, ROOT, View, constraint_oid, flag, object, text};
 
@@ -354,6 +354,27 @@ pub(super) fn pg_range(v: &View<'_>) -> Made {
 /// The operator class that orders values of a type, 0 if there is none.
 pub(super) fn class_of(ty: &SqlType) -> u32 {
     braid_catalog::default_operator_class("btree", ty).map_or(0, |class| class.oid)
+}
+
+/// Oid of an access method.
+pub(super) fn access_method(name: &str) -> u32 {
+    match name {
+        "hash" => 405,
+        "gist" => 783,
+        "gin" => 2742,
+        "brin" => 3580,
+        "spgist" => 4000,
+        _ => 403,
+    }
+}
+
+/// Oids of the operator classes of an index's key.
+pub(super) fn operator_classes<'a>(t: &'a Table, i: &'a Index) -> impl Iterator<Item = u32> + 'a {
+    i.columns.iter().enumerate().map(|(at, key)| {
+        let Some(column) = t.column(key.column) else { return 0 };
+        let class = braid_catalog::operator_class(i.method(), &column.ty, i.class_at(at));
+        class.map_or(0, |class| class.oid)
+    })
 }
 
 pub(super) fn pg_opclass(_: &View<'_>) -> Made {

@@ -393,7 +393,9 @@ impl Deparser<'_> {
                 Value::Boolean(value) => {
                     Part { printed: Printed::atom(value.to_string())?, ty: SqlType::Bool }
                 }
-                Value::SingleQuotedString(text) => return Some(Read::Literal(text.clone())),
+                Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+                    return Some(Read::Literal(text.clone()));
+                }
                 Value::Null => return Some(Read::Null),
                 _ => return None,
             },

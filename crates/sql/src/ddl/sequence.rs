@@ -4,6 +4,7 @@ use braid_catalog::{Column, Identity, Relation, Reversed, Sequence, Table};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
+use super::access::roles::wrong_kind;
 use super::other_kinds::in_schema;
 use super::{Change, exists};
 use braid_parser::{Name, SequenceChange};
@@ -212,10 +213,7 @@ pub(crate) fn alter(
         return Err(crate::session::no_relation(name));
     };
     let Relation::Sequence(old) = found else {
-        return Err(SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("\"{}\" is not a sequence", name.join(".")),
-        ));
+        return Err(wrong_kind(name, "sequence"));
     };
     check_owner(c, &old, s)?;
     let mut new = (*old).clone();
