@@ -639,7 +639,7 @@ impl Deparser<'_> {
     fn with_syntax(&self, expr: &Expr) -> Option<Part> {
         match expr {
             Expr::Extract { field, expr, .. } => {
-                let from = format!("EXTRACT({} FROM ", field.to_string().to_lowercase());
+                let from = format!("EXTRACT({} FROM ", crate::bind::field_name(field));
                 let of = vec![Piece::Whole(self.known(expr)?.printed)];
                 known(Kind::Atom, around(from, of, ")"), SqlType::Numeric(None))
             }

@@ -154,7 +154,7 @@ pub fn index_column_name(c: &Column, taken: &[String]) -> String {
 }
 
 /// An expression among the columns of an index: only calls of functions stand without parentheses.
-pub(crate) fn shown_expression(text: &str) -> String {
+fn shown_expression(text: &str) -> String {
     match braid_parser::parse_expr(text) {
         Ok(sqlparser::ast::Expr::Function(_)) => text.to_string(),
         _ => format!("({text})"),
