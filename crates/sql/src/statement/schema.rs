@@ -106,7 +106,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER SEQUENCE",
         "alter sequence s restart",
-        "options, position, owner and name of a sequence",
+        "options, position, owner, name and schema of a sequence",
         work!(Kind::AlterSequence(name, if_exists, s) => |c| {
             sequence::alter(c, name, *if_exists, s)
         }),
