@@ -58,8 +58,9 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
 
 /// Texts as tokens that sqlparser prints as what it has read, since statements are kept as text:
 /// views, defaults, conditions, functions. It takes two quotes in a text, and one behind a
-/// backslash, for one that is escaped already, so that `'a''''b'` would become `'a''b'`. With an E in
-/// front all is escaped. Else an E and dollars are more ways to quote, for whoever asks for a text.
+/// backslash, for one that is escaped already, so that `'a''''b'` would become `'a''b'`. With an E
+/// in front all is escaped. Else an E and dollars are more ways to quote, for whoever asks for a
+/// text.
 fn texts_that_print(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     for token in &mut tokens {
         let text = match &mut token.token {

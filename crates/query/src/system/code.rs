@@ -144,8 +144,8 @@ const NAMED: [FunctionKind; 4] = [
     FunctionKind::Window,
 ];
 
-/// What the rows of `pg_proc` come from, in their order: asked for each oid that is shown as a name,
-/// so that it is put in order once.
+/// What the rows of `pg_proc` come from, in their order: asked for each oid that is shown as a
+/// name, so that it is put in order once.
 static FUNCTIONS: LazyLock<Vec<&'static Builtin>> =
     LazyLock::new(|| NAMED.into_iter().flat_map(functions_of).collect());
 
