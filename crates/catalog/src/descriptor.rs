@@ -226,13 +226,17 @@ pub struct Index {
     pub of_partition: Option<OfPartition>,
     /// It has no entries, and is never read: what it was declared as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unread: Option<Unread>,
+    pub unread: Option<Declared>,
+    /// It is an ordinary index, declared with another method or with operator classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Declared>,
 }
 
-/// An index of a method that is not here: kept for those who declared it.
+/// What an index was declared as, where that is more than is here: kept for those who declared it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unread {
-    /// `gin`, `gist` or `spgist`.
+pub struct Declared {
+    /// The access method: `gin`, `gist` or `spgist` if it is never read, else `btree`, `hash` or
+    /// `brin`.
     pub method: String,
     /// Operator classes of its columns, where they are named.
     pub classes: Vec<Option<String>>,
@@ -242,6 +246,21 @@ impl Index {
     /// Whether no two rows may have equal keys, now or in the end.
     pub fn is_unique(&self) -> bool {
         self.unique || self.deferral.is_some()
+    }
+
+    /// What it was declared as, if that is not an index with nothing but its columns.
+    pub fn declaration(&self) -> Option<&Declared> {
+        self.unread.as_ref().or(self.declared.as_ref())
+    }
+
+    /// The access method that it was declared with.
+    pub fn method(&self) -> &str {
+        self.declaration().map_or("btree", |declared| &declared.method)
+    }
+
+    /// The operator class that was named for the column of its key at a place.
+    pub fn class_at(&self, at: usize) -> Option<&str> {
+        self.declaration()?.classes.get(at)?.as_deref()
     }
 }
 

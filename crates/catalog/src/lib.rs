@@ -38,6 +38,7 @@ mod functions;
 mod hierarchy;
 mod leases;
 mod names;
+mod operator_classes;
 mod partitions;
 mod publish;
 mod snapshot;
@@ -51,10 +52,10 @@ pub use access::{
 pub use collations::UserCollation;
 pub use conflict::{After, Lost};
 pub use descriptor::{
-    Addition, Building, Check, CheckOption, Column, ColumnOptions, Database, Deferral, Definition,
-    ForeignKey, Identity, Index, IndexColumn, IndexConstraint, Interleave, InterleaveForm,
-    Materialized, MissingValue, NOTES_GENERATION, OnCommit, RefAction, Refined, Reversed, Schema,
-    Sequence, Table, Ttl, Unread, Upkeep, View,
+    Addition, Building, Check, CheckOption, Column, ColumnOptions, Database, Declared, Deferral,
+    Definition, ForeignKey, Identity, Index, IndexColumn, IndexConstraint, Interleave,
+    InterleaveForm, Materialized, MissingValue, NOTES_GENERATION, OnCommit, RefAction, Refined,
+    Reversed, Schema, Sequence, Table, Ttl, Upkeep, View,
 };
 pub use error::{kv_error, memory_error};
 pub use extensions::{EXTENSIONS, Extension, Installed, ShownExtension};
@@ -62,6 +63,9 @@ pub use functions::{Function, Mode, Parameter, Remarks, Stability, same_types};
 pub use hierarchy::MAX_DEPTH;
 pub use leases::{Granted, grant_lease, recall_leases};
 pub use names::{choose_constraint_name, choose_name, constraint_name};
+pub use operator_classes::{
+    OperatorClass, default_operator_class, operator_class, operator_classes,
+};
 pub use partitions::{
     KeyPart, Limit, OfPartition, Partition, PartitionBound, PartitionIndex, PartitionKey,
     Partitioning, Strategy,

@@ -28,6 +28,7 @@ fn index(id: u32, name: &str, columns: &[u32]) -> Index {
         constraint: Some(IndexConstraint::Primary),
         of_partition: None,
         unread: None,
+        declared: None,
     }
 }
 

@@ -5,6 +5,8 @@
 //!   5*--why             one token `*--`          *      of ~ ! @ # % ^ & | ` ? in them
 //!   in ((select 2), 1)  a query, then rubbish    in (coalesce((select 2)), 1)
 //!   'a' (new line) 'b'  an alias              'ab'
+//!   'a''''b'            printed as 'a''b'     E'a\\'\\'b'
+//!   $$a$$               not where a name is   'a'
 //!   a *< b              two operators        one
 //!   0b11, 1_000         an alias of 0         refused, as PostgreSQL 15 does
 //!   x isnull            an alias              x is null
@@ -44,7 +46,7 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
             None => {
                 let tokens = finish(found?, &inserted);
                 refuse_junk(&tokens)?;
-                return join_texts(join_images(tokens));
+                return join_texts(join_images(tokens)).map(texts_that_print);
             }
             Some(at) => {
                 let byte = byte_of(&text, at);
@@ -53,6 +55,32 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
             }
         }
     }
+}
+
+/// Texts as tokens that sqlparser prints as what it has read, since statements are kept as text:
+/// views, defaults, conditions, functions. It takes two quotes in a text, and one behind a
+/// backslash, for one that is escaped already, so that `'a''''b'` would become `'a''b'`. With an E
+/// in front all is escaped. Else an E and dollars are more ways to quote, for whoever asks for a
+/// text.
+fn texts_that_print(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for token in &mut tokens {
+        let text = match &mut token.token {
+            Token::SingleQuotedString(text) if misprinted(text) => std::mem::take(text),
+            Token::EscapedStringLiteral(text) if !misprinted(text) => std::mem::take(text),
+            Token::DollarQuotedString(text) => std::mem::take(&mut text.value),
+            _ => continue,
+        };
+        token.token = match misprinted(&text) {
+            true => Token::EscapedStringLiteral(text),
+            false => Token::SingleQuotedString(text),
+        };
+    }
+    tokens
+}
+
+/// Whether a text between plain quotes is printed as another one.
+fn misprinted(text: &str) -> bool {
+    text.contains("''") || text.contains("\\'")
 }
 
 /// Joins texts in quotes between which there is a new line; two on one line are none of SQL.

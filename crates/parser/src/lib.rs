@@ -247,15 +247,8 @@ pub enum Kind {
     Refresh(Refresh),
     /// ALTER MATERIALIZED VIEW; the flag is IF EXISTS.
     AlterMaterialized(Name, bool, MaterializedChange),
-    /// `ALTER VIEW .. RENAME TO`.
-    RenameView {
-        /// The view.
-        name: Name,
-        /// IF EXISTS.
-        if_exists: bool,
-        /// Its new name.
-        new: String,
-    },
+    /// ALTER VIEW with what can be changed of a view; the flag is IF EXISTS.
+    AlterView(Name, bool, MaterializedChange),
     /// CREATE INDEX.
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.
@@ -517,6 +510,8 @@ pub struct SequenceChange {
     pub owned_by: Option<Option<Name>>,
     /// RENAME TO.
     pub rename: Option<String>,
+    /// SET SCHEMA.
+    pub schema: Option<String>,
 }
 
 /// SET name = values.

@@ -35,7 +35,7 @@ pub struct Refresh {
     pub with_data: bool,
 }
 
-/// What ALTER MATERIALIZED VIEW changes.
+/// What ALTER MATERIALIZED VIEW changes, and ALTER VIEW.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MaterializedChange {
     /// RENAME TO.
@@ -72,7 +72,7 @@ pub(crate) fn materialized(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         return Ok(Some(Kind::AlterMaterialized(name, if_exists, change(c)?)));
     }
     if c.looking_at(&["alter", "view"]) {
-        return renamed_view(c);
+        return altered_view(c);
     }
     Ok(None)
 }
@@ -98,18 +98,18 @@ fn create(c: &mut Cursor) -> SqlResult<CreateMaterialized> {
     Ok(CreateMaterialized { name, if_not_exists, columns, query, with_data })
 }
 
-/// ALTER VIEW .. RENAME TO; what else there is to ALTER VIEW is read elsewhere.
-fn renamed_view(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+/// ALTER VIEW: names and schema; what else there is to it is read elsewhere.
+fn altered_view(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let mut probe = c.clone();
     probe.take(&["alter", "view"]);
     let if_exists = probe.take(&["if", "exists"]);
     let Ok(name) = probe.name() else { return Ok(None) };
-    if probe.take(&["rename", "to"]) {
-        let new = probe.ident()?;
+    if probe.looking_at(&["rename"]) || probe.looking_at(&["set", "schema"]) {
+        let change = change(&mut probe)?;
         *c = probe;
-        return Ok(Some(Kind::RenameView { name, if_exists, new }));
+        return Ok(Some(Kind::AlterView(name, if_exists, change)));
     }
-    let what = ["rename", "set"].into_iter().find(|word| probe.looking_at(&[word]));
+    let what = ["alter", "set"].into_iter().find(|word| probe.looking_at(&[word]));
     match what {
         Some(word) => Err(SqlError::unsupported(format!("ALTER VIEW .. {}", word.to_uppercase()))
             .with_hint("CREATE OR REPLACE VIEW, or DROP VIEW and CREATE VIEW.")),

@@ -309,6 +309,8 @@ fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {
             s.owned_by = Some(Some(c.name()?));
         } else if c.take(&["rename", "to"]) {
             s.rename = Some(c.ident()?);
+        } else if c.take(&["set", "schema"]) {
+            s.schema = Some(c.ident()?);
         } else if c.take(&["owner", "to"]) {
             c.ident()?;
         } else {

@@ -127,6 +127,14 @@ pub fn bind_unsettled(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> 
     Ok(bound)
 }
 
+/// The field of EXTRACT: a word, or a text in quotes.
+pub(crate) fn field_name(field: &sqlparser::ast::DateTimeField) -> String {
+    match field {
+        sqlparser::ast::DateTimeField::Custom(name) => name.value.to_lowercase(),
+        known => known.to_string().to_lowercase(),
+    }
+}
+
 fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
     if let Some(bound) = ctx.intercept(expr, scope)? {
         return Ok(bound);
@@ -225,8 +233,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             bind_named("timezone", vec![zone, value], false, ctx)
         }
         Expr::Extract { field, expr, .. } => {
-            let field =
-                Bound::constant(Datum::text(field.to_string().to_lowercase()), SqlType::Text);
+            let field = Bound::constant(Datum::text(field_name(field)), SqlType::Text);
             let value = bind_unsettled(expr, scope, ctx)?;
             bind_named("extract", vec![field, value], false, ctx)
         }

@@ -235,7 +235,12 @@ pub(crate) fn coerce(
         Some(least) if least <= context => fold(Bound::new(Node::Cast(expr, context), to.clone())),
         _ if context == CastContext::Assignment => Err(SqlError::new(
             SqlState::DATATYPE_MISMATCH,
-            format!("expression is of type {} but should be {}", expr.ty(), to),
+            // Who knows the column's name says it (`named_column`).
+            format!(
+                "column is of type {} but expression is of type {}",
+                to.base_name(),
+                expr.ty().base_name()
+            ),
         )
         .with_hint("You will need to rewrite or cast the expression.")),
         _ => Err(SqlError::new(

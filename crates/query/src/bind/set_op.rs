@@ -564,7 +564,12 @@ fn literals(operand: &ast::SetExpr) -> Vec<usize> {
             expr = inner;
         }
         if let ast::Expr::Value(value) = expr
-            && matches!(value.value, ast::Value::Null | ast::Value::SingleQuotedString(_))
+            && matches!(
+                value.value,
+                ast::Value::Null
+                    | ast::Value::SingleQuotedString(_)
+                    | ast::Value::EscapedStringLiteral(_)
+            )
         {
             found.push(at);
         }

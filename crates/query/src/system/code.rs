@@ -2,7 +2,7 @@
 //! the rules of conversion. The corpus of expressions is made from these (`scripts/differential`),
 //! so what stands here is tested.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use braid_scalar::{
     ArgType, Builtin, Direction, FunctionKind, TypeFunction, Volatility, functions_of,
@@ -144,9 +144,19 @@ const NAMED: [FunctionKind; 4] = [
     FunctionKind::Window,
 ];
 
+/// What the rows of `pg_proc` come from, in their order: asked for each oid that is shown as a
+/// name, so that it is put in order once.
+static FUNCTIONS: LazyLock<Vec<&'static Builtin>> =
+    LazyLock::new(|| NAMED.into_iter().flat_map(functions_of).collect());
+
 /// All that is called by a name, with its oid.
 pub(super) fn functions() -> impl Iterator<Item = (u32, &'static Builtin)> {
-    (FIRST_FUNCTION..).zip(NAMED.into_iter().flat_map(functions_of))
+    (FIRST_FUNCTION..).zip(FUNCTIONS.iter().copied())
+}
+
+/// What is called by a name, by its oid.
+pub(super) fn function(oid: u32) -> Option<&'static Builtin> {
+    FUNCTIONS.get(oid.checked_sub(FIRST_FUNCTION)? as usize).copied()
 }
 
 /// The type of a parameter as `regprocedure` shows it.

@@ -20,8 +20,8 @@ pub(super) fn shown_default(column: &Column) -> Option<String> {
     Some(shown(text, &column.ty).unwrap_or_else(|| text.clone()))
 }
 
-/// The default of a function's parameter.
-pub(super) fn shown_of_parameter(text: &str, ty: &SqlType) -> String {
+/// A parameter's default as PostgreSQL prints it.
+pub(super) fn parameter_default(text: &str, ty: &SqlType) -> String {
     if text.eq_ignore_ascii_case("null") {
         return format!("NULL::{}", ty.base_name());
     }
@@ -32,7 +32,9 @@ pub(super) fn shown_of_parameter(text: &str, ty: &SqlType) -> String {
 fn shown(text: &str, ty: &SqlType) -> Option<String> {
     match parsed(text)? {
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(literal) => Some(typed_literal(literal, ty)),
+            Value::SingleQuotedString(literal) | Value::EscapedStringLiteral(literal) => {
+                Some(typed_literal(literal, ty))
+            }
             _ => None,
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match *expr {
@@ -44,7 +46,7 @@ fn shown(text: &str, ty: &SqlType) -> Option<String> {
         },
         Expr::Cast { expr, data_type, .. } => match *expr {
             Expr::Value(value) => match &value.value {
-                Value::SingleQuotedString(literal) => {
+                Value::SingleQuotedString(literal) | Value::EscapedStringLiteral(literal) => {
                     let other = braid_scalar::sql_type_of(&data_type, None).ok()?;
                     Some(typed_literal(literal, &other))
                 }

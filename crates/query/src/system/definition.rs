@@ -295,6 +295,26 @@ fn method_property(args: &[Datum]) -> Option<bool> {
     }
 }
 
+/// `pg_sequence_last_value`.
+fn last_value(
+    session: &SessionState,
+    catalog: &Catalog,
+    oid: Option<u32>,
+) -> SqlResult<Option<Datum>> {
+    let Some(oid) = oid else { return Ok(None) };
+    match id_of_oid(oid).and_then(|id| catalog.relation_by_id(id)) {
+        Some(Relation::Sequence(s)) => {
+            let (last, called) = session.db().sequence_position(&s)?;
+            Ok(called.then_some(Datum::Int8(last)))
+        }
+        _ => {
+            let name = session.relation_name(oid).unwrap_or_else(|| oid.to_string());
+            let text = format!("\"{name}\" is not a sequence");
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text))
+        }
+    }
+}
+
 /// Functions over the catalog that other files have.
 fn function_elsewhere(
     session: &SessionState,
@@ -304,6 +324,7 @@ fn function_elsewhere(
 ) -> SqlResult<Option<Datum>> {
     match name {
         "pg_export_snapshot" => return Ok(Some(Datum::text(session.exported_view()?))),
+        "pg_sequence_last_value" => return last_value(session, catalog, oid_arg(args, 0)),
         "pg_describe_object" => {
             let described = oid_arg(args, 1).and_then(|oid| {
                 let kind = catalog.relation_by_id(id_of_oid(oid)?)?.kind();

@@ -124,13 +124,9 @@ fn shown_arguments(f: &Builtin) -> Vec<String> {
     f.args.iter().map(code::argument_name).collect()
 }
 
-fn function(oid: u32) -> Option<&'static Builtin> {
-    code::functions().find(|(o, _)| *o == oid).map(|(_, f)| f)
-}
-
 /// The types of a function's arguments.
 pub(super) fn arguments_of(oid: u32) -> Option<String> {
-    let f = function(oid)?;
+    let f = code::function(oid)?;
     let mut shown = shown_arguments(f);
     if let Some(last) = shown.last_mut().filter(|_| f.variadic) {
         *last = format!("VARIADIC {last}");
@@ -140,7 +136,7 @@ pub(super) fn arguments_of(oid: u32) -> Option<String> {
 
 /// The type of a function's result.
 pub(super) fn result_of(oid: u32) -> Option<String> {
-    let f = function(oid)?;
+    let f = code::function(oid)?;
     let rows = f.kind() == braid_scalar::FunctionKind::SetReturning;
     Some(format!("{}{}", if rows { "SETOF " } else { "" }, code::argument_name(&f.ret)))
 }
@@ -180,10 +176,10 @@ pub(super) fn name_of_oid(
         }
         "regrole" => quote_ident(&catalog.role_name(*oid, &session.user)?).to_string(),
         "regprocedure" => {
-            let f = function(*oid)?;
+            let f = code::function(*oid)?;
             format!("{}({})", f.name, shown_arguments(f).join(","))
         }
-        _ => match function(*oid) {
+        _ => match code::function(*oid) {
             Some(f) => f.name.to_string(),
             None => {
                 let of_type = type_functions().iter().find(|f| f.oid == *oid).map(|f| f.name);

@@ -7,8 +7,9 @@ use braid_catalog::{
 use braid_sql::partitions;
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType};
 
-use super::pg_tables::{collation, operator_class};
+use super::pg_tables::collation;
 use super::table::{SystemTable, View, flag, int2_vector, object, oid_vector, text};
+use super::type_rows::class_of;
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
 
@@ -97,7 +98,7 @@ fn partitioned_row(
         Datum::Int2(key.parts.len() as i16),
         default.map_or(Datum::Oid(0), |p| object(p.id)),
         int2_vector(columns),
-        oid_vector(types.iter().map(operator_class)),
+        oid_vector(types.iter().map(class_of)),
         oid_vector(types.iter().map(collation)),
         if expressions.is_empty() { Datum::Null } else { text(expressions.join(", ")) },
     ])

@@ -369,12 +369,7 @@ const PERSISTENCE: usize = 15;
 
 /// The access method of an index in `pg_am`.
 fn method_oid(i: &Index) -> u32 {
-    match i.unread.as_ref().map(|unread| unread.method.as_str()) {
-        Some("gin") => 2742,
-        Some("gist") => 783,
-        Some("spgist") => 4000,
-        _ => 403,
-    }
+    type_rows::access_method(i.method())
 }
 
 /// A table or a partition with its indexes.
@@ -622,7 +617,20 @@ fn pg_attribute(v: &View<'_>) -> Made {
             rows.push(attribute_row(&Attribute { acl, collation, ..plain }));
         }
     }
+    sequence_attributes(v, &mut rows);
     Ok(rows)
+}
+
+/// What a SELECT from a sequence shows.
+fn sequence_attributes(v: &View<'_>, rows: &mut Vec<Vec<Datum>>) {
+    let columns =
+        [("last_value", SqlType::Int8), ("log_cnt", SqlType::Int8), ("is_called", SqlType::Bool)];
+    for s in v.catalog.sequences().filter(|s| v.schema(s.schema).is_some()) {
+        for ((name, ty), number) in columns.iter().zip(1..) {
+            let plain = Attribute::plain(oid_of(s.id), name, ty, number);
+            rows.push(attribute_row(&Attribute { not_null: true, ..plain }));
+        }
+    }
 }
 
 fn pg_attrdef(v: &View<'_>) -> Made {
@@ -658,11 +666,6 @@ pub(super) fn collation(ty: &SqlType) -> u32 {
     }
 }
 
-/// Oid of the btree operator class of a type: there is one of each.
-pub(super) fn operator_class(ty: &SqlType) -> u32 {
-    9_000_000 + ty.oid()
-}
-
 /// `attnum` of a column of a key; expressions have none.
 fn number(t: &Table, id: u32) -> u32 {
     t.column(id).map_or(0, |c| if c.expression.is_some() { 0 } else { id })
@@ -675,7 +678,6 @@ fn pg_index(v: &View<'_>) -> Made {
             let keys = i.columns.len();
             let included = i.include.iter().copied();
             let list = |c: &IndexColumn| t.column(c.column).and_then(|c| c.expression.as_deref());
-            let key_type = |c: &IndexColumn| t.column(c.column).map(|c| &c.ty);
             let list: Vec<&str> = i.columns.iter().filter_map(list).collect();
             let expressions = match list.is_empty() {
                 true => Datum::Null,
@@ -703,7 +705,7 @@ fn pg_index(v: &View<'_>) -> Made {
                 oid_vector(
                     i.columns.iter().map(|k| t.column(k.column).map_or(0, column_collation)),
                 ),
-                oid_vector(i.columns.iter().map(|c| key_type(c).map_or(0, operator_class))),
+                oid_vector(type_rows::operator_classes(t, i)),
                 int2_vector(options),
                 expressions,
                 i.predicate.as_ref().map_or(Datum::Null, |p| text(p.as_str())),

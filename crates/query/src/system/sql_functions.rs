@@ -9,7 +9,7 @@ use braid_scalar::SessionFunctions;
 use braid_sql::session::SessionState;
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType, quote_ident};
 
-use super::defaults::shown_of_parameter;
+use super::defaults::parameter_default;
 use super::info_schema::{data_type, udt_schema};
 use super::roles::{acl, owner};
 use super::table::{SystemTable, View, flag, text};
@@ -55,7 +55,7 @@ fn proc_row(v: &View<'_>, f: &Function) -> Vec<Datum> {
         true => list(SqlType::Text, of_all(&name)),
         false => Datum::Null,
     };
-    let defaults: Vec<&str> = f.params.iter().filter_map(|p| p.default.as_deref()).collect();
+    let defaults: Vec<String> = f.params.iter().filter_map(default_of).collect();
     let variadic = f.params.iter().find(|p| p.mode == Mode::Variadic);
     let variadic = variadic.and_then(|p| p.ty.element()).map_or(0, SqlType::oid);
     let source = if f.returned { "" } else { f.body.as_str() };
@@ -110,6 +110,11 @@ pub(super) fn type_text(session: &SessionState, ty: &SqlType) -> String {
     session.type_name(ty.oid()).unwrap_or_else(|| ty.base_name())
 }
 
+/// A parameter's default as PostgreSQL prints it.
+fn default_of(p: &Parameter) -> Option<String> {
+    Some(parameter_default(p.default.as_ref()?, &p.ty))
+}
+
 /// The parameters as CREATE FUNCTION lists them.
 pub(super) fn arguments(s: &SessionState, f: &Function, with_defaults: bool) -> String {
     let shown = f.params.iter().filter(|p| p.mode != Mode::Table);
@@ -128,8 +133,8 @@ fn parameter(s: &SessionState, p: &Parameter, with_default: bool) -> String {
         let _ = write!(out, "{} ", quote_ident(name));
     }
     out.push_str(&type_text(s, &p.ty));
-    if let Some(default) = p.default.as_ref().filter(|_| with_default) {
-        let _ = write!(out, " DEFAULT {}", shown_of_parameter(default, &p.ty));
+    if let Some(default) = default_of(p).filter(|_| with_default) {
+        let _ = write!(out, " DEFAULT {default}");
     }
     out
 }
@@ -329,7 +334,7 @@ fn parameters(v: &View<'_>) -> Made {
             row.extend([text(v.database), udt_schema(&p.ty), text(p.ty.internal_name())]);
             row.resize(30, Datum::Null);
             row.push(text((at + 1).to_string()));
-            row.push(p.default.as_deref().map_or(Datum::Null, text));
+            row.push(default_of(p).map_or(Datum::Null, text));
             rows.push(row);
         }
     }

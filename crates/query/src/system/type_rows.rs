@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 
 use braid_catalog::{
-    Attribute, Catalog, Check, Domain, Refined, TypeKind, UserType, id_of_oid, oid_of,
+    Attribute, Catalog, Check, Domain, Index, OperatorClass, Refined, Table, TypeKind, UserType,
+    id_of_oid, oid_of,
 };
 use braid_parser::parse_expr;
 use braid_scalar::functions_of_type;
 use braid_sql::session::Shown;
-use braid_types::oid::{CITEXT, PSEUDO_TYPES};
+use braid_types::oid::PSEUDO_TYPES;
 use braid_types::{
     Collation, DEFAULT_COLLATION, Datum, RangeKind, SqlResult, SqlType, TypeCategory,
     built_in_collations,
@@ -355,83 +356,47 @@ pub(super) fn pg_range(v: &View<'_>) -> Made {
     Ok(RangeKind::ALL.into_iter().chain(made).map(row).collect())
 }
 
-/// Oid, name and type of the operator classes by which values are ordered: PostgreSQL's, for the
-/// types that are here.
-const CLASSES: &[(u32, &str, u32)] = &[
-    (1978, "int4_ops", 23),
-    (1979, "int2_ops", 21),
-    (1981, "oid_ops", 26),
-    (3122, "date_ops", 1082),
-    (3123, "float8_ops", 701),
-    (3124, "int8_ops", 20),
-    (3125, "numeric_ops", 1700),
-    (3126, "text_ops", 25),
-    (3127, "timestamptz_ops", 1184),
-    (3128, "timestamp_ops", 1114),
-    (10_000, "array_ops", ANY_ARRAY),
-    (10_002, "bit_ops", 1560),
-    (10_003, "bool_ops", 16),
-    (10_004, "bpchar_ops", 1042),
-    (10_006, "bytea_ops", 17),
-    (10_007, "char_ops", 18),
-    (10_012, "float4_ops", 700),
-    (10_015, "inet_ops", 869),
-    (10_022, "interval_ops", 1186),
-    (10_024, "macaddr_ops", 829),
-    (10_026, "macaddr8_ops", 774),
-    (10_028, "name_ops", 19),
-    (10_034, "record_ops", 2249),
-    (10_038, "time_ops", 1083),
-    (10_041, "timetz_ops", 1266),
-    (10_043, "varbit_ops", 1562),
-    (10_047, "money_ops", 790),
-    (10_050, "tid_ops", 27),
-    (10_053, "xid8_ops", 5069),
-    (10_067, "pg_lsn_ops", 3220),
-    (9956, "citext_ops", CITEXT),
-    (10_065, "uuid_ops", 2950),
-    (10_069, "enum_ops", 3500),
-    (10_076, "range_ops", ANY_RANGE),
-    (10_080, "multirange_ops", ANY_MULTIRANGE),
-    (10_088, "jsonb_ops", 3802),
-];
-
-const ANY_ARRAY: u32 = 2277;
-const ANY_RANGE: u32 = 3831;
-const ANY_MULTIRANGE: u32 = 4537;
-
 /// The operator class that orders values of a type, 0 if there is none.
-fn class_of(ty: &SqlType) -> u32 {
-    let declared = match ty {
-        SqlType::Array(_) => ANY_ARRAY,
-        SqlType::Range(_) => ANY_RANGE,
-        SqlType::Multirange(_) => ANY_MULTIRANGE,
-        SqlType::Varchar(_) => SqlType::Text.oid(),
-        SqlType::Cidr => SqlType::Inet.oid(),
-        ty if ty.is_oid_like() => SqlType::Oid.oid(),
-        other => other.oid(),
-    };
-    CLASSES.iter().find(|(_, _, of)| *of == declared).map_or(0, |(class, ..)| *class)
+pub(super) fn class_of(ty: &SqlType) -> u32 {
+    braid_catalog::default_operator_class("btree", ty).map_or(0, |class| class.oid)
 }
 
-/// The access method of trees.
-const BTREE: u32 = 403;
+/// Oid of an access method.
+pub(super) fn access_method(name: &str) -> u32 {
+    match name {
+        "hash" => 405,
+        "gist" => 783,
+        "gin" => 2742,
+        "brin" => 3580,
+        "spgist" => 4000,
+        _ => 403,
+    }
+}
+
+/// Oids of the operator classes of an index's key.
+pub(super) fn operator_classes<'a>(t: &'a Table, i: &'a Index) -> impl Iterator<Item = u32> + 'a {
+    i.columns.iter().enumerate().map(|(at, key)| {
+        let Some(column) = t.column(key.column) else { return 0 };
+        let class = braid_catalog::operator_class(i.method(), &column.ty, i.class_at(at));
+        class.map_or(0, |class| class.oid)
+    })
+}
 
 pub(super) fn pg_opclass(_: &View<'_>) -> Made {
-    let row = |(class, name, of): &(u32, &str, u32)| {
+    let row = |class: &OperatorClass| {
         vec![
-            Datum::Oid(*class),
-            Datum::Oid(BTREE),
-            text(*name),
+            Datum::Oid(class.oid),
+            Datum::Oid(access_method(class.method)),
+            text(class.name.as_str()),
             Datum::Oid(PG_CATALOG),
             Datum::Oid(ROOT),
             Datum::Oid(0),
-            Datum::Oid(*of),
-            flag(true),
+            Datum::Oid(class.takes),
+            flag(class.is_default),
             Datum::Oid(0),
         ]
     };
-    Ok(CLASSES.iter().map(row).collect())
+    Ok(braid_catalog::operator_classes().iter().map(row).collect())
 }
 
 pub(super) fn pg_enum(v: &View<'_>) -> Made {

@@ -235,6 +235,8 @@ fn catalog(t: &mut Table) {
             "bytes of a tablespace";
         "pg_get_serial_sequence", ["text, text"], "text", Datum::Null,
             "sequence behind a column";
+        "pg_sequence_last_value", ["regclass"], "int8", Datum::Null,
+            "the last value that a sequence gave; NULL if it gave none";
         "pg_get_partkeydef", ["oid"], "text", Datum::Null,
             "by what a table is partitioned";
         "pg_get_partition_constraintdef", ["oid"], "text", Datum::Null,

@@ -393,7 +393,9 @@ impl Deparser<'_> {
                 Value::Boolean(value) => {
                     Part { printed: Printed::atom(value.to_string())?, ty: SqlType::Bool }
                 }
-                Value::SingleQuotedString(text) => return Some(Read::Literal(text.clone())),
+                Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+                    return Some(Read::Literal(text.clone()));
+                }
                 Value::Null => return Some(Read::Null),
                 _ => return None,
             },
@@ -637,7 +639,7 @@ impl Deparser<'_> {
     fn with_syntax(&self, expr: &Expr) -> Option<Part> {
         match expr {
             Expr::Extract { field, expr, .. } => {
-                let from = format!("EXTRACT({} FROM ", field.to_string().to_lowercase());
+                let from = format!("EXTRACT({} FROM ", crate::bind::field_name(field));
                 let of = vec![Piece::Whole(self.known(expr)?.printed)];
                 known(Kind::Atom, around(from, of, ")"), SqlType::Numeric(None))
             }

@@ -6,11 +6,11 @@ use braid_catalog::{Definition, IndexConstraint, Relation, Table, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
-use super::access::roles::wrong_kind;
 use super::view::uses;
 use super::{
     Change, alter_column, commit_timestamp, constraint, drop, exists, index, interleave, moves,
-    moves::Place, partitions, parts, primary_key, schema, sequence, ttl, view::materialized,
+    moves::Place, other_kinds, partitions, parts, primary_key, schema, sequence, ttl,
+    view::materialized,
 };
 use braid_parser::{AlterOwn, Name, StorageOptions};
 use braid_scalar::ident_name;
@@ -23,16 +23,14 @@ pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
         return Ok(tag);
     }
     c.only = a.only;
+    if c.ctx.find_relation(&name)?.is_none() {
+        other_kinds::refuse_type(c, &name)?;
+    }
     if let Relation::Partition(window) = c.ctx.relation(&name)? {
         partitions::alter(c, &window, &a.operations)?;
         return Ok(tag);
     }
-    if let Relation::View(_) = c.ctx.relation(&name)?
-        && let [Op::RenameTable { table_name }] = a.operations.as_slice()
-    {
-        let (ast::RenameTableNameKind::As(new) | ast::RenameTableNameKind::To(new)) = table_name;
-        let new = parts(new).pop().unwrap_or_default();
-        rename_view(c, &name, a.if_exists, &new)?;
+    if other_kinds::run(c, &name, a)? {
         return Ok(tag);
     }
     let id = c.ctx.stored(&name)?.id;
@@ -100,6 +98,11 @@ pub(crate) fn place(
     }
     if let Relation::Partition(window) = c.ctx.relation(name)? {
         partitions::place(c, &window, op)?;
+        return Ok("ALTER TABLE".into());
+    }
+    if let AlterOwn::SetSchema(schema) = op
+        && other_kinds::set_schema(c, name, schema)?
+    {
         return Ok("ALTER TABLE".into());
     }
     let table = c.ctx.stored(name)?;
@@ -322,20 +325,7 @@ pub(super) fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlRe
 }
 
 /// ALTER VIEW .. RENAME TO.
-pub(crate) fn rename_view(
-    c: &mut Change,
-    name: &Name,
-    if_exists: bool,
-    new: &str,
-) -> SqlResult<String> {
-    let tag = "ALTER VIEW".to_string();
-    if if_exists && c.ctx.find_relation(name)?.is_none() {
-        c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
-        return Ok(tag);
-    }
-    let Relation::View(view) = c.ctx.relation(name)? else {
-        return Err(wrong_kind(name, "view"));
-    };
+pub(super) fn rename_view(c: &mut Change, view: &Arc<View>, new: &str) -> SqlResult<()> {
     if c.taken(view.schema, new) {
         return Err(exists(new));
     }
@@ -345,8 +335,8 @@ pub(crate) fn rename_view(
         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text)
             .with_hint("Drop the views that show it, and create them again."));
     }
-    c.catalog.put_view(View { name: new.to_string(), ..(*view).clone() });
-    Ok(tag)
+    c.catalog.put_view(View { name: new.to_string(), ..(**view).clone() });
+    Ok(())
 }
 
 /// Views go on to show a relation that gets another name; `false` if they cannot.
@@ -394,7 +384,7 @@ fn put_definition(c: &mut Change, view: u32, definition: Definition) {
 
 /// Views keep their query as text, so names that they use must stay.
 pub(super) fn refuse_if_viewed(c: &Change, t: &Table, what: &str) -> SqlResult<()> {
-    refuse_if_used(c, t, what, |_| true)
+    refuse_if_used(c, (t.id, &t.name), what, |_| true)
 }
 
 /// The same of a column.
@@ -404,35 +394,34 @@ pub(super) fn refuse_if_column_viewed(
     column: &str,
     what: &str,
 ) -> SqlResult<()> {
-    refuse_if_used(c, t, what, |definition| uses::may_use_column(definition, &t.name, column))
+    refuse_if_used(c, (t.id, &t.name), what, |definition| {
+        uses::may_use_column(definition, &t.name, column)
+    })
 }
 
 /// A view that uses a column.
 pub(super) fn viewer_of_column(c: &Change, t: &Table, column: &str) -> Option<Relation> {
-    user(c, t, |definition| uses::may_use_column(definition, &t.name, column))
+    user(c, t.id, |definition| uses::may_use_column(definition, &t.name, column))
 }
 
-fn user(c: &Change, t: &Table, uses: impl Fn(&Definition) -> bool) -> Option<Relation> {
+fn user(c: &Change, of: u32, uses: impl Fn(&Definition) -> bool) -> Option<Relation> {
     let mut definitions = c.catalog.definitions();
-    let by = definitions.find(|(_, used)| used.depends_on.contains(&t.id) && uses(used));
+    let by = definitions.find(|(_, used)| used.depends_on.contains(&of) && uses(used));
     by.and_then(|(view, _)| c.catalog.relation_by_id(view))
 }
 
-fn refuse_if_used(
+/// The same of any relation, in what a view must use for it.
+pub(super) fn refuse_if_used(
     c: &Change,
-    t: &Table,
+    (id, name): (u32, &str),
     what: &str,
     uses: impl Fn(&Definition) -> bool,
 ) -> SqlResult<()> {
-    match user(c, t, uses) {
+    match user(c, id, uses) {
         None => Ok(()),
         Some(view) => Err(SqlError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-            format!(
-                "cannot {what} \"{}\" because {} depends on it",
-                t.name,
-                drop::called(c, &view)
-            ),
+            format!("cannot {what} \"{name}\" because {} depends on it", drop::called(c, &view)),
         )
         .with_hint("Drop the view and create it again afterwards.")),
     }

@@ -385,7 +385,7 @@ pub(super) fn alter(
                     t.name
                 )));
             }
-            check_default(c, value, &new.columns[at].ty)?;
+            check_default(c, value, (name, &new.columns[at].ty))?;
             new.columns[at].default = Some(value.to_string());
             set_sequence_of_default(c, &mut new, at)?;
         }

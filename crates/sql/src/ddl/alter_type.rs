@@ -57,6 +57,18 @@ fn cast_of(using: &ast::Expr, column: &str) -> ast::Expr {
     own
 }
 
+/// 42804: what USING gives is of no type that becomes the column's.
+fn refused_using(e: SqlError, column: &str, ty: &SqlType) -> SqlError {
+    if e.state() != SqlState::DATATYPE_MISMATCH {
+        return e;
+    }
+    let text = format!(
+        "result of USING clause for column \"{column}\" cannot be cast automatically to type {}",
+        ty.name()
+    );
+    SqlError::new(e.state(), text).with_hint("You might need to add an explicit cast.")
+}
+
 /// Changes the type of the column at position `at`, and of all columns that share it along the
 /// interleaving.
 pub(super) fn run(
@@ -70,7 +82,10 @@ pub(super) fn run(
     composite::refuse_row_type(c, &t.columns[at].name, ty)?;
     refuse_inherited(c, t, at, ty)?;
     let own = match using {
-        Some(e) => Some(braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params())?),
+        Some(e) => {
+            let bound = braid_scalar::bind_to(e, ty, &table_scope(t), &mut c.ctx.no_params());
+            Some(bound.map_err(|e| refused_using(e, &t.columns[at].name, ty))?)
+        }
         None => refuse_if_not_assignable(&t.columns[at], ty).map(|()| None)?,
     };
     let plain = using.is_none_or(|e| is_plain_cast(c, e, &t.columns[at].name, ty));
@@ -176,9 +191,11 @@ impl Altered {
         index::check_key_types(&new, &new.primary.columns)?;
         let computed = renew_expressions(c, &mut new, id)?;
         for i in new.indexes.iter().filter(|i| i.columns.iter().any(|k| k.column == id)) {
-            match &i.unread {
-                Some(unread) => index::check_classes(&new, &i.columns, unread)?,
-                None => index::check_key_types(&new, &i.columns)?,
+            if let Some(declared) = i.declaration() {
+                index::check_classes(&new, &i.columns, declared)?;
+            }
+            if i.unread.is_none() {
+                index::check_key_types(&new, &i.columns)?;
             }
         }
         convert_default(c, &mut new, at, &t.columns[at].ty)?;
@@ -396,7 +413,7 @@ fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlRe
             ),
         ));
     }
-    check_default(c, &e, &column.ty)?;
+    check_default(c, &e, (&column.name, &column.ty))?;
     column.default = Some(e.to_string());
     Ok(())
 }

@@ -218,7 +218,7 @@ fn option(
         ast::ColumnOption::Null => {}
         ast::ColumnOption::NotNull => col.nullable = false,
         ast::ColumnOption::Default(e) => {
-            check_default(c, e, &col.ty)?;
+            check_default(c, e, (&col.name, &col.ty))?;
             col.default = Some(e.to_string());
         }
         ast::ColumnOption::PrimaryKey(p) => {
@@ -271,8 +271,24 @@ fn option(
     Ok(())
 }
 
+/// An error about a value of another type, with the name of the column that it is for.
+pub(crate) fn named_column(e: SqlError, name: &str, what: &str) -> SqlError {
+    if e.state() != SqlState::DATATYPE_MISMATCH || !e.message().starts_with("column is of type") {
+        return e;
+    }
+    let text = e.message().replacen("column is", &format!("column \"{name}\" is"), 1);
+    let text = text.replacen("but expression", &format!("but {what}"), 1);
+    SqlError::new(e.state(), text)
+        .with_hint("You will need to rewrite or cast the expression.")
+        .or_place(e.place().cloned())
+}
+
 /// Checks that a DEFAULT fits its column.
-pub(super) fn check_default(c: &Change, e: &ast::Expr, ty: &SqlType) -> SqlResult<()> {
+pub(super) fn check_default(
+    c: &Change,
+    e: &ast::Expr,
+    (name, ty): (&str, &SqlType),
+) -> SqlResult<()> {
     match braid_scalar::bind_to(e, ty, &Scope::empty(), &mut c.ctx.no_params()) {
         Ok(_) => Ok(()),
         Err(e) if braid_scalar::needs_general_query(&e) => Err(SqlError::new(
@@ -283,7 +299,7 @@ pub(super) fn check_default(c: &Change, e: &ast::Expr, ty: &SqlType) -> SqlResul
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use column reference in DEFAULT expression",
         )),
-        Err(e) => Err(e),
+        Err(e) => Err(named_column(e, name, "default expression")),
     }
 }
 
@@ -325,7 +341,8 @@ pub(super) fn finish(
     for col in t.columns.iter().filter(|x| x.generated.is_some()) {
         let text = col.generated.as_deref().unwrap_or_default();
         let e = braid_parser::parse_expr(text)?;
-        let bound = braid_scalar::bind_to(&e, &col.ty, &scope, &mut c.ctx.no_params())?;
+        let bound = braid_scalar::bind_to(&e, &col.ty, &scope, &mut c.ctx.no_params());
+        let bound = bound.map_err(|e| named_column(e, &col.name, "default expression"))?;
         if bound.volatility() != braid_scalar::Volatility::Immutable {
             return Err(SqlError::new(
                 SqlState::INVALID_OBJECT_DEFINITION,

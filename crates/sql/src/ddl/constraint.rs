@@ -285,6 +285,7 @@ pub(super) fn primary_of_partition(
         constraint: Some(IndexConstraint::Primary),
         of_partition: None,
         unread: None,
+        declared: None,
     })
 }
 
@@ -323,6 +324,7 @@ fn unique(
         constraint: Some(IndexConstraint::Unique),
         of_partition: None,
         unread: None,
+        declared: None,
     };
     if t.window().is_none() {
         partitions::check_index(t, &index)?;

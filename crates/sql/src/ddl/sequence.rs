@@ -10,6 +10,8 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
 
+use super::access::roles::wrong_kind;
+use super::other_kinds::in_schema;
 use super::{Change, exists};
 use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange};
@@ -218,10 +220,7 @@ pub(crate) fn alter(
         return Err(crate::session::no_relation(name));
     };
     let Relation::Sequence(old) = found else {
-        return Err(SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("\"{}\" is not a sequence", name.join(".")),
-        ));
+        return Err(wrong_kind(name, "sequence"));
     };
     check_owner(c, &old, s)?;
     let mut new = (*old).clone();
@@ -255,6 +254,9 @@ pub(crate) fn alter(
         (_, None) => {}
     }
     check_reversed(&new, s)?;
+    if let Some(to) = &s.schema {
+        move_to(c, &mut new, to)?;
+    }
     if let Some(n) = &s.rename {
         if c.taken(new.schema, n) {
             return Err(exists(n));
@@ -271,6 +273,25 @@ pub(crate) fn alter(
     c.catalog.put_sequence(new);
     c.sync();
     Ok(tag)
+}
+
+/// SET SCHEMA. A sequence that belongs to a column goes where its table goes.
+fn move_to(c: &Change, s: &mut Sequence, to: &str) -> SqlResult<()> {
+    if let Some(table) = s.owned_by.and_then(|(table, _)| c.catalog.table(table)) {
+        let text = "cannot move an owned sequence into another schema";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text).with_detail(format!(
+            "Sequence \"{}\" is linked to table \"{}\".",
+            s.name, table.name
+        )));
+    }
+    let Some(schema) = c.catalog.schema(c.ctx.database, to) else {
+        return Err(crate::session::no_schema(to));
+    };
+    if schema.id != s.schema && c.taken(schema.id, &s.name) {
+        return Err(in_schema(&s.name, to));
+    }
+    s.schema = schema.id;
+    Ok(())
 }
 
 /// 0A000 for a sequence that is part of an identity column: it stays that column's.

@@ -640,15 +640,8 @@ pub(super) fn bind_column(
     if commit_time::is_pending(e) {
         return commit_time::pending(table, at);
     }
-    braid_scalar::bind_to(e, &c.ty, scope, params).map_err(|err| {
-        if err.state() == SqlState::DATATYPE_MISMATCH && !err.message().contains('"') {
-            SqlError::new(err.state(), format!("column \"{}\" {}", c.name, err.message()))
-                .with_hint("You will need to rewrite or cast the expression.")
-                .or_place(err.place().cloned())
-        } else {
-            err
-        }
-    })
+    braid_scalar::bind_to(e, &c.ty, scope, params)
+        .map_err(|err| crate::ddl::named_column(err, &c.name, "expression"))
 }
 
 /// The columns that a row that is there gets: those that are listed. Without a list it is the whole

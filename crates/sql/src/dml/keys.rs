@@ -6,7 +6,7 @@ use braid_catalog::{Index, Lost, Table};
 use braid_types::{Datum, SqlError, TimeZone};
 
 use crate::partitions::Router;
-use crate::session::{Context, shown_expression};
+use crate::session::{Context, Shown, key_column};
 
 /// A value as error details show it.
 pub(crate) fn show(d: &Datum) -> String {
@@ -16,11 +16,11 @@ pub(crate) fn show(d: &Datum) -> String {
     }
 }
 
-/// What a column of a key is called; an expression as it stands in the index.
+/// What a column of a key is called; an expression as PostgreSQL prints it.
 fn key_name(t: &Table, id: u32) -> String {
-    match t.column(id).and_then(|c| c.expression.as_ref()) {
-        Some(text) => shown_expression(text),
-        None => t.key_name(id).to_string(),
+    match t.column(id).is_some_and(|c| c.expression.is_some()) {
+        true => key_column(t, id, Shown::Plain),
+        false => t.key_name(id).to_string(),
     }
 }
 

@@ -63,7 +63,7 @@ pub use show::create::{
     Shown, checked_columns, column_names, deparsed, foreign_key, index_column_name,
     index_definition, key_column, row_deletion_policy, said_of_check, waiting,
 };
-pub(crate) use show::create::{collate_clause, declared_type, index_columns, shown_expression};
+pub(crate) use show::create::{collate_clause, declared_type, index_columns};
 pub use show::{RangeViewer, shown_borders};
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};

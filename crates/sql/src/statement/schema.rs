@@ -8,7 +8,8 @@ use crate::ddl::access::roles;
 use crate::ddl::functions::extensions;
 use crate::ddl::{
     alter, collation, comment, composite, create_table, domain, drop, functions, index, moves,
-    online, partitions, schema, sequence, truncate, user_type, view, view::materialized,
+    online, other_kinds, partitions, schema, sequence, truncate, user_type, view,
+    view::materialized,
 };
 
 /// DROP of one kind of object.
@@ -105,7 +106,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER SEQUENCE",
         "alter sequence s restart",
-        "options, position, owner and name of a sequence",
+        "options, position, owner, name and schema of a sequence",
         work!(Kind::AlterSequence(name, if_exists, s) => |c| {
             sequence::alter(c, name, *if_exists, s)
         }),
@@ -139,9 +140,9 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER VIEW",
         "alter view v rename to n",
-        "the name of a view",
-        work!(Kind::RenameView { name, if_exists, new } => |c| {
-            alter::rename_view(c, name, *if_exists, new)
+        "names and schema of a view",
+        work!(Kind::AlterView(name, if_exists, change) => |c| {
+            other_kinds::alter_view(c, name, *if_exists, change)
         }),
     ),
     Entry::change(

@@ -7,7 +7,7 @@ use sqlparser::ast;
 
 use super::expressions::{self as declared, Keys};
 use super::methods;
-use crate::ddl::{Change, backfill, bad_table, exists, partitions, parts};
+use crate::ddl::{Change, backfill, bad_table, exists, other_kinds, partitions, parts};
 use crate::storage::computed::{Computed, Predicate};
 use braid_parser::{CreateIndex, Name};
 use braid_scalar::ident_name;
@@ -128,27 +128,30 @@ pub(crate) fn declare(
     create: &CreateIndex,
 ) -> SqlResult<(Index, Vec<Column>)> {
     let base = &create.base;
-    let unread = methods::method(create)?;
+    let declared = methods::method(create)?;
     let Keys { columns, expressions, names } = declared::keys(c, t, &base.columns)?;
     check_width(columns.len())?;
     let mut with = t.clone();
     with.adopt(&expressions);
-    match &unread {
-        Some(unread) => methods::check_classes(&with, &columns, unread)?,
-        None => check_key_types(&with, &columns)?,
+    methods::check_classes(&with, &columns, &declared)?;
+    methods::tell(c, &declared);
+    let (unread, declared) = methods::kept(&with, &columns, declared);
+    if unread.is_none() {
+        check_key_types(&with, &columns)?;
     }
-    methods::tell(c, create, unread.as_ref());
     let predicate = base.predicate.as_ref();
     let mut predicate = predicate.map(|e| declared::predicate(c, t, e)).transpose()?;
     if create.null_filtered {
         predicate = declared::without_nulls(&with, &columns, predicate);
     }
     let mut include = Vec::new();
+    // What is included is a part of the name, as in PostgreSQL.
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
     for n in &base.include {
-        let name = ident_name(n);
-        include.push(t.column_named(&name).ok_or_else(|| no_column(t, &name))?.id);
+        let column = t.column_named(&ident_name(n)).ok_or_else(|| no_column(t, &ident_name(n)))?;
+        include.push(column.id);
+        names.push(&column.name);
     }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let name = match &base.name {
         Some(n) => parts(n).pop().unwrap_or_default(),
         None => choose_constraint_name(&t.name, &names, "idx", |n| c.taken(t.schema, n)),
@@ -170,6 +173,7 @@ pub(crate) fn declare(
         constraint: None,
         of_partition: None,
         unread,
+        declared,
     };
     if t.window().is_none() {
         partitions::check_index(t, &index)?;
@@ -287,11 +291,11 @@ pub(crate) fn alter(c: &mut Change, name: &Name, if_exists: bool, new: &str) -> 
         c.ctx.notice(format!("relation \"{}\" does not exist, skipping", name.join(".")));
         return Ok("ALTER INDEX".into());
     }
-    let Relation::Index(t, id) = c.ctx.relation(name)? else {
-        return Err(SqlError::new(
-            SqlState::WRONG_OBJECT_TYPE,
-            format!("\"{}\" is not an index", name.join(".")),
-        ));
+    let relation = c.ctx.relation(name)?;
+    let Relation::Index(t, id) = relation else {
+        // As in PostgreSQL, where ALTER INDEX was a word for all of them once.
+        other_kinds::rename(c, name, &relation, new.to_string())?;
+        return Ok("ALTER INDEX".into());
     };
     match t.window() {
         Some(_) => partitions::rename_index(c, &t, id, new.to_string())?,

@@ -6,23 +6,28 @@
 //!   gin, gist, spgist      what is inside of values has no index here: kept as it is declared, so
 //!                          that migrations and dumps pass, without entries, and never read
 //! ```
-//! What PostgreSQL would refuse is refused, so that a migration that passes here passes there.
+//! What PostgreSQL would refuse is refused, so that a migration that passes here passes there. The
+//! method and the operator classes that are named are kept and shown, so that a tool that compares
+//! schemas finds what it has made.
 
-use braid_catalog::{Column, IndexColumn, Table, Unread};
-use braid_types::{GeometryKind, SqlError, SqlResult, SqlState, SqlType};
+use braid_catalog::{Column, Declared, IndexColumn, Table, operator_class};
+use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use crate::ddl::{Change, parts};
 use braid_parser::CreateIndex;
 
-/// The method of an index that is never read; `None` for an ordinary one.
+/// What an index is declared as.
 ///
 /// # Errors
 /// 42704 for a method that nobody knows; 0A000 for what PostgreSQL's do not have.
-pub(super) fn method(create: &CreateIndex) -> SqlResult<Option<Unread>> {
+pub(super) fn method(create: &CreateIndex) -> SqlResult<Declared> {
     let base = &create.base;
-    let Some(using) = &base.using else { return Ok(None) };
-    let method = using.to_string().to_lowercase();
+    let class = |c: &ast::IndexColumn| c.operator_class.as_ref().map(|name| parts(name).join("."));
+    let using = base.using.as_ref();
+    let method = using.map_or("btree".to_string(), |using| using.to_string().to_lowercase());
+    let declared =
+        Declared { method: method.clone(), classes: base.columns.iter().map(class).collect() };
     let lacks = |what: &str| {
         let text = format!("access method \"{method}\" does not support {what}");
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text))
@@ -33,7 +38,7 @@ pub(super) fn method(create: &CreateIndex) -> SqlResult<Option<Unread>> {
         return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
     }
     if method == "btree" {
-        return Ok(None);
+        return Ok(declared);
     }
     let options = |c: &ast::IndexColumn| c.column.options;
     if base.unique {
@@ -53,98 +58,67 @@ pub(super) fn method(create: &CreateIndex) -> SqlResult<Option<Unread>> {
         ))
         .with_hint("Leave USING away."));
     }
-    if matches!(method.as_str(), "hash" | "brin") {
-        return Ok(None);
-    }
-    let class = |c: &ast::IndexColumn| c.operator_class.as_ref().map(|name| parts(name).join("."));
-    Ok(Some(Unread { method, classes: base.columns.iter().map(class).collect() }))
+    Ok(declared)
+}
+
+/// Whether an index of a method has entries.
+fn has_entries(declared: &Declared) -> bool {
+    matches!(declared.method.as_str(), "btree" | "hash" | "brin")
 }
 
 /// Tells what became of a method that is not here.
-pub(super) fn tell(c: &Change, create: &CreateIndex, unread: Option<&Unread>) {
-    let Some(using) = &create.base.using else { return };
-    let method = using.to_string().to_lowercase();
-    match unread {
-        Some(_) => c.ctx.notice(format!(
+pub(super) fn tell(c: &Change, declared: &Declared) {
+    let method = &declared.method;
+    match has_entries(declared) {
+        false => c.ctx.notice(format!(
             "the index is kept as it is declared and never read: the method {method} is not here"
         )),
-        None if method != "btree" => {
+        true if method != "btree" => {
             c.ctx.notice(format!("the index is an ordinary one: the method {method} is not here"));
         }
-        None => {}
+        true => {}
     }
 }
 
 /// That a method has an operator class for each column, as PostgreSQL has.
 ///
 /// # Errors
-/// 42704.
+/// 42704, 42804.
 pub(in crate::ddl) fn check_classes(
     t: &Table,
     columns: &[IndexColumn],
-    unread: &Unread,
+    declared: &Declared,
 ) -> SqlResult<()> {
-    let method = unread.method.as_str();
-    for (key, class) in columns.iter().zip(&unread.classes) {
+    for (key, named) in columns.iter().zip(&declared.classes) {
         let Some(Column { ty, .. }) = t.column(key.column) else { continue };
-        match class {
-            Some(class) => {
-                let bare = class.trim_start_matches("pg_catalog.").trim_start_matches("public.");
-                if !classes_of(method, ty).contains(&bare) {
-                    let text = format!(
-                        "operator class \"{class}\" does not exist for access method \"{method}\""
-                    );
-                    return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
-                }
-            }
-            None if has_default(method, ty) => {}
-            None => {
-                let text = format!(
-                    "data type {} has no default operator class for access method \"{method}\"",
-                    ty.base_name()
-                );
-                return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text).with_hint(
-                    "You must specify an operator class for the index or define a default \
-                     operator class for the data type.",
-                ));
-            }
+        // What has no order is refused by the one who asks whether it is a type of keys.
+        if named.is_some() || declared.method != "btree" {
+            operator_class(&declared.method, ty, named.as_deref())?;
         }
     }
     Ok(())
 }
 
-fn is_text(ty: &SqlType) -> bool {
-    matches!(ty, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_))
-}
-
-/// Operator classes that can be named for a type: PostgreSQL's own, and those of `pg_trgm`.
-fn classes_of(method: &str, ty: &SqlType) -> &'static [&'static str] {
-    match (method, ty) {
-        ("gin", SqlType::Jsonb) => &["jsonb_ops", "jsonb_path_ops"],
-        ("gin", SqlType::Array(_)) => &["array_ops"],
-        ("gin", ty) if is_text(ty) => &["gin_trgm_ops"],
-        ("gist", ty) if is_text(ty) => &["gist_trgm_ops"],
-        ("gist" | "spgist", SqlType::Inet | SqlType::Cidr) => &["inet_ops"],
-        ("gist" | "spgist", SqlType::Range(_)) => &["range_ops"],
-        ("gist", SqlType::Geometry(GeometryKind::Point)) => &["point_ops"],
-        ("spgist", SqlType::Geometry(GeometryKind::Point)) => &["quad_point_ops", "kd_point_ops"],
-        ("gist" | "spgist", SqlType::Geometry(GeometryKind::Box)) => &["box_ops"],
-        ("gist" | "spgist", SqlType::Geometry(GeometryKind::Polygon)) => &["poly_ops"],
-        ("gist", SqlType::Geometry(GeometryKind::Circle)) => &["circle_ops"],
-        ("spgist", ty) if is_text(ty) => &["text_ops"],
-        _ => &[],
+/// What is kept of a declaration that was checked: of an index without entries, and of an ordinary
+/// one. A class that is its type's default is not said again.
+pub(super) fn kept(
+    t: &Table,
+    columns: &[IndexColumn],
+    mut declared: Declared,
+) -> (Option<Declared>, Option<Declared>) {
+    for (key, named) in columns.iter().zip(&mut declared.classes) {
+        let ty = t.column(key.column).map(|column| &column.ty);
+        let class = |ty| operator_class(&declared.method, ty, named.as_deref()).ok();
+        if let Some(class) = named.as_ref().and(ty).and_then(class) {
+            let is_default = ty.is_some_and(|ty| {
+                operator_class(&declared.method, ty, None).is_ok_and(|own| own.oid == class.oid)
+            });
+            *named = (!is_default).then(|| class.name.clone());
+        }
     }
-}
-
-/// Whether a type needs no operator class to be named.
-fn has_default(method: &str, ty: &SqlType) -> bool {
-    if matches!(ty, SqlType::Geometry(_)) {
-        return !classes_of(method, ty).is_empty();
+    if !has_entries(&declared) {
+        return (Some(declared), None);
     }
-    matches!(
-        (method, ty),
-        ("gin", SqlType::Jsonb | SqlType::Array(_))
-            | ("gist" | "spgist", SqlType::Range(_))
-            | ("spgist", SqlType::Inet | SqlType::Cidr | SqlType::Text | SqlType::Varchar(_))
-    )
+    let is_plain = declared.method == "btree" && declared.classes.iter().all(Option::is_none);
+    (None, (!is_plain).then_some(declared))
 }

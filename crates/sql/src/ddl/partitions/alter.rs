@@ -116,7 +116,7 @@ fn column(
     };
     let default = match op {
         ast::AlterColumnOperation::SetDefault { value } => {
-            crate::ddl::column::check_default(c, value, &col.ty)?;
+            crate::ddl::column::check_default(c, value, (&col.name, &col.ty))?;
             Some(value.to_string())
         }
         ast::AlterColumnOperation::DropDefault => None,

@@ -56,7 +56,7 @@ fn is_same(t: &Table, a: &Index, u: &Table, b: &Index) -> bool {
     signature(t, a) == signature(u, b)
         && primary(t, a) == primary(u, b)
         && a.deferral == b.deferral
-        && a.unread == b.unread
+        && a.declaration() == b.declaration()
         && own(a) == own(b)
 }
 

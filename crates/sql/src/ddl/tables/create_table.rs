@@ -191,6 +191,7 @@ pub(in crate::ddl) fn empty(c: &Change, schema: u32, name: String) -> SqlResult<
         constraint: None,
         of_partition: None,
         unread: None,
+        declared: None,
     };
     Ok(Table {
         id,

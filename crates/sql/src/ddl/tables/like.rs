@@ -199,8 +199,10 @@ fn index(
         None => {
             let unique = if i.is_unique() { "UNIQUE " } else { "" };
             let predicate = i.predicate.as_ref().map(|p| format!(" WHERE ({p})"));
-            let method = i.unread.as_ref().map(|unread| format!("USING {} ", unread.method));
-            let method = method.unwrap_or_default();
+            let method = match i.method() {
+                "btree" => String::new(),
+                other => format!("USING {other} "),
+            };
             indexes.push(format!(
                 "CREATE {unique}INDEX ON {on} {method}({key}){include}{nulls}{}",
                 predicate.unwrap_or_default()

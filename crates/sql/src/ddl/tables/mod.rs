@@ -2,8 +2,10 @@
 //!
 //! - [`create_table`]: what is declared becomes a descriptor; AS.
 //! - [`like`]: LIKE, written out.
+//! - [`other_kinds`]: ALTER TABLE of sequences, views and indexes.
 //! - [`primary_key`]: a table gets or loses its primary key.
 
 pub(crate) mod create_table;
 mod like;
+pub(crate) mod other_kinds;
 pub(in crate::ddl) mod primary_key;

@@ -45,7 +45,7 @@ pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
         checks: Vec::new(),
     };
     if d.default.is_some() {
-        set_default(c, &mut domain, d.default.as_ref())?;
+        set_default(c, (&name, &mut domain), d.default.as_ref())?;
     }
     for (given, condition) in &d.checks {
         add_check(c, &mut domain, &name, given.as_deref(), condition)?;
@@ -59,11 +59,11 @@ pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
 
 fn set_default(
     c: &Change,
-    domain: &mut Domain,
+    (name, domain): (&str, &mut Domain),
     default: Option<&sqlparser::ast::Expr>,
 ) -> SqlResult<()> {
     if let Some(e) = default {
-        crate::ddl::column::check_default(c, e, &domain.base)?;
+        crate::ddl::column::check_default(c, e, (name, &domain.base))?;
     }
     domain.default = default.map(ToString::to_string);
     Ok(())
@@ -128,7 +128,7 @@ pub(crate) fn alter(c: &mut Change, name: &Name, change: &DomainChange) -> SqlRe
     // What existing rows have to keep to from now on.
     let mut proven = None;
     match change {
-        DomainChange::Default(e) => set_default(c, domain, e.as_ref())?,
+        DomainChange::Default(e) => set_default(c, (&user.name, domain), e.as_ref())?,
         DomainChange::NotNull(not_null) => {
             domain.not_null = *not_null;
             proven = not_null.then(|| Domain { checks: Vec::new(), ..(**domain).clone() });

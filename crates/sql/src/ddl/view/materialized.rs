@@ -205,9 +205,16 @@ pub(crate) fn alter(
 /// # Errors
 /// 42809.
 pub(in crate::ddl) fn check_operation(t: &Table, op: &Op) -> SqlResult<()> {
-    let action = match op {
-        _ if t.materialized().is_none() => return Ok(()),
-        Op::RenameTable { .. } | Op::RenameColumn { .. } | Op::OwnerTo { .. } => return Ok(()),
+    match op {
+        _ if t.materialized().is_none() => Ok(()),
+        Op::RenameTable { .. } | Op::RenameColumn { .. } | Op::OwnerTo { .. } => Ok(()),
+        op => Err(cannot_be_done(t, action_of(op))),
+    }
+}
+
+/// What an operation of ALTER TABLE is called where it is refused.
+pub(in crate::ddl) fn action_of(op: &Op) -> &'static str {
+    match op {
         Op::AddColumn { .. } => "ADD COLUMN",
         Op::DropColumn { .. } => "DROP COLUMN",
         Op::AddConstraint { .. } => "ADD CONSTRAINT",
@@ -225,8 +232,7 @@ pub(in crate::ddl) fn check_operation(t: &Table, op: &Op) -> SqlResult<()> {
             _ => "ALTER COLUMN",
         },
         _ => "ALTER TABLE",
-    };
-    Err(cannot_be_done(t, action))
+    }
 }
 
 /// 42809: an action that is for tables only.

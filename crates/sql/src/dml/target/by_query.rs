@@ -157,7 +157,9 @@ impl Sets {
             let ty = &table.columns[at].ty;
             let untyped = matches!(e, Expr::Value(v) if matches!(
                 v.value,
-                ast::Value::Placeholder(_) | ast::Value::SingleQuotedString(_)
+                ast::Value::Placeholder(_)
+                    | ast::Value::SingleQuotedString(_)
+                    | ast::Value::EscapedStringLiteral(_)
             ));
             // An untyped literal takes the column's type; modifiers come with the assignment.
             sets.items.push(match e {

@@ -154,7 +154,7 @@ pub fn index_column_name(c: &Column, taken: &[String]) -> String {
 }
 
 /// An expression among the columns of an index: only calls of functions stand without parentheses.
-pub(crate) fn shown_expression(text: &str) -> String {
+fn shown_expression(text: &str) -> String {
     match braid_parser::parse_expr(text) {
         Ok(sqlparser::ast::Expr::Function(_)) => text.to_string(),
         _ => format!("({text})"),
@@ -162,13 +162,12 @@ pub(crate) fn shown_expression(text: &str) -> String {
 }
 
 fn key_list(t: &Table, i: &Index, how: Shown) -> String {
-    let class = |at: usize| i.unread.as_ref().and_then(|unread| unread.classes.get(at)?.as_ref());
     i.columns
         .iter()
         .enumerate()
         .map(|(at, c)| {
             let mut out = key_column(t, c.column, how);
-            if let Some(class) = class(at) {
+            if let Some(class) = i.class_at(at) {
                 out.push_str(&format!(" {class}"));
             }
             if c.desc {
@@ -205,7 +204,7 @@ pub fn index_definition(
     let divided = t.partitioning().is_some_and(|d| d.key_of(t.shown_id()).is_some());
     // As PostgreSQL says it, so that each index of a dump comes with its table or partition.
     let only = if divided && !method.is_empty() { "ONLY " } else { "" };
-    let own = i.unread.as_ref().map(|unread| format!("USING {} ", unread.method));
+    let own = Some(i.method()).filter(|own| *own != "btree").map(|own| format!("USING {own} "));
     let method = own.as_deref().unwrap_or(method);
     let mut out = format!(
         "CREATE {}INDEX {} ON {}{} {method}({})",
