@@ -474,7 +474,9 @@ mod tests {
     fn entries_of_an_upper_level_are_spread_evenly() {
         let list = SkipList::new(b"k", 3);
         let key = |n: u64| format!("k{n:06}").into_bytes();
-        (0..20_000).for_each(|n| drop(list.insert(&key(n), 1, n, Kind::Put, b"")));
+        for n in 0..20_000 {
+            list.insert(&key(n), 1, n, Kind::Put, b"");
+        }
         let (from, to) = (key(5_000), key(15_000));
         for enough in [1, 16, 100, 1_000] {
             let (found, each) = list.spread((&from, &to), enough);
