@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_scalar::{
-    Applied, Bound, CmpOp, EvalContext, Node, Volatility, coerce, compare_bound, is_aggregate,
-    is_called_as_window, is_set_returning, object_name_parts,
+    Applied, Bound, CmpOp, EvalContext, Node, Volatility, coerce, compare_bound, comparison,
+    is_aggregate, is_called_as_window, is_set_returning, object_name_parts,
 };
 use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -136,15 +136,12 @@ impl Binder<'_> {
             ast::BinaryOperator::NotEq if all => {
                 return Ok(Some(self.in_subquery(left, query)?.negated()));
             }
-            ast::BinaryOperator::Eq => CmpOp::Eq,
-            ast::BinaryOperator::NotEq => CmpOp::Ne,
-            ast::BinaryOperator::Lt => CmpOp::Lt,
-            ast::BinaryOperator::LtEq => CmpOp::Le,
-            ast::BinaryOperator::Gt => CmpOp::Gt,
-            ast::BinaryOperator::GtEq => CmpOp::Ge,
-            other if row_parts(left).is_some() => return Err(no_row_operator(other)),
-            // Its rows as an array.
-            other => return self.quantified_array(left, other, query, all).map(Some),
+            other => match comparison(other) {
+                Some(op) => op,
+                None if row_parts(left).is_some() => return Err(no_row_operator(other)),
+                // Its rows as an array.
+                None => return self.quantified_array(left, other, query, all).map(Some),
+            },
         };
         let needles = self.needles(left)?;
         let [needle] = needles.as_slice() else {
@@ -208,15 +205,7 @@ impl Binder<'_> {
         let (ast::Expr::Subquery(query), Some(_)) = (inner, row_parts(left)) else {
             return Ok(None);
         };
-        let op = match op {
-            ast::BinaryOperator::Eq => CmpOp::Eq,
-            ast::BinaryOperator::NotEq => CmpOp::Ne,
-            ast::BinaryOperator::Lt => CmpOp::Lt,
-            ast::BinaryOperator::LtEq => CmpOp::Le,
-            ast::BinaryOperator::Gt => CmpOp::Gt,
-            ast::BinaryOperator::GtEq => CmpOp::Ge,
-            other => return Err(no_row_operator(other)),
-        };
+        let op = comparison(op).ok_or_else(|| no_row_operator(op))?;
         let needles = self.needles(left)?;
         self.rowwise(op, needles, query, Across::One).map(Some)
     }

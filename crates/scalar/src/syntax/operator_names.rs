@@ -74,7 +74,7 @@ fn custom_operator(sign: &str) -> Option<&'static str> {
 }
 
 /// The comparison an operator is, if it is one.
-pub(crate) fn comparison(op: &BinaryOperator) -> Option<CmpOp> {
+pub fn comparison(op: &BinaryOperator) -> Option<CmpOp> {
     Some(match op {
         BinaryOperator::Eq => CmpOp::Eq,
         BinaryOperator::NotEq => CmpOp::Ne,
