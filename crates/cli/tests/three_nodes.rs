@@ -270,21 +270,29 @@ impl Seen {
     }
 }
 
+/// Moves money until the test ends.
 fn transfers(cluster: &Cluster, n: usize, seen: &Seen) {
     let mut random = Random::seeded(n as u64);
-    let mut client = cluster.client(n);
-    while !seen.stop.load(Ordering::SeqCst) {
-        let id = seen.next.fetch_add(1, Ordering::SeqCst) as i64;
+    commits(cluster, n, seen, |id| {
         let from = random.below(ACCOUNTS);
         let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
-        let sql = format!(
+        format!(
             "BEGIN;
              UPDATE account SET balance = balance - 1 WHERE id = {from};
              UPDATE account SET balance = balance + 1 WHERE id = {to};
              INSERT INTO ledger VALUES ({id}, {from}, {to});
              COMMIT"
-        );
-        let result = client.batch_execute(&sql);
+        )
+    });
+}
+
+/// Runs blocks at a node until the test ends, each made for its number, and notes the numbers of
+/// those that were acknowledged.
+fn commits(cluster: &Cluster, n: usize, seen: &Seen, mut block: impl FnMut(i64) -> String) {
+    let mut client = cluster.client(n);
+    while !seen.stop.load(Ordering::SeqCst) {
+        let id = seen.next.fetch_add(1, Ordering::SeqCst) as i64;
+        let result = client.batch_execute(&block(id));
         match ended(result, &mut client) {
             Ended::Done => {
                 seen.acknowledged.lock().insert(id);

@@ -89,7 +89,7 @@ fn a_family_that_its_gateway_leads_is_written_without_a_remote_call() {
 fn changes_go_on_beside_writers_when_nodes_die_and_the_systems_range_moves() {
     let cluster = Cluster::start(4 * PATIENCE, &[]);
     run(&mut cluster.client(0), SCHEMA);
-    let seen = Seen::default();
+    let seen = Seen { next: AtomicU64::new(1_000), ..Seen::default() };
     std::thread::scope(|scope| {
         let (cluster, seen) = (&cluster, &seen);
         let _stops = StopsWriters(&seen.stop);
@@ -134,22 +134,10 @@ fn changes_go_on_beside_writers_when_nodes_die_and_the_systems_range_moves() {
 
 /// Writes families, each with two children, until the test ends.
 fn writes(cluster: &Cluster, n: usize, seen: &Seen) {
-    let mut client = cluster.client(n);
-    while !seen.stop.load(Ordering::SeqCst) {
-        let id = 1_000 + seen.next.fetch_add(1, Ordering::SeqCst) as i64;
-        let sql = format!(
+    commits(cluster, n, seen, |id| {
+        format!(
             "BEGIN; INSERT INTO parent (id, note) VALUES ({id}, 'a');
              INSERT INTO child (id, n) VALUES ({id}, 1), ({id}, 2); COMMIT"
-        );
-        let result = client.batch_execute(&sql);
-        match ended(result, &mut client) {
-            Ended::Done => {
-                seen.acknowledged.lock().insert(id);
-                seen.count.fetch_add(1, Ordering::SeqCst);
-            }
-            Ended::Not => {}
-            Ended::Unknown if client.is_closed() => client = cluster.client(n),
-            Ended::Unknown => {}
-        }
-    }
+        )
+    });
 }
