@@ -227,6 +227,7 @@ impl Store {
     /// Puts a batch into the mutable memtable and makes it visible.
     pub(crate) fn insert(&self, commit: &mut CommitState, batch: &Batch) {
         let idx = commit.last_idx + 1;
+        self.dead_spans.begin_batch(batch, idx);
         let state = self.state.load();
         insert_into(&state.mutable, batch, idx);
         commit.last_idx = idx;

@@ -134,6 +134,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         throttle: Throttle::new(l0_sublevels),
         prepared: Default::default(),
         read_meter,
+        dead_spans: Default::default(),
         closed: AtomicBool::new(false),
         counters: Default::default(),
     });

@@ -16,7 +16,7 @@ use crate::commit::CommitState;
 use crate::compaction::{Background, CompactionCounters, JobOutput, ReadMeter, Throttle, debt};
 use crate::error::{Error, Result};
 use crate::inspect::Events;
-use crate::iter::ReadPoint;
+use crate::iter::{DeadSpans, ReadPoint};
 use crate::key::CommitTs;
 use crate::memtable::Memtable;
 use crate::open::remove_old_manifests;
@@ -25,7 +25,7 @@ use crate::prepare::Prepared;
 use crate::state::State;
 use crate::structure::{ARRIVAL_STEP, NameSyncs};
 use crate::versions::{Edit, Manifest, SstEnv, SstMeta, Version};
-use crate::view::check_floor;
+use crate::view::{View, check_floor};
 use crate::wal::{Wal, segment_path};
 
 /// Counters since open.
@@ -82,6 +82,7 @@ pub(crate) struct Store {
     pub(crate) throttle: Throttle,
     pub(crate) prepared: Prepared,
     pub(crate) read_meter: ReadMeter,
+    pub(crate) dead_spans: DeadSpans,
     pub(crate) closed: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) events: Events,
@@ -107,6 +108,14 @@ impl Store {
     pub(crate) fn read_point(&self, ts: CommitTs, visible: u64) -> Result<ReadPoint> {
         check_floor(ts, self.gc_threshold.load(Ordering::Acquire))?;
         Ok(ReadPoint { ts: ts.0.min(u64::MAX - 1), visible })
+    }
+
+    /// The earliest moment that is as good as a view's, if the view sees everything that is in its
+    /// layers and these are the store's. Batches that began after it are another question.
+    pub(crate) fn read_point_of(&self, view: &View) -> Option<ReadPoint> {
+        let (newest, read) = (self.newest.load(Ordering::SeqCst), view.read_point());
+        let is_current = std::ptr::eq(view.state(), &raw const **self.state.load());
+        (newest <= read.ts && is_current).then_some(ReadPoint { ts: newest, ..read })
     }
 
     /// Seals the mutable memtable and puts an empty one in its place, unless it is empty. The

@@ -37,7 +37,7 @@ use crate::error::from_df;
 use crate::exec::constant::bind_constants;
 use crate::exec::execution::{Execution, Place};
 use crate::exec::facts::{LOOKUP_BYTES, LOOKUPS_LEAST, LOOKUPS_MAX};
-use crate::exec::pieces::Readers;
+use crate::exec::partitions::pieces::Readers;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::learned_names;

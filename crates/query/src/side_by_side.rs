@@ -3,7 +3,7 @@
 //! ```text
 //!   Aggregate (final)                    one thread each:
 //!     Repartition by the groups' keys      pieces of the table's span, one after the other,
-//!       Aggregate (partial) x n            until none is left (exec/pieces.rs)
+//!       Aggregate (partial) x n            until none is left (exec/partitions/pieces.rs)
 //!         Join x n    held side: read before, by n threads too
 //!           Scan x n
 //! ```

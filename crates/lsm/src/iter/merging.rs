@@ -25,6 +25,7 @@ use std::sync::Arc;
 use braid_env::clock::Clock;
 use bytes::Bytes;
 
+use super::dead_run::DeadRun;
 use super::layer::LayerCursor;
 use super::row_batch::RowBatch;
 use super::scan::{ScanPlan, ScanStats};
@@ -149,6 +150,8 @@ pub(crate) struct MergeCursor {
     is_passed: bool,
     /// Stretches handed out.
     stretches: u64,
+    /// What was passed since the last row.
+    dead: DeadRun,
     pub(crate) stats: ScanStats,
 }
 
@@ -156,6 +159,7 @@ impl MergeCursor {
     /// A cursor over the layers of a scan, newest first.
     pub(crate) fn new(layers: Vec<Layer>, plan: Arc<ScanPlan>) -> MergeCursor {
         let (done, backward) = (plan.span.is_empty(), plan.options.reverse);
+        let dead = DeadRun::new(plan.view.store().options.dead_run);
         MergeCursor {
             layers,
             span: plan.span.clone(),
@@ -169,6 +173,7 @@ impl MergeCursor {
             done,
             is_passed: false,
             stretches: 0,
+            dead,
             stats: ScanStats::default(),
         }
     }
@@ -448,11 +453,14 @@ impl MergeCursor {
         while batch.len() < max_rows && (batch.is_empty() || batch.byte_len() < max_bytes) {
             let Some(winner) = self.winner() else {
                 if !self.next_slab()? {
-                    self.done = true;
+                    self.end();
                     return Ok(());
                 }
                 continue;
             };
+            if self.dead.is_long() && self.pass_dead(winner)? {
+                continue;
+            }
             self.pass_older_versions(winner)?;
             self.stretches += 1;
             self.fill_stretch(winner, Stretch::new(batch, max_rows, max_bytes))?;
@@ -484,9 +492,14 @@ impl MergeCursor {
             Some(key) if key < boundary.as_ref() => stretch.forward(key),
             _ => stretch.forward(boundary),
         };
-        let mut stretch = stretch.hiding_below(hidden_below);
+        let stretch = stretch.hiding_below(hidden_below);
+        let mut stretch = stretch.with_patience(self.dead.passed(), self.dead.patience());
         let filled = layer.source.fill(&mut stretch);
         self.stats.rows_visited += stretch.visited();
+        match stretch.dead() {
+            (passed, true) => self.dead.end_with_row(&self.plan, passed),
+            (passed, false) => self.dead.pass(passed),
+        }
         if let Some(layer) = self.slab_end {
             self.layers[layer].cover = ending;
         }
@@ -512,21 +525,46 @@ impl MergeCursor {
         loop {
             let Some(winner) = self.winner() else {
                 if !self.next_slab()? {
-                    self.done = true;
+                    self.end();
                     return Ok(false);
                 }
                 continue;
             };
+            if self.dead.is_long() && self.pass_dead(winner)? {
+                continue;
+            }
             self.stats.rows_visited += 1;
             self.pass_older_versions(winner)?;
             let layer = &self.layers[winner];
             let hidden = layer.cover.as_ref().is_some_and(|cover| layer.source.ts() < cover.ts);
             if layer.source.kind() == Kind::Put && !hidden {
                 self.current = Some(winner);
+                self.dead.end_with_row(&self.plan, 0);
                 return Ok(true);
             }
+            self.dead.pass(self.dead.passed() + 1);
             self.layers[winner].source.advance()?;
         }
+    }
+
+    /// There is nothing more.
+    fn end(&mut self) {
+        self.done = true;
+        self.dead.end_with_span(&self.plan, &self.span);
+    }
+
+    /// Many entries were passed without a row, and the winner stands on the next one. If it is
+    /// known where they end, jumps there.
+    #[cold]
+    fn pass_dead(&mut self, winner: usize) -> Result<bool> {
+        let at = self.layers[winner].source.key().expect("the winner has a key");
+        let Some(to) = self.dead.look(&self.plan, &self.span, at) else { return Ok(false) };
+        for layer in &mut self.layers {
+            layer.in_place = false;
+        }
+        let to = (&to).clamp(&self.span.start, &self.span.end).clone();
+        self.enter_slab(&to, None)?;
+        Ok(true)
     }
 
     /// The active layer with the next key of this slab; the newest one if several have it.
@@ -598,6 +636,7 @@ impl MergeCursor {
             return Ok(());
         }
         self.started = true;
+        self.dead.end_with_row(&self.plan, 0);
         for layer in &mut self.layers {
             layer.in_place = false;
         }
@@ -610,6 +649,7 @@ impl MergeCursor {
         debug_assert!(!self.backward && self.plan.span.start <= span.start);
         debug_assert!(span.end <= self.plan.span.end);
         (self.current, self.started, self.done) = (None, false, span.is_empty());
+        self.dead.end_with_row(&self.plan, 0);
         self.span = span;
         for layer in &mut self.layers {
             layer.in_place = false;
@@ -639,5 +679,11 @@ impl MergeCursor {
         let mut work = ReadWork::default();
         self.layers.iter().for_each(|layer| work.add(layer.source.work()));
         work
+    }
+}
+
+impl Drop for MergeCursor {
+    fn drop(&mut self) {
+        self.dead.drop_with(&self.plan);
     }
 }

@@ -23,6 +23,12 @@ pub(crate) struct Stretch<'a> {
     backward: bool,
     hidden_below: u64,
     visited: u64,
+    /// Entries passed since the last row, of this stretch or before it.
+    dead: u64,
+    /// With so many the stretch ends.
+    patience: u64,
+    /// Whether it has handed out a row.
+    found: bool,
 }
 
 impl<'a> Stretch<'a> {
@@ -38,6 +44,9 @@ impl<'a> Stretch<'a> {
             backward: false,
             hidden_below: 0,
             visited: 0,
+            dead: 0,
+            patience: u64::MAX,
+            found: false,
         }
     }
 
@@ -59,6 +68,12 @@ impl<'a> Stretch<'a> {
         self
     }
 
+    /// Ends the stretch once `patience` entries were passed without a row, `dead` of them before it.
+    pub(crate) fn with_patience(mut self, dead: u64, patience: u64) -> Stretch<'a> {
+        (self.dead, self.patience) = (dead, patience);
+        self
+    }
+
     /// Does `work` with a stretch that ends at `end` if that comes earlier (going forward).
     pub(crate) fn within<R>(
         &mut self,
@@ -68,7 +83,8 @@ impl<'a> Stretch<'a> {
         let Some(end) = end.filter(|end| *end < self.until) else { return work(self) };
         let mut shorter = Stretch { batch: &mut *self.batch, until: end, ..*self };
         let result = work(&mut shorter);
-        self.visited = shorter.visited;
+        let Stretch { visited, dead, found, .. } = shorter;
+        (self.visited, self.dead, self.found) = (visited, dead, found);
         result
     }
 
@@ -82,10 +98,11 @@ impl<'a> Stretch<'a> {
         self.until
     }
 
-    /// Whether the batch takes another row.
+    /// Whether the batch takes another row, and it is worth looking for.
     #[inline]
     fn has_room(&self) -> bool {
         self.batch.len() < self.max_rows
+            && !self.is_too_long()
             && (self.batch.byte_len() < self.max_bytes || self.batch.is_empty())
     }
 
@@ -100,10 +117,22 @@ impl<'a> Stretch<'a> {
             }
     }
 
+    /// Whether so much was passed that the merge has to look whether that goes on.
+    #[inline]
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.dead >= self.patience
+    }
+
+    /// Entries passed since the last row, and whether the stretch had one.
+    pub(crate) fn dead(&self) -> (u64, bool) {
+        (self.dead, self.found)
+    }
+
     /// Hands out a row.
     #[inline]
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], ts: u64) {
         self.visited += 1;
+        (self.dead, self.found) = (0, true);
         self.batch.push_of(self.max_rows, key, value, ts);
     }
 
@@ -133,6 +162,7 @@ impl<'a> Stretch<'a> {
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.visited += 1;
+        self.dead += 1;
     }
 
     /// Rows handed out or passed.
@@ -168,6 +198,9 @@ impl BlockRows<'_, '_> {
     /// Hands out rows of a word of 64 together.
     pub(crate) fn pick(&mut self, word: usize, mut rows: u64) {
         let first = word as u16 * 64;
+        if rows != 0 {
+            (self.stretch.dead, self.stretch.found) = (0, true);
+        }
         if self.picked.capacity() == 0 {
             // One row in so many, or all: as the first ones are.
             let share = rows.count_ones() as usize * self.block.len() / 64;
@@ -185,6 +218,7 @@ impl BlockRows<'_, '_> {
     /// Hands out a row, whose key `key` appends.
     #[inline]
     pub(crate) fn push(&mut self, row: usize, key: impl FnOnce(&mut Vec<u8>)) {
+        (self.stretch.dead, self.stretch.found) = (0, true);
         if self.place.is_some() {
             return self.picked.push(row as u16);
         }
@@ -196,6 +230,7 @@ impl BlockRows<'_, '_> {
     #[inline]
     pub(crate) fn pass(&mut self, rows: u32) {
         self.stretch.visited += u64::from(rows);
+        self.stretch.dead += u64::from(rows);
     }
 }
 

@@ -366,6 +366,9 @@ impl SstCursor {
         }
         while self.fill_from_block(reader, stretch) {
             self.settle_forward(reader)?;
+            if stretch.is_too_long() {
+                break;
+            }
         }
         Ok(())
     }

@@ -347,8 +347,10 @@ impl Store {
         }
         let _state = self.state_lock.lock();
         let state = self.state.load().with_operation(op.clone());
+        self.dead_spans.close();
         self.state.store(Arc::new(state));
         self.structure_epoch.fetch_add(1, Ordering::AcqRel);
+        self.dead_spans.reopen();
         Ok(op)
     }
 

@@ -24,7 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use super::facts::LOOKUP_BYTES;
-use super::pieces::Readers;
+use super::partitions::pieces::Readers;
 use super::scan::{Spec, SqlScan};
 use super::stoppable::Bounds;
 use super::table::Source;

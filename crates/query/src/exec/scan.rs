@@ -6,7 +6,7 @@
 //!               looked up one by one, else the least and the greatest bound the span
 //!   read        columns of rows that pass the filter (columns.rs), or rows of an index
 //! ```
-//! Several threads may read what was found: `pieces.rs`.
+//! Several threads may read what was found: `partitions/pieces.rs`.
 //!
 //! What joins, sorts with a limit and aggregates above learn arrives as dynamic filters of
 //! DataFusion, which the scan takes in the last phase of planning.
@@ -45,7 +45,7 @@ use parking_lot::Mutex;
 use super::execution::{Execution, Place};
 use super::facts::Facts;
 use super::key_conditions::Learned;
-use super::pieces::Pieces;
+use super::partitions::pieces::Pieces;
 use super::scan_filter::ScanFilter;
 use super::scan_stream::{Rows, ScanStream, SharedStream};
 use super::table::Source;

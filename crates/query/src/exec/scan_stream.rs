@@ -18,7 +18,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use super::columns::{ColumnScan, Stored, canceled};
 use super::execution::Execution;
 use super::materialized::Materialized;
-use super::pieces::Reading;
+use super::partitions::pieces::Reading;
 use super::scan::{Spec, SqlScan};
 use super::scan_filter::ScanFilter;
 use crate::arrow_form;

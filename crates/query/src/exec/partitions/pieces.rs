@@ -24,14 +24,14 @@ const LEAST_BYTES: u64 = 256 << 10;
 
 /// What is left to read of a scan.
 #[derive(Debug)]
-pub(super) struct Pieces {
-    pub(super) access: Access,
+pub(in crate::exec) struct Pieces {
+    pub(in crate::exec) access: Access,
     left: VecDeque<Vec<KeySpan>>,
 }
 
 impl Pieces {
     /// Cuts the spans of an access for so many threads.
-    pub(super) fn new(
+    pub(in crate::exec) fn new(
         txn: &Txn,
         access: Access,
         spans: Vec<KeySpan>,
@@ -53,7 +53,7 @@ impl Pieces {
     }
 
     /// The next piece.
-    pub(super) fn take(&mut self) -> Option<Vec<KeySpan>> {
+    pub(in crate::exec) fn take(&mut self) -> Option<Vec<KeySpan>> {
         self.left.pop_front()
     }
 }
@@ -68,10 +68,10 @@ pub(crate) struct Readers {
 
 /// One of them, as long as it lives.
 #[derive(Debug)]
-pub(super) struct Reading(Arc<Readers>);
+pub(in crate::exec) struct Reading(Arc<Readers>);
 
 impl Readers {
-    pub(super) fn begin(self: &Arc<Self>) -> Reading {
+    pub(in crate::exec) fn begin(self: &Arc<Self>) -> Reading {
         *self.reading.lock() += 1;
         Reading(self.clone())
     }
@@ -92,7 +92,7 @@ impl Readers {
     }
 
     /// Whether nobody wants any more rows.
-    pub(super) fn have_ended(&self) -> bool {
+    pub(in crate::exec) fn have_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 }
