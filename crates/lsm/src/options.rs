@@ -77,8 +77,8 @@ pub struct Options {
     pub read_compaction_share: u32,
     /// One in about this many gets and seeks is looked at to find such spans.
     pub read_sample_every: u32,
-    /// After so many deleted entries without a row, a scan looks whether it is known where they
-    /// end, and notes where they did.
+    /// After so many deleted entries of blocks without a row, or an eighth of that in a memtable, a
+    /// scan looks whether it is known where they end. Eight times as many are worth a note.
     pub dead_run: u64,
     /// Compactions that run at once; a flush may run beside them.
     pub compaction_slots: usize,
@@ -143,7 +143,7 @@ impl Default for Options {
             read_triggered: true,
             read_compaction_share: 50,
             read_sample_every: 256,
-            dead_run: 64,
+            dead_run: 512,
             compaction_slots: ThreadTasks::default_parallelism().max(2),
             compaction_unit_bytes: 64 << 20,
             filter_bits_per_key: 10,

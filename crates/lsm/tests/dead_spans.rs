@@ -95,7 +95,7 @@ fn only_the_first_scan_walks_over_what_is_deleted() {
             let (again, visited) = first(&view, options);
             assert_eq!(again, rows);
             // Blocks are walked through as a whole.
-            assert!(visited <= 2_000, "flushed {flushed}: {visited} entries at the second time");
+            assert!(visited <= 4_000, "flushed {flushed}: {visited} entries at the second time");
         }
     }
 }
@@ -116,7 +116,7 @@ fn a_queue_does_not_get_slower() {
         put(&db, ts, [tail]);
         (head, tail) = (head + 1, tail + 1);
     }
-    assert!(most <= 400, "{most} entries were looked at for one row");
+    assert!(most <= 600, "{most} entries were looked at for one row");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn ingested_rows_are_seen() {
 fn scans_agree_with_gets_beside_writers() {
     const KEYS: u64 = 400;
     const BATCHES: u64 = 30_000;
-    let db = open_in(&Arc::new(MemFs::new()), Options { dead_run: 2, ..Options::default() });
+    let db = open_in(&Arc::new(MemFs::new()), Options { dead_run: 8, ..Options::default() });
     put(&db, 1, 0..KEYS);
     let (written, stop) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
     let readers: Vec<_> = (0..3)

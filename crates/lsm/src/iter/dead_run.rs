@@ -9,8 +9,12 @@ use crate::key::KeySpan;
 
 /// Looking is not repeated more often than every so many entries where it leads to nothing.
 const STEP_MAX: u64 = 1 << 16;
+/// A run that is worth a note is so many times longer than one after which a scan looks: going
+/// somewhere else takes as long as passing some hundreds of entries of a block.
+const WORTH_A_NOTE: u64 = 8;
 
-/// What a scan has passed since its last row.
+/// What a scan has passed since its last row. Numbers are of entries in blocks; those of memtables
+/// count as [`STEP`](super::stretch::STEP) each.
 pub(crate) struct DeadRun {
     /// Entries without a row.
     passed: u64,
@@ -61,9 +65,9 @@ impl DeadRun {
         self.passed = passed;
     }
 
-    /// Rows came, and `passed` entries behind the last one.
+    /// Rows came, and `passed` entries behind the last one; or the scan goes elsewhere.
     #[inline]
-    pub(crate) fn end_with_row(&mut self, plan: &ScanPlan, passed: u64) {
+    pub(crate) fn end_run(&mut self, plan: &ScanPlan, passed: u64) {
         if self.patience > self.least {
             self.end(plan);
             (self.step, self.patience) = (self.least, self.least);
@@ -77,7 +81,7 @@ impl DeadRun {
             let end = if plan.options.reverse { &span.start } else { &span.end };
             watching.reached = Some(end.clone());
         }
-        self.end_with_row(plan, 0);
+        self.end_run(plan, 0);
     }
 
     /// The scan stands on the key `at` of `span`. Returns where it can go on.
@@ -124,7 +128,8 @@ impl DeadRun {
             false => KeySpan { start: from, end: reached },
         });
         let spans = &plan.view.store().dead_spans;
-        spans.end_watch(watch, plan.options.classes, dead);
+        let is_worth_it = self.passed >= self.least * WORTH_A_NOTE;
+        spans.end_watch(watch, plan.options.classes, dead, is_worth_it);
     }
 
     /// The scan is over.

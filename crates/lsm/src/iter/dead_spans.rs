@@ -161,14 +161,21 @@ impl DeadSpans {
         }
     }
 
-    /// The watch is over. `dead`: where no row of these classes was found.
-    pub(crate) fn end_watch(&self, watch: Watch, classes: u32, dead: Option<KeySpan>) {
+    /// The watch is over. `dead`: where no row of these classes was found, if that is worth a note
+    /// or goes on where one ends.
+    pub(crate) fn end_watch(
+        &self,
+        watch: Watch,
+        classes: u32,
+        dead: Option<KeySpan>,
+        is_worth_it: bool,
+    ) {
         let mut notes = self.notes.lock();
         // Not there any more: everything was forgotten meanwhile.
         if let Some(watched) = notes.watches.remove(&watch.number)
             && let Some(dead) = dead
         {
-            notes.note(classes, watched.intersect(&dead), watch.read);
+            notes.note(classes, watched.intersect(&dead), watch.read, is_worth_it);
         }
         self.recount(&notes);
     }
@@ -185,9 +192,18 @@ impl Notes {
         self.watches.clear();
     }
 
-    /// Adds a span, together with those that it touches.
-    fn note(&mut self, classes: u32, span: KeySpan, read: ReadPoint) {
+    /// Adds a span, together with those that it touches; if it is not worth a note, only if there
+    /// are such.
+    fn note(&mut self, classes: u32, span: KeySpan, read: ReadPoint, is_worth_it: bool) {
         if span.is_empty() {
+            return;
+        }
+        let touches = |spans: &BTreeMap<Bytes, Note>| {
+            let last = spans.range(..=span.end.clone()).next_back();
+            last.is_some_and(|(_, note)| note.end >= span.start)
+        };
+        let known = self.sets.iter().find(|(set, _)| *set == classes);
+        if !is_worth_it && !known.is_some_and(|(_, spans)| touches(spans)) {
             return;
         }
         let at = match self.sets.iter().position(|(set, _)| *set == classes) {

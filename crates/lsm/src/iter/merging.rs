@@ -30,7 +30,7 @@ use super::layer::LayerCursor;
 use super::row_batch::RowBatch;
 use super::scan::{ScanPlan, ScanStats};
 use super::source::{ReadWork, Source};
-use super::stretch::Stretch;
+use super::stretch::{STEP, Stretch};
 use crate::error::Result;
 use crate::key::{KeySpan, Kind, compare};
 use crate::range_tombstone::Cover;
@@ -497,7 +497,7 @@ impl MergeCursor {
         let filled = layer.source.fill(&mut stretch);
         self.stats.rows_visited += stretch.visited();
         match stretch.dead() {
-            (passed, true) => self.dead.end_with_row(&self.plan, passed),
+            (passed, true) => self.dead.end_run(&self.plan, passed),
             (passed, false) => self.dead.pass(passed),
         }
         if let Some(layer) = self.slab_end {
@@ -539,10 +539,10 @@ impl MergeCursor {
             let hidden = layer.cover.as_ref().is_some_and(|cover| layer.source.ts() < cover.ts);
             if layer.source.kind() == Kind::Put && !hidden {
                 self.current = Some(winner);
-                self.dead.end_with_row(&self.plan, 0);
+                self.dead.end_run(&self.plan, 0);
                 return Ok(true);
             }
-            self.dead.pass(self.dead.passed() + 1);
+            self.dead.pass(self.dead.passed() + STEP);
             self.layers[winner].source.advance()?;
         }
     }
@@ -636,7 +636,7 @@ impl MergeCursor {
             return Ok(());
         }
         self.started = true;
-        self.dead.end_with_row(&self.plan, 0);
+        self.dead.end_run(&self.plan, 0);
         for layer in &mut self.layers {
             layer.in_place = false;
         }
@@ -649,7 +649,7 @@ impl MergeCursor {
         debug_assert!(!self.backward && self.plan.span.start <= span.start);
         debug_assert!(span.end <= self.plan.span.end);
         (self.current, self.started, self.done) = (None, false, span.is_empty());
-        self.dead.end_with_row(&self.plan, 0);
+        self.dead.end_run(&self.plan, 0);
         self.span = span;
         for layer in &mut self.layers {
             layer.in_place = false;

@@ -12,6 +12,9 @@ use super::block_part::BlockPart;
 use super::row_batch::RowBatch;
 use crate::sstable::{BlockPlace, LEAST_PART, RowBlock};
 
+/// To step over an entry of a memtable takes as long as to pass so many of a block, 64 at a time.
+pub(super) const STEP: u64 = 8;
+
 /// Where rows go, and up to where they may come from this source alone.
 pub(crate) struct Stretch<'a> {
     batch: &'a mut RowBatch,
@@ -23,7 +26,7 @@ pub(crate) struct Stretch<'a> {
     backward: bool,
     hidden_below: u64,
     visited: u64,
-    /// Entries passed since the last row, of this stretch or before it.
+    /// Entries passed since the last row, of this stretch or before it: see [`STEP`].
     dead: u64,
     /// With so many the stretch ends.
     patience: u64,
@@ -162,7 +165,7 @@ impl<'a> Stretch<'a> {
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.visited += 1;
-        self.dead += 1;
+        self.dead += STEP;
     }
 
     /// Rows handed out or passed.

@@ -34,7 +34,7 @@ pub struct Settings {
 }
 
 /// Longest time of a statement over tables that were filled.
-const PATIENCE: &str = "2s";
+const PATIENCE: &str = "SET statement_timeout = '2s'";
 /// What a statement is told that took longer.
 const CANCELED: &str = "57014";
 
@@ -122,7 +122,13 @@ pub fn run(settings: &Settings) -> WorkloadResult<Report> {
     Ok(report)
 }
 
+/// How long a statement of a round may take: for large tables not as long as it likes.
+fn patience(settings: &Settings) -> &'static str {
+    if settings.rows > 0 { PATIENCE } else { "RESET statement_timeout" }
+}
+
 pub(super) fn prepare(client: &mut Client, schema: &str, ddl: &[String]) -> WorkloadResult<()> {
+    client.batch_execute("RESET statement_timeout")?;
     client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"))?;
     client.batch_execute(&format!("CREATE SCHEMA {schema}"))?;
     client.batch_execute(&format!("SET search_path = {schema}"))?;
@@ -151,7 +157,9 @@ fn round(
     for n in 0..settings.round {
         // Half of the rounds plan their queries with statistics.
         if analyzed && n == settings.round / 4 {
+            braid.batch_execute("RESET statement_timeout")?;
             braid.batch_execute("ANALYZE")?;
+            braid.batch_execute(patience(settings))?;
         }
         let (sql, ordered) = statement(&mut random, &schema, settings, n);
         let theirs = answer(postgres, "flat", &sql, ordered)?;
@@ -221,7 +229,7 @@ fn fill_all(
         client.batch_execute("RESET statement_timeout")?;
         client.batch_execute(&format!("SET search_path = {schema}"))?;
         statements.iter().try_for_each(|statement| client.batch_execute(statement))?;
-        client.batch_execute(&format!("SET statement_timeout = '{PATIENCE}'"))
+        client.batch_execute(PATIENCE)
     };
     fill_one(postgres, "flat")?;
     fill_one(braid, "flat")?;
