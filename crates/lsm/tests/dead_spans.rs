@@ -145,6 +145,18 @@ fn what_comes_back_to_life_is_seen() {
 }
 
 #[test]
+fn large_batches_are_seen() {
+    let db = open();
+    let ts = worn(&db);
+    let living = |ts: u64| first(&db.view(CommitTs(ts)).expect("a view"), all()).0.len() as u64;
+    assert_eq!(living(ts), 2);
+    put(&db, ts + 1, 1..10_000);
+    assert_eq!(living(ts + 1), 10_001);
+    delete(&db, ts + 2, 1..10_000);
+    assert_eq!([living(ts + 2), living(ts + 2), living(ts + 1)], [2, 2, 10_001]);
+}
+
+#[test]
 fn a_view_from_before_takes_no_notes() {
     let db = open();
     let ts = worn(&db);

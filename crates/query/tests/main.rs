@@ -31,6 +31,7 @@ mod materialized_views;
 mod merge;
 mod numbers;
 mod queries;
+mod queues;
 mod read_parts;
 mod row_statistics;
 mod row_values;

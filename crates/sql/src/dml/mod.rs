@@ -2,7 +2,7 @@
 //!
 //! - [`insert`], [`update`], [`delete`]: the statements: what to write.
 //! - [`with`]: several of them under one WITH. [`as_one`]: what those see of each other.
-//!   [`given_values`]: values in place of the rows of an earlier one.
+//!   [`given`]: values in place of the rows of an earlier one.
 //! - [`merge`]: MERGE, made of the others.
 //! - [`writer`]: writing a row with its index entries, constraints and referential actions.
 //! - [`ahead`]: what writing many rows will ask, asked in batches.
@@ -22,7 +22,7 @@ pub mod defaults;
 pub(crate) mod deferred;
 mod delete;
 mod family;
-mod given_values;
+mod given;
 mod in_parts;
 mod insert;
 mod joined_returning;

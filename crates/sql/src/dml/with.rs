@@ -19,7 +19,7 @@ use braid_walk::Walk;
 use sqlparser::ast::{self, SetExpr, Statement, Visitor};
 
 use super::as_one::AsOne;
-use super::given_values::with_values;
+use super::given::with_values;
 use super::source::Source;
 use super::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, Written};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
@@ -172,6 +172,15 @@ impl WithPlan {
 
     /// Runs all steps and then the main part.
     pub(crate) fn run(&self, ctx: &Context) -> SqlResult<Written> {
+        self.run_and_show(ctx, |_, _| Ok(()))
+    }
+
+    /// As `run`; shows the main part as it was planned in the end.
+    fn run_and_show(
+        &self,
+        ctx: &Context,
+        show: impl FnOnce(&Part, &Context) -> SqlResult<()>,
+    ) -> SqlResult<Written> {
         let parts = || self.steps.iter().map(|step| &step.part).chain([&self.main]);
         let moves = parts().any(|part| match part {
             Part::Update(_) => true,
@@ -197,7 +206,9 @@ impl WithPlan {
             None => self.late.plan(&ctx_of_main)?,
             Some(_) => None,
         };
-        let written = main.as_ref().unwrap_or(&self.main).run(&ctx_of_main)?;
+        let main = main.as_ref().unwrap_or(&self.main);
+        show(main, &ctx_of_main)?;
+        let written = main.run(&ctx_of_main)?;
         if let Some(one) = &one {
             one.finish(ctx)?;
         }
@@ -221,22 +232,28 @@ impl WithPlan {
         let shown = Context { with: Some(Arc::new(with)), ..ctx.clone() };
         let parts = self.steps.len() + 1;
         let mut head = PlanLine::operator(format!("With: {parts} parts"), "ModifyTable", None);
-        let main = self.main.explain(&shown)?.into_iter();
-        let mut lines: Vec<PlanLine> = main.map(PlanLine::indented).collect();
+        let mut main = self.main.explain(&shown)?;
+        let mut steps = Vec::new();
         for step in &self.steps {
-            lines.push(PlanLine::from(format!("  CTE {}", step.name)));
+            steps.push(PlanLine::from(format!("  CTE {}", step.name)));
             let below = step.part.explain(&shown)?.into_iter();
-            lines.extend(below.map(|line| line.indented().indented()));
+            steps.extend(below.map(|line| line.indented().indented()));
         }
         let mut rows = None;
         if analyze {
             let timed = Timed::begin(ctx);
-            let count = self.run(ctx)?.count;
+            let show = |part: &Part, ctx: &Context| {
+                main = part.explain(ctx)?;
+                Ok(())
+            };
+            let count = self.run_and_show(ctx, show)?.count;
             let actual = timed.end(ctx);
             head.ran(Actual { rows: count, loops: 1, ..actual });
             rows = Some(count);
         }
-        lines.insert(0, head);
+        let mut lines = vec![head];
+        lines.extend(main.into_iter().map(PlanLine::indented));
+        lines.append(&mut steps);
         Ok(Explained { lines, rows })
     }
 }

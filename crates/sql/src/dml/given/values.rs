@@ -11,15 +11,16 @@ use braid_types::{Collated, Datum, SqlType, Style};
 use braid_walk::WalkMut;
 use sqlparser::ast::{self, Expr, SelectItem, SetExpr, TableFactor, VisitorMut};
 
+use super::joined::without_join;
 use crate::general_query::GivenRows;
 
 /// So many values make a list.
-const VALUES_MAX: usize = 256;
+pub(super) const VALUES_MAX: usize = 256;
 
 /// The query with values; `None` if there is nothing to put in.
-pub(super) fn with_values(query: &ast::Query, given: &[GivenRows]) -> Option<ast::Query> {
+pub(in crate::dml) fn with_values(query: &ast::Query, given: &[GivenRows]) -> Option<ast::Query> {
     let mut query = query.clone();
-    let mut putter = Putter { given, put: false, kept: None };
+    let mut putter = Putter { given, put: without_join(&mut query, given), kept: None };
     match query.walk_mut(&mut putter) {
         ControlFlow::Break(()) => None,
         ControlFlow::Continue(()) => putter.put.then_some(query),
@@ -120,7 +121,7 @@ impl Putter<'_> {
 }
 
 /// A value as it is written; `None` for types that are not written so.
-fn literal(value: &Datum, ty: &SqlType) -> Option<Expr> {
+pub(super) fn literal(value: &Datum, ty: &SqlType) -> Option<Expr> {
     use SqlType::{Bool, Date, Int2, Int4, Int8, Numeric, Text, Timestamp, TimestampTz, Uuid};
     let is_number = matches!(ty, Int2 | Int4 | Int8 | Numeric(_));
     let is_other =
