@@ -183,7 +183,7 @@ CREATE TABLE public.ids (
     id smallint NOT NULL
 );
 ALTER TABLE public.ids ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.ids_id_seq
+    SEQUENCE NAME public.of_ids
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -207,7 +207,7 @@ COPY public.orders (customer, n, total) FROM stdin;
 
 
 SELECT pg_catalog.setval('public.customers_id_seq', 3, true);
-SELECT pg_catalog.setval('public.ids_id_seq', 41, true);
+SELECT pg_catalog.setval('public.of_ids', 41, true);
 
 ALTER TABLE ONLY public.customers
     ADD CONSTRAINT customers_pkey PRIMARY KEY (id);
@@ -275,7 +275,7 @@ fn a_plain_dump_loads_whole_or_not_at_all() {
         [["4", "it's; here"]]
     );
     assert_eq!(rows(client, "INSERT INTO ids DEFAULT VALUES RETURNING id"), [["42"]]);
-    assert!(of("changed").join("").contains("IDENTITY"));
+    assert_eq!(of("changed"), [""; 0]);
     let referred = fails(client, "DELETE FROM customers WHERE id = 3");
     assert!(referred.contains("orders_customer_fkey"), "{referred}");
     let again = fails(client, "IMPORT PGDUMP 'dump.sql'");
@@ -434,8 +434,7 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
     assert_eq!(e.code().expect("the node's").code(), "55000");
 
     rows(client, "DROP SCHEMA every CASCADE");
-    let report =
-        rows(client, "IMPORT PGDUMP 'beyond.sql' WITH ignore_unsupported_statements");
+    let report = rows(client, "IMPORT PGDUMP 'beyond.sql' WITH ignore_unsupported_statements");
     let changed = of(&report, "changed").join("\n");
     for what in ["v is text instead of TSVECTOR", "without the computed column g", "xml[]"] {
         assert!(changed.contains(what), "{what}: {changed}");

@@ -45,9 +45,8 @@ fn ends_key(tokens: &[TokenWithSpan], at: usize) -> bool {
     if tokens[at].token != Token::RParen {
         return is_of_key(at);
     }
-    let opens = |open: &usize| {
-        tokens[*open].token == Token::LParen && closing(tokens, *open) == Some(at)
-    };
+    let opens =
+        |open: &usize| tokens[*open].token == Token::LParen && closing(tokens, *open) == Some(at);
     (1..at).rev().find(opens).is_some_and(|open| is_of_key(open - 1))
 }
 

@@ -224,12 +224,11 @@ pub(super) fn own_name(
 
 /// Options in sqlparser's form (identity columns).
 pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<SequenceChange> {
-    let number = |e: &dyn std::fmt::Display| {
-        e.to_string()
-            .replace(' ', "")
-            .parse::<i64>()
-            .map_err(|_| bad(format!("{e} is not a number")))
+    let read = |text: &str| {
+        let digits = text.replace(' ', "");
+        digits.parse::<i64>().map_err(|_| bad(format!("{text} is not a number")))
     };
+    let number = |e: &ast::Expr| read(&e.to_string());
     let mut s = SequenceChange::default();
     for o in list.unwrap_or_default() {
         match o {
@@ -240,7 +239,7 @@ pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<Sequen
             ast::SequenceOptions::Cache(e) => {
                 let text = e.to_string();
                 let (cache, name) = named_sequence(&text);
-                s.cache = Some(number(&cache)?);
+                s.cache = Some(read(cache)?);
                 if let Some(name) = name {
                     (s.schema, s.rename) = sequence_name(name)?;
                 }

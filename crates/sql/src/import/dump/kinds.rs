@@ -22,6 +22,7 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "or", "replace", "function"], "only functions in SQL are supported"),
     (&["create", "procedure"], "procedures are not supported"),
     (&["create", "or", "replace", "procedure"], "procedures are not supported"),
+    (&["alter", "procedure"], "procedures are not supported"),
     (&["create", "aggregate"], "aggregates are not supported"),
     (&["alter", "aggregate"], "aggregates are not supported"),
     (&["create", "operator"], OPERATORS),
@@ -137,9 +138,9 @@ pub(super) fn ignored(words: &[String]) -> Option<&'static str> {
     let has = |pair: &[&str]| words.windows(pair.len()).any(|w| starts(w, pair));
     let turns = |what: &str| {
         let how = ["enable", "disable", "always", "replica"];
-        words.windows(3).any(|w| {
-            how.contains(&&*w[0]) && w[1] == what && !["all", "user"].contains(&&*w[2])
-        })
+        words
+            .windows(3)
+            .any(|w| how.contains(&&*w[0]) && w[1] == what && !["all", "user"].contains(&&*w[2]))
     };
     if starts(words, &["alter", "table"]) && turns("trigger") {
         return Some(TRIGGERS);
