@@ -430,6 +430,8 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
         rows(client, &format!("SELECT * FROM every.{}", view[0]));
     }
     assert_eq!(rows(client, "SELECT count(*) FROM every.counted"), [["50"]]);
+    // Of functions whose bodies name tables that come later.
+    assert_eq!(rows(client, "SELECT * FROM every.counted_by"), [["150", "3"]]);
     let e = client.simple_query("SELECT * FROM every.not_filled").expect_err("not filled");
     assert_eq!(e.code().expect("the node's").code(), "55000");
 

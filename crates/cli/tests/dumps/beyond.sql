@@ -2,7 +2,7 @@
 -- PostgreSQL database dump
 --
 
-\restrict dF1bwpMEKgp1tzB7MNqh0xMt7fi1k2DjCtReQuihmMf0cLQRlO2SDUwI7b24vB3
+\restrict QKSAWBCa041PzZ0GB0eSLmpcWXMb95wgHkXuCMCEboBelF27vBCbsu1XdhTSCbO
 
 -- Dumped from database version 15.18 (Debian 15.18-0+deb12u1)
 -- Dumped by pg_dump version 15.18 (Debian 15.18-0+deb12u1)
@@ -220,6 +220,120 @@ CREATE FUNCTION every.ev() RETURNS event_trigger
 ALTER FUNCTION every.ev() OWNER TO postgres;
 
 --
+-- Name: how_many(); Type: FUNCTION; Schema: every; Owner: postgres
+--
+
+CREATE FUNCTION every.how_many(OUT n bigint) RETURNS bigint
+    LANGUAGE sql STABLE
+    AS $$SELECT count(*) FROM every.notes$$;
+
+
+ALTER FUNCTION every.how_many(OUT n bigint) OWNER TO postgres;
+
+--
+-- Name: FUNCTION how_many(OUT n bigint); Type: COMMENT; Schema: every; Owner: postgres
+--
+
+COMMENT ON FUNCTION every.how_many(OUT n bigint) IS 'its body names a table that comes later';
+
+
+--
+-- Name: twice(integer); Type: FUNCTION; Schema: every; Owner: postgres
+--
+
+CREATE FUNCTION every.twice(a integer) RETURNS integer
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$SELECT a * 2$$;
+
+
+ALTER FUNCTION every.twice(a integer) OWNER TO postgres;
+
+--
+-- Name: FUNCTION twice(a integer); Type: COMMENT; Schema: every; Owner: postgres
+--
+
+COMMENT ON FUNCTION every.twice(a integer) IS 'twice';
+
+
+--
+-- Name: numbers; Type: SEQUENCE; Schema: every; Owner: postgres
+--
+
+CREATE SEQUENCE every.numbers
+    AS smallint
+    START WITH 5
+    INCREMENT BY 5
+    MINVALUE -10
+    MAXVALUE 1000
+    CACHE 3
+    CYCLE;
+
+
+ALTER TABLE every.numbers OWNER TO postgres;
+
+--
+-- Name: SEQUENCE numbers; Type: COMMENT; Schema: every; Owner: postgres
+--
+
+COMMENT ON SEQUENCE every.numbers IS 'numbers';
+
+
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+--
+-- Name: people; Type: TABLE; Schema: every; Owner: postgres
+--
+
+CREATE TABLE every.people (
+    id bigint NOT NULL,
+    name character varying(40) NOT NULL,
+    mood every.mood DEFAULT 'ok'::every.mood,
+    born date,
+    s smallint NOT NULL,
+    s2 integer NOT NULL,
+    n integer DEFAULT nextval('every.numbers'::regclass),
+    x integer DEFAULT every.twice(21),
+    at timestamp with time zone DEFAULT '2020-01-01 10:00:00+00'::timestamp with time zone,
+    full_name text GENERATED ALWAYS AS (((name)::text || '!'::text)) STORED,
+    dflt text DEFAULT 
+CASE
+    WHEN (1 < 2) THEN 'a'::text
+    ELSE lower('B'::text)
+END,
+    arr integer[] DEFAULT (ARRAY[1, 2] || 3),
+    j jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT never CHECK ((NOT ((born IS NULL) AND (mood IS DISTINCT FROM 'ok'::every.mood)))),
+    CONSTRAINT people_check CHECK (((born > '1800-01-01'::date) OR (((name)::text ~* '^x'::text) AND ((name)::text !~~ '%y%'::text) AND ((name)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))))),
+    CONSTRAINT people_x_check CHECK ((every.twice(x) <> ALL (ARRAY[1, 3]))),
+    CONSTRAINT short CHECK ((length((name)::text) < 39))
+);
+ALTER TABLE ONLY every.people ALTER COLUMN name SET STATISTICS 50;
+ALTER TABLE ONLY every.people ALTER COLUMN name SET STORAGE EXTERNAL;
+
+
+ALTER TABLE every.people OWNER TO postgres;
+
+--
+-- Name: CONSTRAINT short ON people; Type: COMMENT; Schema: every; Owner: postgres
+--
+
+COMMENT ON CONSTRAINT short ON every.people IS 'short';
+
+
+--
+-- Name: named(text); Type: FUNCTION; Schema: every; Owner: postgres
+--
+
+CREATE FUNCTION every.named(wanted text) RETURNS SETOF every.people
+    LANGUAGE sql STABLE
+    AS $$SELECT * FROM every.people WHERE name = wanted$$;
+
+
+ALTER FUNCTION every.named(wanted text) OWNER TO postgres;
+
+--
 -- Name: pl(); Type: FUNCTION; Schema: every; Owner: postgres
 --
 
@@ -270,24 +384,6 @@ END $$;
 
 
 ALTER FUNCTION every.touched() OWNER TO postgres;
-
---
--- Name: twice(integer); Type: FUNCTION; Schema: every; Owner: postgres
---
-
-CREATE FUNCTION every.twice(a integer) RETURNS integer
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$SELECT a * 2$$;
-
-
-ALTER FUNCTION every.twice(a integer) OWNER TO postgres;
-
---
--- Name: FUNCTION twice(a integer); Type: COMMENT; Schema: every; Owner: postgres
---
-
-COMMENT ON FUNCTION every.twice(a integer) IS 'twice';
-
 
 --
 -- Name: sum_of(integer); Type: AGGREGATE; Schema: every; Owner: postgres
@@ -429,10 +525,6 @@ CREATE VIEW beyond.called AS
 
 
 ALTER TABLE beyond.called OWNER TO postgres;
-
-SET default_tablespace = '';
-
-SET default_table_access_method = heap;
 
 --
 -- Name: papa; Type: TABLE; Schema: beyond; Owner: postgres
@@ -581,69 +673,6 @@ b';
 
 
 --
--- Name: numbers; Type: SEQUENCE; Schema: every; Owner: postgres
---
-
-CREATE SEQUENCE every.numbers
-    AS smallint
-    START WITH 5
-    INCREMENT BY 5
-    MINVALUE -10
-    MAXVALUE 1000
-    CACHE 3
-    CYCLE;
-
-
-ALTER TABLE every.numbers OWNER TO postgres;
-
---
--- Name: SEQUENCE numbers; Type: COMMENT; Schema: every; Owner: postgres
---
-
-COMMENT ON SEQUENCE every.numbers IS 'numbers';
-
-
---
--- Name: people; Type: TABLE; Schema: every; Owner: postgres
---
-
-CREATE TABLE every.people (
-    id bigint NOT NULL,
-    name character varying(40) NOT NULL,
-    mood every.mood DEFAULT 'ok'::every.mood,
-    born date,
-    s smallint NOT NULL,
-    s2 integer NOT NULL,
-    n integer DEFAULT nextval('every.numbers'::regclass),
-    x integer DEFAULT every.twice(21),
-    at timestamp with time zone DEFAULT '2020-01-01 10:00:00+00'::timestamp with time zone,
-    full_name text GENERATED ALWAYS AS (((name)::text || '!'::text)) STORED,
-    dflt text DEFAULT 
-CASE
-    WHEN (1 < 2) THEN 'a'::text
-    ELSE lower('B'::text)
-END,
-    arr integer[] DEFAULT (ARRAY[1, 2] || 3),
-    j jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT never CHECK ((NOT ((born IS NULL) AND (mood IS DISTINCT FROM 'ok'::every.mood)))),
-    CONSTRAINT people_check CHECK (((born > '1800-01-01'::date) OR (((name)::text ~* '^x'::text) AND ((name)::text !~~ '%y%'::text) AND ((name)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))))),
-    CONSTRAINT people_x_check CHECK ((every.twice(x) <> ALL (ARRAY[1, 3]))),
-    CONSTRAINT short CHECK ((length((name)::text) < 39))
-);
-ALTER TABLE ONLY every.people ALTER COLUMN name SET STATISTICS 50;
-ALTER TABLE ONLY every.people ALTER COLUMN name SET STORAGE EXTERNAL;
-
-
-ALTER TABLE every.people OWNER TO postgres;
-
---
--- Name: CONSTRAINT short ON people; Type: COMMENT; Schema: every; Owner: postgres
---
-
-COMMENT ON CONSTRAINT short ON every.people IS 'short';
-
-
---
 -- Name: stay; Type: TABLE; Schema: every; Owner: postgres
 --
 
@@ -730,6 +759,18 @@ ALTER TABLE every.counted OWNER TO postgres;
 
 COMMENT ON MATERIALIZED VIEW every.counted IS 'counted';
 
+
+--
+-- Name: counted_by; Type: VIEW; Schema: every; Owner: postgres
+--
+
+CREATE VIEW every.counted_by AS
+ SELECT every.how_many() AS n,
+    named.id
+   FROM every.named('n	3'::text) named(id, name, mood, born, s, s2, n, x, at, full_name, dflt, arr, j);
+
+
+ALTER TABLE every.counted_by OWNER TO postgres;
 
 --
 -- Name: empty; Type: TABLE; Schema: every; Owner: postgres
@@ -1385,13 +1426,13 @@ ALTER TABLE ONLY every.renamed ALTER COLUMN b SET DEFAULT nextval('every.once_ca
 
 
 --
--- Name: 18069; Type: BLOB; Schema: -; Owner: postgres
+-- Name: 19139; Type: BLOB; Schema: -; Owner: postgres
 --
 
-SELECT pg_catalog.lo_create('18069');
+SELECT pg_catalog.lo_create('19139');
 
 
-ALTER LARGE OBJECT 18069 OWNER TO postgres;
+ALTER LARGE OBJECT 19139 OWNER TO postgres;
 
 --
 -- Data for Name: child; Type: TABLE DATA; Schema: beyond; Owner: postgres
@@ -2230,7 +2271,7 @@ SELECT pg_catalog.setval('every.people_s2_seq', 50, true);
 
 BEGIN;
 
-SELECT pg_catalog.lo_open('18069', 131072);
+SELECT pg_catalog.lo_open('19139', 131072);
 SELECT pg_catalog.lowrite(0, '\x61206c61726765206f626a6563743b20');
 SELECT pg_catalog.lo_close(0);
 
@@ -2724,17 +2765,17 @@ GRANT ALL ON TYPE every.mood TO reader;
 
 
 --
--- Name: COLUMN notes.note; Type: ACL; Schema: every; Owner: postgres
---
-
-GRANT UPDATE(note) ON TABLE every.notes TO reader WITH GRANT OPTION;
-
-
---
 -- Name: TABLE people; Type: ACL; Schema: every; Owner: postgres
 --
 
 GRANT SELECT,INSERT ON TABLE every.people TO reader;
+
+
+--
+-- Name: COLUMN notes.note; Type: ACL; Schema: every; Owner: postgres
+--
+
+GRANT UPDATE(note) ON TABLE every.notes TO reader WITH GRANT OPTION;
 
 
 --
@@ -2765,5 +2806,5 @@ REFRESH MATERIALIZED VIEW every.counted;
 -- PostgreSQL database dump complete
 --
 
-\unrestrict dF1bwpMEKgp1tzB7MNqh0xMt7fi1k2DjCtReQuihmMf0cLQRlO2SDUwI7b24vB3
+\unrestrict QKSAWBCa041PzZ0GB0eSLmpcWXMb95wgHkXuCMCEboBelF27vBCbsu1XdhTSCbO
 
