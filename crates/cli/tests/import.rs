@@ -425,7 +425,7 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
         let sql = format!("SELECT nextval(pg_get_serial_sequence('every.{table}', '{column}'))");
         assert_eq!(rows(client, &sql), [[next]], "{table}.{column}");
     }
-    assert_eq!(rows(client, "SELECT nextval('every.numbers')"), [["15"]]);
+    assert_eq!(rows(client, "SELECT nextval('every.numbers')"), [["270"]]);
     for view in rows(client, "SELECT viewname FROM pg_views WHERE schemaname = 'every'") {
         rows(client, &format!("SELECT * FROM every.{}", view[0]));
     }

@@ -41,8 +41,14 @@ fn named_by<'a>(e: &'a SqlError, word: &str) -> Option<&'a str> {
 fn with_collation_of_icu(text: &str, e: &SqlError) -> Option<(String, String)> {
     let name = named_by(e, "collation")?;
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
-    let locale = name.split(['.', '@']).next()?.replace('_', "-");
-    let own = format!("{locale}-x-icu");
+    let locale = name.split(['.', '@']).next()?;
+    let (language, country) = locale.split_once('_').unwrap_or((locale, "XX"));
+    let is_language =
+        (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    if !is_language || country.len() != 2 || !country.bytes().all(|b| b.is_ascii_uppercase()) {
+        return None;
+    }
+    let own = format!("{}-x-icu", locale.replace('_', "-"));
     let written = |schema: &str| format!("COLLATE {schema}{}", quote_ident(name));
     let other = ["pg_catalog.", ""].iter().find_map(|schema| {
         let written = written(schema);
@@ -157,6 +163,11 @@ mod tests {
         let (other, why) = of(text, missing, false).unwrap();
         assert_eq!(other, "CREATE TABLE t (a text COLLATE pg_catalog.\"de-AT-x-icu\", b int)");
         assert_eq!(why, "collation \"de_AT.utf8\" is of libc: \"de-AT-x-icu\" in its place");
+        // Neither a collation of somebody's own, nor one of ICU that is not there either.
+        for name in ["mine", "xx-YY-x-icu"] {
+            let text = format!("CREATE TABLE t (a text COLLATE \"{name}\")");
+            assert_eq!(of(&text, &format!("collation \"{name}\" does not exist"), true), None);
+        }
         let missing = "type \"tsvector\" does not exist";
         let text = "CREATE TABLE t (a int, b tsvector[] DEFAULT f() NOT NULL, \
                     c tsvector GENERATED ALWAYS AS (f(a)) STORED)";
