@@ -1,6 +1,6 @@
 //! Options of identity columns, in the order in which sqlparser takes them: PostgreSQL takes them
-//! in any. It knows no SEQUENCE NAME, which pg_dump writes: that goes along behind CACHE, whose value
-//! is then a placeholder.
+//! in any. It knows no SEQUENCE NAME, which pg_dump writes: that goes along behind CACHE, whose
+//! value is then a placeholder.
 
 use braid_types::{SqlError, SqlResult};
 use sqlparser::tokenizer::{Token, TokenWithSpan};

@@ -196,12 +196,12 @@ fn sequence_name(text: &str) -> SqlResult<(Option<String>, Option<String>)> {
     Ok((names.next(), names.next())).map(|(name, schema)| (schema, name))
 }
 
-/// The name of the sequence that a column of a table gets: the one that is asked for, or one that is
-/// free.
+/// The name of the sequence that a column of a table gets: the one that is asked for, or one that
+/// is free.
 ///
 /// # Errors
-/// 42P07 if it is taken, 42P01 if it is to lie in another schema than the table: PostgreSQL looks for
-/// the table there.
+/// 42P07 if it is taken, 42P01 if it is to lie in another schema than the table: PostgreSQL looks
+/// for the table there.
 pub(super) fn own_name(
     c: &Change,
     t: &Table,

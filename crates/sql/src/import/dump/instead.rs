@@ -58,8 +58,8 @@ fn with_collation_of_icu(text: &str, e: &SqlError) -> Option<(String, String)> {
     Some((other, format!("collation \"{name}\" is of libc: \"{own}\" in its place")))
 }
 
-/// With texts in columns whose type is not here. A column that is computed is left out, since a dump
-/// has no values of it.
+/// With texts in columns whose type is not here. A column that is computed is left out, since a
+/// dump has no values of it.
 fn with_texts(statement: &Statement, e: &SqlError) -> Option<(String, String)> {
     let missing = named_by(e, "type")?.to_lowercase();
     let Kind::CreateTable(made) = &*statement.kind else { return None };
