@@ -183,7 +183,7 @@ CREATE TABLE public.ids (
     id smallint NOT NULL
 );
 ALTER TABLE public.ids ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME public.ids_id_seq
+    SEQUENCE NAME public.of_ids
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -207,7 +207,7 @@ COPY public.orders (customer, n, total) FROM stdin;
 
 
 SELECT pg_catalog.setval('public.customers_id_seq', 3, true);
-SELECT pg_catalog.setval('public.ids_id_seq', 41, true);
+SELECT pg_catalog.setval('public.of_ids', 41, true);
 
 ALTER TABLE ONLY public.customers
     ADD CONSTRAINT customers_pkey PRIMARY KEY (id);
@@ -275,7 +275,7 @@ fn a_plain_dump_loads_whole_or_not_at_all() {
         [["4", "it's; here"]]
     );
     assert_eq!(rows(client, "INSERT INTO ids DEFAULT VALUES RETURNING id"), [["42"]]);
-    assert!(of("changed").join("").contains("IDENTITY"));
+    assert_eq!(of("changed"), [""; 0]);
     let referred = fails(client, "DELETE FROM customers WHERE id = 3");
     assert!(referred.contains("orders_customer_fkey"), "{referred}");
     let again = fails(client, "IMPORT PGDUMP 'dump.sql'");
@@ -345,4 +345,109 @@ fn archives_of_every_format_load_whole() {
             [["0"]]
         );
     }
+}
+
+/// The rows of each COPY of a plain dump: what it copies to, and the lines.
+fn copies(dump: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut lines = dump.split('\n');
+    let mut out = Vec::new();
+    while let Some(line) = lines.next() {
+        let Some(copy) = line.strip_prefix("COPY ") else { continue };
+        let Some(to) = copy.strip_suffix(" FROM stdin;") else { continue };
+        out.push((to, lines.by_ref().take_while(|line| *line != "\\.").collect()));
+    }
+    out
+}
+
+/// Compares what COPY gives of each table with what a dump has; `left_out`: those that are not
+/// there.
+fn compare(client: &mut Client, dump: &str, left_out: &[&str]) {
+    client.batch_execute("SET search_path = ''; SET timezone = 'UTC'").expect("settings");
+    for (to, mut wanted) in copies(dump) {
+        if left_out.iter().any(|name| to.starts_with(name)) {
+            continue;
+        }
+        let mut found = String::new();
+        let sql = format!("COPY {to} TO STDOUT");
+        let mut reader = client.copy_out(&sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        std::io::Read::read_to_string(&mut reader, &mut found).expect("text");
+        drop(reader);
+        let mut found: Vec<&str> = found.split_terminator('\n').collect();
+        found.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted, "{to}");
+    }
+}
+
+/// What PostgreSQL 15 has dumped of `dumps/origin.sql`, and what it says the rows are: every type,
+/// kind of constraint, index and view that we claim, beside what is ignored.
+#[test]
+fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let store = directory.path().join("store");
+    let dumps = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dumps");
+    let dump = |name: &str| {
+        let bytes = read_all(&DiskFs, &dumps.join(name)).expect("a dump of ours");
+        put(&store.join("import"), name, &bytes);
+        String::from_utf8(bytes).expect("dumps are text")
+    };
+    let (claimed, beyond) = (dump("claimed.sql"), dump("beyond.sql"));
+    let node = Node::start(&store);
+    let client = &mut node.client();
+    rows(client, "CREATE ROLE reader");
+    rows(client, "CREATE ROLE postgres");
+    let report = rows(client, "IMPORT PGDUMP 'claimed.sql'");
+    let of = |report: &[Vec<String>], kind: &str| -> Vec<String> {
+        report.iter().filter(|r| r[0] == kind).map(|r| format!("{}: {}", r[2], r[3])).collect()
+    };
+    assert_eq!(of(&report, "loaded").len(), copies(&claimed).len());
+    let changed = of(&report, "changed");
+    assert_eq!(changed.len(), 1, "{changed:#?}");
+    assert!(changed[0].starts_with("CREATE TABLE every.stamped"), "{changed:#?}");
+    for line in of(&report, "ignored") {
+        let known = [
+            "is not supported",
+            "are not supported",
+            "only functions in SQL",
+            "a command of psql",
+            "all of a dump is one transaction",
+            "how PostgreSQL stores rows",
+            "which is left out",
+            "does not exist",
+        ];
+        assert!(known.iter().any(|why| line.contains(why)), "{line}");
+    }
+    compare(client, &claimed, &[]);
+    // Sequences go on where they were, whatever their names are.
+    for (table, column, next) in
+        [("people", "s", "100"), ("people", "id", "4000000001"), ("renamed", "first", "3")]
+    {
+        let sql = format!("SELECT nextval(pg_get_serial_sequence('every.{table}', '{column}'))");
+        assert_eq!(rows(client, &sql), [[next]], "{table}.{column}");
+    }
+    assert_eq!(rows(client, "SELECT nextval('every.numbers')"), [["270"]]);
+    // `complex` is kept, but general plans cannot run it yet: WITH RECURSIVE beside LATERAL, over a
+    // table with an index on an expression.
+    let views =
+        "SELECT viewname FROM pg_views WHERE schemaname = 'every' AND viewname <> 'complex'";
+    for view in rows(client, views) {
+        rows(client, &format!("SELECT * FROM every.{}", view[0]));
+    }
+    assert_eq!(rows(client, "SELECT count(*) FROM every.counted"), [["50"]]);
+    // Of functions whose bodies name tables that come later.
+    assert_eq!(rows(client, "SELECT * FROM every.counted_by"), [["150", "3"]]);
+    let e = client.simple_query("SELECT * FROM every.not_filled").expect_err("not filled");
+    assert_eq!(e.code().expect("the node's").code(), "55000");
+
+    rows(client, "DROP SCHEMA every CASCADE");
+    let report = rows(client, "IMPORT PGDUMP 'beyond.sql' WITH ignore_unsupported_statements");
+    let changed = of(&report, "changed").join("\n");
+    for what in ["v is text instead of TSVECTOR", "without the computed column g", "xml[]"] {
+        assert!(changed.contains(what), "{what}: {changed}");
+    }
+    let ignored = of(&report, "ignored").join("\n");
+    for what in ["INHERITS", "beyond.of_type", "an EXCLUDE constraint", "beyond.found"] {
+        assert!(ignored.contains(what), "{what}: {ignored}");
+    }
+    compare(client, &beyond, &["beyond.child", "beyond.of_type"]);
 }

@@ -201,7 +201,7 @@ impl Replayed {
             }
         };
         let ticket = (segment, record.number);
-        let op = Structural::of(record, ticket, (0, 0), arrival, env);
+        let op = Structural::of(record, ticket, (0, 0), arrival, (env, Vec::new()));
         self.state = self.state.with_operation(Arc::new(op));
         self.segment = segment;
         Ok(())

@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use braid_env::fs::{CrashPolicy, FileSystem, MemFs};
+use braid_env::fs::{CrashPolicy, FaultFs, FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_lsm::{
@@ -386,6 +386,36 @@ fn a_file_on_another_device_is_copied_on_a_real_disk_it_is_linked() {
             fs.remove(&scratch.join(dir).join(name)).unwrap();
         }
     }
+}
+
+/// A file is opened when it comes, and never again: neither for its place nor by those who read it.
+#[test]
+fn files_that_come_are_opened_once() {
+    let faults = Arc::new(FaultFs::new(Arc::new(MemFs::new()), 1));
+    let (fs, tasks) = (faults.clone() as Arc<dyn FileSystem>, Arc::new(SeededTasks::new(7)));
+    let options = Options { large_batch_rows: 2, ..Bench::options(&tasks) };
+    let db = open_on(fs.clone(), options).unwrap();
+    let mut bench = Bench { fs, tasks, db, files: 0 };
+    let files = [bench.file(5, &["a", "b"]), bench.file(5, &["k", "l"])];
+    faults.add_rule("open(.sst) nth=3 times=100 -> EIO").unwrap();
+    bench.ingest(&files).unwrap();
+    files.iter().for_each(|file| bench.fs.remove(file).unwrap());
+    assert_eq!(bench.rows(5), ["a=f5", "b=f5", "k=f5", "l=f5"]);
+    // A large batch becomes files before it has its timestamp.
+    faults.clear();
+    faults.add_rule("open(.sst) nth=2 times=100 -> EIO").unwrap();
+    bench.put(6, &["b", "c", "m"]);
+    assert_eq!(bench.rows(6), ["a=f5", "b=v6", "c=v6", "k=f5", "l=f5", "m=v6"]);
+    assert_eq!(bench.rows(5), ["a=f5", "b=f5", "k=f5", "l=f5"]);
+    // Finished files that get theirs when the transaction commits.
+    faults.clear();
+    let file = bench.file(7, &["l", "n"]);
+    faults.add_rule("open(.sst) nth=2 times=100 -> EIO").unwrap();
+    let mut prepared = bench.db.prepare_files(std::slice::from_ref(&file)).unwrap();
+    prepared.apply(CommitTs(9)).unwrap().wait_durable().unwrap();
+    bench.fs.remove(&file).unwrap();
+    assert_eq!(bench.rows(9)[4..], ["l=f7", "m=v6", "n=f7"]);
+    assert_eq!(bench.rows(8).len(), 6);
 }
 
 #[test]

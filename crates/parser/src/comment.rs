@@ -50,7 +50,7 @@ pub struct Comment {
 }
 
 /// Kinds, as COMMENT ON says them.
-const KINDS: [(&[&str], Commented); 29] = [
+const KINDS: [(&[&str], Commented); 38] = [
     (&["materialized", "view"], Commented::Relation("materialized view")),
     (&["table"], Commented::Relation("table")),
     (&["view"], Commented::Relation("view")),
@@ -71,14 +71,23 @@ const KINDS: [(&[&str], Commented); 29] = [
     (&["conversion"], Commented::Other("conversion")),
     (&["event", "trigger"], Commented::Other("event trigger")),
     (&["foreign", "table"], Commented::Other("foreign table")),
+    (&["foreign", "data", "wrapper"], Commented::Other("foreign data wrapper")),
     (&["function"], Commented::Function),
     (&["language"], Commented::Other("language")),
+    (&["procedural", "language"], Commented::Other("language")),
+    (&["large", "object"], Commented::Other("large object")),
     (&["operator"], Commented::Other("operator")),
     (&["policy"], Commented::Other("policy")),
     (&["procedure"], Commented::Other("procedure")),
     (&["publication"], Commented::Other("publication")),
+    (&["routine"], Commented::Other("routine")),
     (&["rule"], Commented::Other("rule")),
+    (&["server"], Commented::Other("server")),
+    (&["statistics"], Commented::Other("statistics")),
+    (&["subscription"], Commented::Other("subscription")),
     (&["tablespace"], Commented::Other("tablespace")),
+    (&["text", "search"], Commented::Other("text search")),
+    (&["transform"], Commented::Other("transform")),
     (&["trigger"], Commented::Other("trigger")),
 ];
 

@@ -75,6 +75,7 @@ pub use rewrites::subscripts::subscript;
 pub use script::{parse_expr, parse_query, parse_script};
 pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
+pub use table::identity::named_sequence;
 pub use table::like::{LikeClause, LikeOptions};
 pub use table::partition::{
     CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,

@@ -119,6 +119,11 @@ pub fn convert(
         (Datum::Array(array), to) if let Some(own) = names_elements(from, to) => {
             convert_names(array, own, to, context, ctx)
         }
+        (Datum::Text(text), SqlType::Array(element)) if element.names_objects() => {
+            let of_texts = SqlType::Text.array_of();
+            let texts = Datum::parse(text, &of_texts, ctx.style)?;
+            convert(&texts, &of_texts, to, context, ctx)
+        }
         _ => cast(value, from, to, context, ctx.style),
     }
 }

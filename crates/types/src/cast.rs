@@ -439,6 +439,7 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
             })?;
             Arc::from(shown_byte(byte as u8))
         }
+        Datum::Oid(0) if *from == SqlType::Regtype => Arc::from("-"),
         Datum::Oid(oid) if *from == SqlType::Regtype => {
             let known = SqlType::from_oid(*oid, -1).map(|ty| ty.base_name());
             let pseudo = || pseudo_type_name(*oid).map(|name| quote_ident(name).to_string());

@@ -95,6 +95,9 @@ pub(crate) fn parse_base(text: &str, ty: &SqlType, style: &Style) -> SqlResult<D
 fn parse_type_name(text: &str) -> SqlResult<Datum> {
     let lowered = text.trim().to_lowercase();
     let name = lowered.strip_prefix("pg_catalog.").unwrap_or(&lowered);
+    if name == "-" {
+        return Ok(Datum::Oid(0));
+    }
     let built_in = SqlType::from_name(name).map(|found| found.oid());
     let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
     if let Some(found) = built_in.or_else(|| pseudo_type_oid(bare)) {

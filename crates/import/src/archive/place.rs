@@ -129,29 +129,34 @@ impl Archive {
     fn find_blocks(&mut self) -> io::Result<()> {
         let mut at = self.toc.length;
         while at < self.len {
-            let piece = BufReader::with_capacity(64, self.piece(at, self.len));
-            let mut numbers = self.toc.numbers(piece);
-            let kind = numbers.byte()?;
-            let id = numbers.int()?;
+            let (id, end) = self.block(at).map_err(near(at))?;
             self.found.insert(id, at);
-            at += numbers.taken;
-            match kind {
-                BLOCK_DATA => at = self.behind_chunks(at)?,
-                BLOCK_BLOBS => loop {
-                    // Each with its number, up to one that is 0.
-                    let piece = BufReader::with_capacity(64, self.piece(at, self.len));
-                    let mut numbers = self.toc.numbers(piece);
-                    let object = numbers.int()?;
-                    at += numbers.taken;
-                    if object == 0 {
-                        break;
-                    }
-                    at = self.behind_chunks(at)?;
-                },
-                _ => return Err(damaged("a block of an unknown kind", at)),
-            }
+            at = end;
         }
         Ok(())
+    }
+
+    /// The number of the block that begins somewhere, and where it ends.
+    fn block(&self, mut at: u64) -> io::Result<(i64, u64)> {
+        let piece = BufReader::with_capacity(64, self.piece(at, self.len));
+        let mut numbers = self.toc.numbers(piece);
+        let (kind, id) = (numbers.byte()?, numbers.int()?);
+        at += numbers.taken;
+        match kind {
+            BLOCK_DATA => Ok((id, self.behind_chunks(at)?)),
+            BLOCK_BLOBS => loop {
+                // Each with its number, up to one that is 0.
+                let piece = BufReader::with_capacity(64, self.piece(at, self.len));
+                let mut numbers = self.toc.numbers(piece);
+                let object = numbers.int()?;
+                at += numbers.taken;
+                if object == 0 {
+                    return Ok((id, at));
+                }
+                at = self.behind_chunks(at)?;
+            },
+            _ => Err(damaged("a block of an unknown kind", at)),
+        }
     }
 
     /// Where the chunks end that begin somewhere.
@@ -182,11 +187,11 @@ impl Archive {
         };
         let input = BufReader::with_capacity(CHUNK, self.piece(at, self.len));
         let mut numbers = self.toc.numbers(input);
-        let (kind, id) = (numbers.byte()?, numbers.int()?);
-        if kind != BLOCK_DATA || id != entry.id {
+        let kind = numbers.byte().map_err(near(at))?;
+        if numbers.int().map_err(near(at))? != entry.id || kind != BLOCK_DATA {
             return Err(damaged("the data of another entry", at));
         }
-        let chunks = BufReader::new(Chunks { numbers, left: 0, ended: false });
+        let chunks = BufReader::new(Chunks { numbers, begun: at, left: 0, ended: false });
         Ok(Some(unpack(self.toc.packing, chunks, false)?))
     }
 
@@ -269,12 +274,22 @@ fn unpack(
 }
 
 fn damaged(reason: &str, at: u64) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{reason}, near byte {at}"))
+    near(at)(io::Error::new(io::ErrorKind::InvalidData, reason))
+}
+
+/// Adds a place to an error that has none.
+fn near(at: u64) -> impl Fn(io::Error) -> io::Error {
+    move |e| match e.to_string() {
+        reason if reason.contains(" near byte ") => e,
+        reason => io::Error::new(e.kind(), format!("{reason}, near byte {at}")),
+    }
 }
 
 /// The chunks of a block as one stream: each with its length, up to one of 0.
 struct Chunks<R> {
     numbers: Numbers<R>,
+    /// Bytes of the file in front of the block.
+    begun: u64,
     left: usize,
     ended: bool,
 }
@@ -285,12 +300,14 @@ impl<R: Read> Read for Chunks<R> {
             if self.ended {
                 return Ok(0);
             }
-            let length = self.numbers.int()?;
-            self.left = usize::try_from(length).map_err(|_| damaged("a chunk's length", 0))?;
+            let at = self.begun + self.numbers.taken;
+            let length = self.numbers.int().map_err(near(at))?;
+            self.left = usize::try_from(length).map_err(|_| damaged("a chunk's length", at))?;
             self.ended = self.left == 0;
         }
         let n = buffer.len().min(self.left);
-        self.numbers.bytes(&mut buffer[..n])?;
+        let at = self.begun + self.numbers.taken;
+        self.numbers.bytes(&mut buffer[..n]).map_err(near(at))?;
         self.left -= n;
         Ok(n)
     }

@@ -148,6 +148,13 @@ impl Toc {
     /// Reads the beginning of a file.
     pub(crate) fn read(input: impl Read) -> io::Result<Toc> {
         let mut from = Numbers::new(input, 4);
+        Toc::read_from(&mut from).map_err(|e| {
+            let place = format!("{e}, near byte {} of the table of contents", from.taken);
+            io::Error::new(e.kind(), place)
+        })
+    }
+
+    fn read_from(from: &mut Numbers<impl Read>) -> io::Result<Toc> {
         let mut magic = [0; MAGIC.len()];
         from.bytes(&mut magic)?;
         if magic != MAGIC {
@@ -169,7 +176,7 @@ impl Toc {
             3 | 5 => Layout::Files,
             other => return Err(bad(format!("archives of format {other} are not known"))),
         };
-        let packing = packing(&mut from, version)?;
+        let packing = packing(from, version)?;
         // When it was made: seconds to years, and summer time.
         for _ in 0..7 {
             from.int()?;
@@ -179,7 +186,7 @@ impl Toc {
         let count = from.int()?;
         let mut entries = Vec::new();
         for _ in 0..count.max(0) {
-            entries.push(entry(&mut from, version, layout, offset_size)?);
+            entries.push(entry(from, version, layout, offset_size)?);
         }
         let (int_size, length) = (from.int_size, from.taken);
         Ok(Toc { layout, packing, entries, int_size, length })

@@ -211,6 +211,28 @@ impl SstReader {
         })
     }
 
+    /// The same file, which is open, under the name and the timestamp that its store gives it. What
+    /// was read through it before is forgotten: it may have had another timestamp, and lies in
+    /// another cache.
+    pub(crate) fn placed(
+        self,
+        path: PathBuf,
+        identity: SstIdentity,
+        cache: Arc<BlockCache>,
+    ) -> SstReader {
+        let SstReader { file, mut top, mut skyline, mut properties, .. } = self;
+        let ts = identity.ts_override;
+        if ts > 0 && ts != self.identity.ts_override {
+            properties.override_ts(ts);
+            top.override_ts(ts);
+            skyline.override_ts(ts);
+        }
+        let parts = OnShelf::new(top.len(), &cache);
+        let filter = OnShelf::new(usize::from(properties.filter_block.len > 0), &cache);
+        let _pinned = cache.pin(top.memory());
+        SstReader { file, path, identity, top, parts, filter, skyline, properties, _pinned, cache }
+    }
+
     /// Number that the file's checksums were made with.
     pub(crate) fn sealed_no(&self) -> u64 {
         self.identity.seal()

@@ -63,6 +63,8 @@ pub struct PreparedBatch {
 pub(super) struct EarlyFile {
     pub(super) path: PathBuf,
     pub(super) backing: Backing,
+    /// The reader is that of `path`.
+    pub(super) is_named: bool,
     pub(super) reader: Arc<SstReader>,
 }
 
@@ -70,6 +72,27 @@ impl EarlyFile {
     fn span(&self) -> KeySpan {
         let properties = self.reader.properties();
         KeySpan { start: properties.start.clone(), end: properties.end.clone() }
+    }
+
+    /// With the timestamp that its entries get: it is not opened again.
+    fn at(self, ts: CommitTs, store: &Store) -> EarlyFile {
+        let Backing { file_no, sealed_no, .. } = self.backing;
+        let named = SstIdentity { file_no, sealed_no: Some(sealed_no), ts_override: ts.0 };
+        if !self.is_named {
+            return self;
+        }
+        match Arc::try_unwrap(self.reader) {
+            Ok(reader) => {
+                let reader = reader.placed(self.path.clone(), named, store.env.cache.clone());
+                EarlyFile { reader: Arc::new(reader), ..self }
+            }
+            Err(reader) => EarlyFile { is_named: false, reader, ..self },
+        }
+    }
+
+    /// The reader, if the store's sst can have it.
+    fn open_reader(&self) -> Option<Arc<SstReader>> {
+        self.is_named.then(|| self.reader.clone())
     }
 
     fn facts(&self, ts: CommitTs) -> SstFacts {
@@ -232,11 +255,11 @@ impl Store {
         let path = sst_path(&self.env.dir, file_no);
         let (sealed_no, identity) = (file_no | WRITTEN_EARLY, properties.identity);
         let named = SstIdentity { file_no, sealed_no: Some(sealed_no), ts_override: 0 };
-        // Only looked into for a few keys: its blocks are read anew once it has its timestamp.
+        // Only looked into for a few keys before it has its timestamp.
         let cache = Arc::new(BlockCache::new(1 << 20));
         let reader = Arc::new(SstReader::open(&*self.env.fs, &path, named, cache)?);
         let backing = Backing { file_no, size, sealed_no, ts_override: 0, identity };
-        Ok(EarlyFile { path, backing, reader })
+        Ok(EarlyFile { path, backing, is_named: true, reader })
     }
 
     /// Gives the files of a batch their place.
@@ -245,6 +268,8 @@ impl Store {
         prepared: &mut PreparedBatch,
         ts: CommitTs,
     ) -> Result<Pending> {
+        let files = prepared.files.drain(..);
+        prepared.files = files.map(|file| file.at(ts, self)).collect();
         let mut commit = self.commit.lock();
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
@@ -269,7 +294,8 @@ impl Store {
         let arrival = self.make_place(&mut commit, &incoming)?;
         // From here on the wal may name the files.
         prepared.are_kept = true;
-        let op = self.put_in_place(&mut commit, record, arrival)?;
+        let readers = files.iter().map(EarlyFile::open_reader).collect();
+        let op = self.put_in_place(&mut commit, record, arrival, readers)?;
         commit.last_lsn = commit.last_lsn.max(op.lsn);
         self.count_batch(&prepared.batch);
         Ok(Pending::of_files(self.clone(), op.lsn))

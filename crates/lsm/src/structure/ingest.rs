@@ -1,7 +1,7 @@
 //! Taking finished ssts into the store, and cutting spans out of it.
 //!
 //! ```text
-//!   open each file: footer, properties, index, tombstones      outside of any lock
+//!   open each file: footer, properties, index, tombstones      outside of any lock, once
 //!   contract C1                        may have to look up every key of the files
 //!   link it (or copy it) into the directory; sync
 //!   -- commit mutex -------------------------------------------
@@ -61,6 +61,8 @@ pub struct IngestOptions {
 struct Candidate {
     path: PathBuf,
     reader: Arc<SstReader>,
+    /// The reader is that of the name that the file has in the store.
+    is_placed: bool,
     ts_override: u64,
     size: u64,
 }
@@ -75,11 +77,34 @@ impl Candidate {
         let cache = Arc::new(crate::cache::BlockCache::new(1 << 20));
         let reader = Arc::new(SstReader::open(fs, path, identity, cache)?);
         let size = reader.file_len().map_err(io)?;
-        let candidate = Candidate { path: path.to_path_buf(), reader, ts_override, size };
+        let path_given = path.to_path_buf();
+        let candidate = Candidate { path: path_given, reader, is_placed: false, ts_override, size };
         if ts_override > 0 && candidate.has_versions() {
             return refuse(path, "has several versions of a key: they cannot be of one timestamp");
         }
         Ok(candidate)
+    }
+
+    /// Under the name that is one of the same file: it is not opened again.
+    fn placed(self, store: &Store, file_no: u64) -> Candidate {
+        let identity = SstIdentity {
+            file_no,
+            sealed_no: Some(self.reader.sealed_no()),
+            ts_override: self.ts_override,
+        };
+        let path = sst_path(&store.env.dir, file_no);
+        match Arc::try_unwrap(self.reader) {
+            Ok(reader) => {
+                let reader = Arc::new(reader.placed(path, identity, store.env.cache.clone()));
+                Candidate { reader, is_placed: true, ..self }
+            }
+            Err(reader) => Candidate { reader, ..self },
+        }
+    }
+
+    /// The reader, if the store's sst can have it.
+    fn open_reader(&self) -> Option<Arc<SstReader>> {
+        self.is_placed.then(|| self.reader.clone())
     }
 
     fn has_versions(&self) -> bool {
@@ -136,7 +161,7 @@ impl Store {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
-        let files = self.open_files(paths, &options)?;
+        let mut files = self.open_files(paths, &options)?;
         let excised = options.excise.filter(|span| !span.is_empty());
         if files.is_empty() && excised.is_none() {
             return Ok(());
@@ -158,7 +183,7 @@ impl Store {
         drop(state);
         let mut linked = Vec::new();
         let placed = self
-            .link_all(&files, &mut linked)
+            .link_all(&mut files, &mut linked)
             .and_then(|()| self.enqueue(&files, &linked, excised, &seen));
         let op = match placed {
             Ok(op) => op,
@@ -205,7 +230,7 @@ impl Store {
     /// See [`Db::prepare_files`](crate::Db::prepare_files).
     pub(crate) fn prepare_files(self: &Arc<Store>, paths: &[PathBuf]) -> Result<PreparedBatch> {
         let ts_override = Some(CommitTs(ANY_TS));
-        let files = self.open_files(paths, &IngestOptions { ts_override, excise: None })?;
+        let mut files = self.open_files(paths, &IngestOptions { ts_override, excise: None })?;
         if let Some(batch) = self.as_batch(&files)? {
             return self.prepare_batch(batch);
         }
@@ -214,14 +239,14 @@ impl Store {
         }
         self.make_room_for(&files)?;
         let mut linked = Vec::new();
-        if let Err((error, _)) = self.link_all(&files, &mut linked) {
+        if let Err((error, _)) = self.link_all(&mut files, &mut linked) {
             self.unlink(&linked);
             return Err(error);
         }
         let named = files.into_iter().zip(linked).map(|(file, file_no)| {
             let path = sst_path(&self.env.dir, file_no);
             let backing = Backing { ts_override: 0, ..file.facts(file_no).backing };
-            EarlyFile { path, backing, reader: file.reader }
+            EarlyFile { path, backing, is_named: file.is_placed, reader: file.reader }
         });
         Ok(PreparedBatch::of_files(self.clone(), named.collect(), paths.to_vec()))
     }
@@ -263,19 +288,22 @@ impl Store {
     /// Gives every file a name in the directory; durable when it returns.
     fn link_all(
         &self,
-        files: &[Candidate],
+        files: &mut Vec<Candidate>,
         linked: &mut Vec<u64>,
     ) -> std::result::Result<(), (Error, bool)> {
         let fs = &*self.env.fs;
-        for file in files {
+        let mut named = Vec::with_capacity(files.len());
+        for file in files.drain(..) {
             let file_no = self.next_file.fetch_add(1, Ordering::AcqRel);
             linked.push(file_no);
             let to = sst_path(&self.env.dir, file_no);
-            link_or_copy(fs, &file.path, &to).map_err(|error| {
+            let is_same = link_or_copy(fs, &file.path, &to).map_err(|error| {
                 let doing = format!("linking {} to {}", file.path.display(), to.display());
                 (Error::io(doing, &error), false)
             })?;
+            named.push(if is_same { file.placed(self, file_no) } else { file });
         }
+        *files = named;
         if !files.is_empty() {
             let dir = &self.env.dir;
             self.names
@@ -325,23 +353,27 @@ impl Store {
             patience: MOST_LOOKUPS,
         };
         let arrival = self.make_place(&mut commit, &incoming).map_err(unwritten)?;
-        self.put_in_place(&mut commit, record, arrival).map_err(|error| (error, true))
+        let readers = files.iter().map(Candidate::open_reader).collect();
+        self.put_in_place(&mut commit, record, arrival, readers).map_err(|error| (error, true))
     }
 
     /// Writes the record of an operation and makes it visible, at the place that was found for it.
+    /// `readers`: of its ssts, where they are open.
     pub(super) fn put_in_place(
         self: &Arc<Store>,
         commit: &mut CommitState,
         record: StructuralRecord,
         arrival: u64,
+        readers: Vec<Option<Arc<SstReader>>>,
     ) -> Result<Arc<Structural>> {
         // Operations that are in the version already are durable without their records.
         let waiting = self.state.load().structural.iter().map(|op| op.lsn).max().unwrap_or(0);
         let before = commit.last_lsn.max(waiting);
         let appended = self.wal.append(&record.encode())?;
         let (lsn, segment, number) = (appended.lsn, appended.segment, record.number);
-        let op =
-            Arc::new(Structural::of(record, (segment, number), (before, lsn), arrival, &self.env));
+        let (ticket, env) = ((segment, number), &self.env);
+        let op = Structural::of(record, ticket, (before, lsn), arrival, (env, readers));
+        let op = Arc::new(op);
         for sst in op.run.ssts() {
             self.newest.fetch_max(sst.max_ts, Ordering::AcqRel);
         }
@@ -499,17 +531,21 @@ fn outside(span: KeySpan, excised: Option<&KeySpan>) -> Vec<KeySpan> {
 }
 
 impl Structural {
-    /// An operation as its record says.
+    /// An operation as its record says; `readers`: of its ssts, where they are open.
     pub(crate) fn of(
         record: StructuralRecord,
         ticket: (u64, u64),
         (before, lsn): (Lsn, Lsn),
         arrival: u64,
-        env: &crate::versions::SstEnv,
+        (env, readers): (&crate::versions::SstEnv, Vec<Option<Arc<SstReader>>>),
     ) -> Structural {
-        let ssts = record.ssts.into_iter().map(|facts| {
+        let readers = readers.into_iter().chain(std::iter::repeat(None));
+        let ssts = record.ssts.into_iter().zip(readers).map(|(facts, reader)| {
             let facts = SstFacts { arrival_low: arrival, arrival_high: arrival, ..facts };
-            Arc::new(SstMeta::new(&facts, env))
+            Arc::new(match reader {
+                Some(reader) => SstMeta::opened(&facts, env, reader),
+                None => SstMeta::new(&facts, env),
+            })
         });
         let run = Run::new(ssts.collect());
         Structural { ticket, before, lsn, arrival, excised: record.excised, run }
@@ -517,11 +553,14 @@ impl Structural {
 }
 
 /// A second name for a file, whose bytes are durable; a durable copy where names cannot reach.
-pub(super) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> std::io::Result<()> {
+/// Whether it is the same file.
+pub(super) fn link_or_copy(fs: &dyn FileSystem, from: &Path, to: &Path) -> std::io::Result<bool> {
+    use std::io::ErrorKind::{CrossesDevices, Unsupported};
     match fs.link(from, to) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => copy(fs, from, to),
-        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => copy(fs, from, to),
+        Ok(()) => Ok(true),
+        Err(error) if [CrossesDevices, Unsupported].contains(&error.kind()) => {
+            copy(fs, from, to).map(|()| false)
+        }
         Err(error) => Err(error),
     }
 }

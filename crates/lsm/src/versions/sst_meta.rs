@@ -164,6 +164,14 @@ impl SstMeta {
         SstMeta::on(facts, file)
     }
 
+    /// One whose file is open already, by its own name.
+    pub(crate) fn opened(facts: &SstFacts, env: &SstEnv, reader: Arc<SstReader>) -> SstMeta {
+        let sst = SstMeta::new(facts, env);
+        // Nobody else knows it yet.
+        let _is_first = sst.file.reader.set(reader);
+        sst
+    }
+
     fn on(facts: &SstFacts, file: Arc<LiveFile>) -> SstMeta {
         SstMeta { facts: facts.clone(), reads: ReadDebt::default(), file }
     }

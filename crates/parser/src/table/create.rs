@@ -39,7 +39,10 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
                 return Ok(Some(Kind::CreatePartition(Box::new(partition))));
             }
             let mut tokens = c.rest();
-            tokens.retain(|t| !token_is(&t.token, "unlogged"));
+            // Only in front of the name: a table may be called that.
+            if let Some(at) = (1..n).find(|at| c.is_word(*at, "unlogged")) {
+                tokens.remove(at);
+            }
             Ok(Some(Kind::CreateTable(Box::new(create_table(tokens)?))))
         }
         _ => Ok(None),
@@ -83,7 +86,7 @@ fn drop_comma_before(tokens: &mut Vec<TokenWithSpan>, at: usize) {
 }
 
 /// First place of a word outside of parentheses.
-fn depth_zero(tokens: &[TokenWithSpan], w: &str) -> Option<usize> {
+pub(super) fn depth_zero(tokens: &[TokenWithSpan], w: &str) -> Option<usize> {
     let mut depth = 0i32;
     for (i, t) in tokens.iter().enumerate() {
         match t.token {

@@ -3,12 +3,14 @@
 //!
 //! - [`create`]: the statements, INTERLEAVE, inline indexes, AS.
 //! - [`identity`]: options of identity columns.
+//! - [`key_storage`]: how indexes of keys are stored, read over.
 //! - [`like`]: LIKE among the columns.
 //! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
 //! - [`storage`]: what is read and changes nothing.
 
 pub(crate) mod create;
 pub(crate) mod identity;
+pub(crate) mod key_storage;
 pub(crate) mod like;
 pub(crate) mod partition;
 pub(crate) mod storage;

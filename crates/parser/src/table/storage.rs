@@ -118,7 +118,7 @@ fn action(c: &mut Cursor, out: &mut StorageOptions) -> SqlResult<bool> {
     options(c, PARAMETERS)
 }
 
-fn missing(what: &str, name: &str) -> SqlError {
+pub(super) fn missing(what: &str, name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("{what} \"{name}\" does not exist"))
 }
 
@@ -139,7 +139,7 @@ fn compression(word: &str) -> SqlResult<()> {
 
 /// Names of storage parameters of tables and indexes; those that begin with `autovacuum_` and
 /// `toast.` are others.
-const PARAMETERS: &[&str] = &[
+pub(super) const PARAMETERS: &[&str] = &[
     "fillfactor",
     "parallel_workers",
     "toast_tuple_target",
@@ -163,6 +163,12 @@ fn options(c: &mut Cursor, known: &[&str]) -> SqlResult<bool> {
     if !c.take_token(&Token::LParen) {
         return Ok(false);
     }
+    parameters(c, known)?;
+    Ok(true)
+}
+
+/// Storage parameters up to the closing bracket.
+pub(super) fn parameters(c: &mut Cursor, known: &[&str]) -> SqlResult<()> {
     loop {
         let name = c.name()?.join(".");
         let of_vacuum = name.starts_with("autovacuum_") || name.starts_with("toast.");
@@ -178,8 +184,7 @@ fn options(c: &mut Cursor, known: &[&str]) -> SqlResult<bool> {
             break;
         }
     }
-    c.expect_token(&Token::RParen)?;
-    Ok(true)
+    c.expect_token(&Token::RParen)
 }
 
 #[cfg(test)]

@@ -206,7 +206,9 @@ impl Connection {
                 (_, value) => value,
             };
             parameters.push(match *value {
-                Some(name) if ty.names_objects() && format == Format::Text => {
+                Some(name)
+                    if ty.element().unwrap_or(ty).names_objects() && format == Format::Text =>
+                {
                     self.session.object_named(checked_text(name)?, ty)?
                 }
                 value => rows::decode(value, ty, format, &style)?,

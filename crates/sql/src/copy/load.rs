@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use braid_catalog::{Table, kv_error};
 use braid_kv::SavedLoad;
-use braid_scalar::{Bound, bind_bool};
+use braid_scalar::{Bound, bind_bool, convert_datum};
 use braid_types::encodings::{Encoding, recode_binary};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
 use crate::dml::scope_of;
@@ -347,6 +347,10 @@ impl Loader {
                     "invalid byte sequence for encoding \"UTF8\"",
                 )
             })?;
+            if ty.element().unwrap_or(ty).names_objects() {
+                let (text, how) = (Datum::text(text), CastContext::Assignment);
+                return convert_datum(&text, &SqlType::Text, ty, how, eval);
+            }
             return Datum::parse(text, ty, eval.style);
         };
         crate::dml::assign(&parsed, ty, ty, eval)

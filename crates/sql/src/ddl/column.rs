@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Column, ColumnOptions, Identity, Refined, Table, choose_constraint_name};
+use braid_catalog::{Column, ColumnOptions, Identity, Refined, Table};
 use braid_types::{
     Collation, DEFAULT_COLLATION, IntervalFields, SqlError, SqlResult, SqlState, SqlType,
 };
@@ -315,7 +315,7 @@ pub(super) fn finish(
     for d in declared {
         if let Some(options) = &d.sequence {
             let at = t.columns.iter().position(|x| x.name == d.name).expect("declared");
-            let name = choose_constraint_name(&t.name, &[&d.name], "seq", |n| c.taken(t.schema, n));
+            let name = sequence::own_name(c, t, &d.name, options)?;
             c.ctx.debug(format!(
                 "{verb} TABLE will create implicit sequence \"{name}\" for serial column \"{}.{}\"",
                 t.name, d.name

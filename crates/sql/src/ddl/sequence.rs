@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_catalog::{Column, Identity, Relation, Reversed, Sequence, Table};
-use braid_scalar::object_name_parts;
+use braid_catalog::{
+    Column, Identity, Relation, Reversed, Sequence, Table, choose_constraint_name,
+};
+use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
@@ -14,7 +16,7 @@ use super::access::roles::wrong_kind;
 use super::other_kinds::in_schema;
 use super::{Change, exists};
 use crate::session::SessionState;
-use braid_parser::{Name, SequenceChange};
+use braid_parser::{Name, SequenceChange, named_sequence};
 
 fn bad(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -183,14 +185,50 @@ pub(super) fn follow_identity(c: &mut Change, column: &Column) -> SqlResult<()> 
     Ok(())
 }
 
+/// The schema, if it is given, and the name that an identity column's sequence is to have.
+fn sequence_name(text: &str) -> SqlResult<(Option<String>, Option<String>)> {
+    let parts = match braid_parser::parse_expr(text)? {
+        ast::Expr::Identifier(name) => vec![name],
+        ast::Expr::CompoundIdentifier(parts) => parts,
+        _ => return Err(SqlError::syntax(format!("invalid name syntax: {text}"))),
+    };
+    let mut names = parts.iter().map(ident_name).rev();
+    Ok((names.next(), names.next())).map(|(name, schema)| (schema, name))
+}
+
+/// The name of the sequence that a column of a table gets: the one that is asked for, or one that
+/// is free.
+///
+/// # Errors
+/// 42P07 if it is taken, 42P01 if it is to lie in another schema than the table: PostgreSQL looks
+/// for the table there.
+pub(super) fn own_name(
+    c: &Change,
+    t: &Table,
+    column: &str,
+    options: &SequenceChange,
+) -> SqlResult<String> {
+    let Some(name) = &options.rename else {
+        return Ok(choose_constraint_name(&t.name, &[column], "seq", |n| c.taken(t.schema, n)));
+    };
+    let own = c.ctx.schema_name(t.schema);
+    if let Some(other) = options.schema.as_ref().filter(|schema| **schema != own) {
+        let text = format!("relation \"{other}.{}\" does not exist", t.name);
+        return Err(SqlError::new(SqlState::UNDEFINED_TABLE, text));
+    }
+    if c.taken(t.schema, name) {
+        return Err(exists(name));
+    }
+    Ok(name.clone())
+}
+
 /// Options in sqlparser's form (identity columns).
 pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<SequenceChange> {
-    let number = |e: &ast::Expr| {
-        e.to_string()
-            .replace(' ', "")
-            .parse::<i64>()
-            .map_err(|_| bad(format!("{e} is not a number")))
+    let read = |text: &str| {
+        let digits = text.replace(' ', "");
+        digits.parse::<i64>().map_err(|_| bad(format!("{text} is not a number")))
     };
+    let number = |e: &ast::Expr| read(&e.to_string());
     let mut s = SequenceChange::default();
     for o in list.unwrap_or_default() {
         match o {
@@ -198,7 +236,14 @@ pub(super) fn options(list: Option<&[ast::SequenceOptions]>) -> SqlResult<Sequen
             ast::SequenceOptions::MinValue(e) => s.min = Some(e.as_ref().map(number).transpose()?),
             ast::SequenceOptions::MaxValue(e) => s.max = Some(e.as_ref().map(number).transpose()?),
             ast::SequenceOptions::StartWith(e, _) => s.start = Some(number(e)?),
-            ast::SequenceOptions::Cache(e) => s.cache = Some(number(e)?),
+            ast::SequenceOptions::Cache(e) => {
+                let text = e.to_string();
+                let (cache, name) = named_sequence(&text);
+                s.cache = Some(read(cache)?);
+                if let Some(name) = name {
+                    (s.schema, s.rename) = sequence_name(name)?;
+                }
+            }
             ast::SequenceOptions::Cycle(no) => s.cycle = Some(!no),
         }
     }

@@ -128,8 +128,9 @@ pub(crate) fn declare(
     create: &CreateIndex,
 ) -> SqlResult<(Index, Vec<Column>)> {
     let base = &create.base;
-    let declared = methods::method(create)?;
-    let Keys { columns, expressions, names } = declared::keys(c, t, &base.columns)?;
+    let mut declared = methods::method(create)?;
+    let Keys { columns, expressions, names, again } = declared::keys(c, t, &base.columns)?;
+    again.iter().rev().for_each(|place| drop(declared.classes.remove(*place)));
     check_width(columns.len())?;
     let mut with = t.clone();
     with.adopt(&expressions);

@@ -25,19 +25,23 @@ pub(super) struct Keys {
     pub(super) expressions: Vec<Column>,
     /// What they are called in the index's own name.
     pub(super) names: Vec<String>,
+    /// Places of those that were there already.
+    pub(super) again: Vec<usize>,
 }
 
 /// Columns and expressions of an index as declared.
 pub(super) fn keys(c: &Change, t: &Table, declared: &[ast::IndexColumn]) -> SqlResult<Keys> {
     let (columns, expressions, names) = (Vec::new(), Vec::new(), Vec::new());
-    let mut out = Keys { columns, expressions, names };
-    for d in declared {
+    let mut out = Keys { columns, expressions, names, again: Vec::new() };
+    for (place, d) in declared.iter().enumerate() {
         let e = &with_bare_columns(c, t, plain(c, &d.column.expr)?);
         if let ast::Expr::Identifier(ident) = e {
             let name = ident_name(ident);
             let column = t.column_named(&name).ok_or_else(|| no_column(t, &name))?;
             // Entries have each column once: what comes again tells nothing more.
-            if !out.columns.iter().any(|k| k.column == column.id) {
+            if out.columns.iter().any(|k| k.column == column.id) {
+                out.again.push(place);
+            } else {
                 out.columns.push(directed(column.id, d));
                 out.names.push(name);
             }

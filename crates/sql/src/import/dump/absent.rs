@@ -3,17 +3,14 @@
 //! ```text
 //!   CREATE TABLE t ..   left out ─► COPY t, INSERT INTO t     rows are read over, and counted
 //!                                ─► ALTER TABLE t, a view ..   "needs t, which is left out"
-//!   CREATE FUNCTION f   left out ─► DEFAULT f(), CHECK (f(a))  the table comes without them
 //! ```
 //! A dump is whole in itself: what it names and is not here is something that was left out, or that
 //! an extension has.
 
 use std::collections::BTreeMap;
 
-use braid_parser::{CreateDomain, Kind, Statement};
-use braid_types::{SqlError, SqlState, quote_ident};
+use braid_types::{SqlError, SqlState};
 use serde::{Deserialize, Serialize};
-use sqlparser::ast::{ColumnOption, TableConstraint};
 
 use super::kinds::starts;
 
@@ -156,61 +153,6 @@ fn mentions(message: &str, name: &str) -> bool {
     let whole =
         |wanted: &str| message.match_indices(wanted).any(|(at, found)| is_word(at, found.len()));
     whole(&plain) || whole(&format!("\"{last}\"")) || whole(&format!("{last}("))
-}
-
-/// A CREATE TABLE or CREATE DOMAIN without the defaults and checks that call a function which is
-/// not there; `None` if that is not what it fails for.
-pub(super) fn without_function(statement: &Statement, e: &SqlError) -> Option<String> {
-    if e.state() != SqlState::UNDEFINED_FUNCTION {
-        return None;
-    }
-    let called = e.message().strip_prefix("function ")?;
-    let end = called.find(['(', ' '])?;
-    let called = called[..end].replace('"', "");
-    let last = called.rsplit_once('.').map_or(&*called, |(_, last)| last);
-    let call = format!("{last}(");
-    let calls = |text: &dyn std::fmt::Display| text.to_string().replace('"', "").contains(&call);
-    match &*statement.kind {
-        Kind::CreateTable(made) if made.by.is_none() && made.likes.is_empty() => {
-            let mut table = made.base.clone();
-            for column in &mut table.columns {
-                column.options.retain(|o| match &o.option {
-                    ColumnOption::Default(default) => !calls(default),
-                    ColumnOption::Check(check) => !calls(check),
-                    _ => true,
-                });
-            }
-            table.constraints.retain(|c| !matches!(c, TableConstraint::Check(_)) || !calls(c));
-            (table != made.base).then(|| table.to_string())
-        }
-        Kind::CreateDomain(made) => {
-            let mut domain = (**made).clone();
-            domain.default.take_if(|default| calls(default));
-            domain.checks.retain(|(_, check)| !calls(check));
-            let fewer = domain.default.is_some() != made.default.is_some()
-                || domain.checks.len() != made.checks.len();
-            fewer.then(|| domain_text(&domain))
-        }
-        _ => None,
-    }
-}
-
-fn domain_text(d: &CreateDomain) -> String {
-    let name: Vec<String> = d.name.iter().map(|part| quote_ident(part)).collect();
-    let mut out = format!("CREATE DOMAIN {} AS {}", name.join("."), d.base);
-    if let Some(default) = &d.default {
-        out.push_str(&format!(" DEFAULT {default}"));
-    }
-    if d.not_null {
-        out.push_str(" NOT NULL");
-    }
-    for (name, check) in &d.checks {
-        if let Some(name) = name {
-            out.push_str(&format!(" CONSTRAINT {}", quote_ident(name)));
-        }
-        out.push_str(&format!(" CHECK ({check})"));
-    }
-    out
 }
 
 #[cfg(test)]

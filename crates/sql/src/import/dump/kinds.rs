@@ -3,6 +3,13 @@
 use braid_types::{SqlError, SqlState};
 
 const LARGE_OBJECTS: &str = "large objects are not supported";
+const STATISTICS: &str = "statistics over several columns are not supported";
+const COUNTED: &str = "rows are counted here";
+const REPLICATION: &str = "replication is not supported";
+const OPERATORS: &str = "operators of one's own are not supported";
+const FOREIGN: &str = "data of other servers is not supported";
+const TRIGGERS: &str = "triggers are not supported";
+const RULES: &str = "rules are not supported";
 
 /// Statements that say nothing about rows, with what is said of them.
 const IGNORED: &[(&[&str], &str)] = &[
@@ -15,18 +22,42 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["create", "or", "replace", "function"], "only functions in SQL are supported"),
     (&["create", "procedure"], "procedures are not supported"),
     (&["create", "or", "replace", "procedure"], "procedures are not supported"),
+    (&["alter", "procedure"], "procedures are not supported"),
     (&["create", "aggregate"], "aggregates are not supported"),
-    (&["create", "trigger"], "triggers are not supported"),
-    (&["create", "constraint", "trigger"], "triggers are not supported"),
-    (&["comment", "on", "trigger"], "triggers are not supported"),
-    (&["create", "event", "trigger"], "triggers are not supported"),
-    (&["create", "rule"], "rules are not supported"),
+    (&["alter", "aggregate"], "aggregates are not supported"),
+    (&["create", "operator"], OPERATORS),
+    (&["alter", "operator"], OPERATORS),
+    (&["create", "cast"], "casts of one's own are not supported"),
+    (&["create", "conversion"], "conversions of one's own are not supported"),
+    (&["create", "default", "conversion"], "conversions of one's own are not supported"),
+    (&["create", "transform"], "languages are not supported"),
+    (&["create", "access", "method"], "access methods of one's own are not supported"),
+    (&["create", "text", "search"], "text search is not supported"),
+    (&["alter", "text", "search"], "text search is not supported"),
+    (&["create", "foreign", "data", "wrapper"], FOREIGN),
+    (&["alter", "foreign", "data", "wrapper"], FOREIGN),
+    (&["create", "server"], FOREIGN),
+    (&["alter", "server"], FOREIGN),
+    (&["create", "user", "mapping"], FOREIGN),
+    (&["create", "trigger"], TRIGGERS),
+    (&["alter", "trigger"], TRIGGERS),
+    (&["create", "constraint", "trigger"], TRIGGERS),
+    (&["comment", "on", "trigger"], TRIGGERS),
+    (&["create", "event", "trigger"], TRIGGERS),
+    (&["alter", "event", "trigger"], TRIGGERS),
+    (&["create", "rule"], RULES),
     (&["create", "policy"], "row security is not supported"),
-    (&["create", "publication"], "replication is not supported"),
-    (&["create", "subscription"], "replication is not supported"),
+    (&["alter", "policy"], "row security is not supported"),
+    (&["create", "publication"], REPLICATION),
+    (&["alter", "publication"], REPLICATION),
+    (&["create", "subscription"], REPLICATION),
+    (&["alter", "subscription"], REPLICATION),
     (&["create", "language"], "languages are not supported"),
     (&["create", "or", "replace", "language"], "languages are not supported"),
-    (&["create", "statistics"], "statistics over several columns are not supported"),
+    (&["create", "statistics"], STATISTICS),
+    (&["alter", "statistics"], STATISTICS),
+    (&["select", "*", "from", "pg_catalog.pg_restore_relation_stats"], COUNTED),
+    (&["select", "*", "from", "pg_catalog.pg_restore_attribute_stats"], COUNTED),
     (&["security", "label"], "labels are not supported"),
     (&["select", "pg_catalog.lo_create"], LARGE_OBJECTS),
     (&["select", "pg_catalog.lo_open"], LARGE_OBJECTS),
@@ -50,9 +81,11 @@ const OF_TRANSACTIONS: &[&[&str]] = &[
     &["commit", "prepared"],
 ];
 
-/// Statements about roles and what they may do. One that fails, mostly because a role is not here,
-/// says nothing about rows: it is left out.
+/// Statements about roles and what they may do, and comments. One that fails, mostly because a role
+/// or a thing is not here, says nothing about rows: it is left out.
 const RIGHTS: &[&[&str]] = &[
+    &["comment", "on"],
+    &["set", "session", "authorization"],
     &["grant"],
     &["revoke"],
     &["alter", "default", "privileges"],
@@ -103,6 +136,18 @@ pub(super) fn ignored(words: &[String]) -> Option<&'static str> {
         return None;
     }
     let has = |pair: &[&str]| words.windows(pair.len()).any(|w| starts(w, pair));
+    let turns = |what: &str| {
+        let how = ["enable", "disable", "always", "replica"];
+        words
+            .windows(3)
+            .any(|w| how.contains(&&*w[0]) && w[1] == what && !["all", "user"].contains(&&*w[2]))
+    };
+    if starts(words, &["alter", "table"]) && turns("trigger") {
+        return Some(TRIGGERS);
+    }
+    if starts(words, &["alter", "table"]) && turns("rule") {
+        return Some(RULES);
+    }
     if has(&["row", "level", "security"]) {
         return Some("row security is not supported");
     }
@@ -121,7 +166,7 @@ pub(super) fn is_of_function(words: &[String]) -> bool {
         || made.iter().any(|with| starts(words, with)) && words.windows(2).any(in_sql)
 }
 
-/// Whether a statement is about roles, owners or rights.
+/// Whether a statement is about roles, owners or rights, or a comment.
 pub(super) fn is_of_rights(words: &[String]) -> bool {
     let owner = || words.windows(2).any(|w| starts(w, &["owner", "to"]));
     RIGHTS.iter().any(|with| starts(words, with)) || starts(words, &["alter"]) && owner()
@@ -142,24 +187,6 @@ pub(super) fn destroys(words: &[String]) -> bool {
     let column = words.windows(2).any(|w| drops(&w[0]) && ["not", "default"].contains(&&*w[1]));
     DESTRUCTIVE.iter().any(|with| starts(words, with))
         || starts(words, &["alter", "table"]) && words.iter().any(drops) && !column
-}
-
-/// `ADD GENERATED .. AS IDENTITY (..)` as our grammar has it: pg_dump names the sequence, and
-/// writes its options, each in a line, in another order.
-pub(super) fn own_identity(text: &str, words: &[String]) -> Option<String> {
-    const ORDER: [&str; 6] = ["increment", "minvalue", "maxvalue", "start", "cache", "cycle"];
-    if !starts(words, &["alter", "table"]) {
-        return None;
-    }
-    let (head, rest) = text.split_once(" AS IDENTITY (")?;
-    let (body, tail) = rest.rsplit_once(')')?;
-    let mut options: Vec<&str> = body.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    options.retain(|option| !option.starts_with("SEQUENCE NAME "));
-    options.sort_by_key(|option| {
-        let lower = option.to_lowercase();
-        ORDER.iter().position(|word| lower.split_whitespace().any(|w| w == *word))
-    });
-    Some(format!("{head} AS IDENTITY ({}){tail}", options.join(" ")))
 }
 
 /// A statement of PostgreSQL that we cannot read is one that we do not support.
@@ -197,6 +224,10 @@ mod tests {
         ));
         assert!(function("ALTER FUNCTION public.f() OWNER TO me"));
         assert!(why("ALTER TABLE t CLUSTER ON i"));
+        assert!(why("ALTER TABLE public.t ENABLE ALWAYS TRIGGER x"));
+        assert!(!why("ALTER TABLE public.t DISABLE TRIGGER ALL"));
+        // Its rows may be in the dump.
+        assert!(!why("CREATE FOREIGN TABLE far (a int) SERVER s"));
         let wide: Vec<String> = (0..1_500).map(|n| format!("column_{n}")).collect();
         let wide = format!("COPY t ({}) FROM stdin", wide.join(", "));
         assert!(words(&wide).contains(&"stdin".to_string()));

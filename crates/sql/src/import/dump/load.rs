@@ -12,14 +12,15 @@ use braid_parser::Kind;
 use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
 
 use super::super::outcome::forget_files;
-use super::absent::{is_undefined, name_at, without_function};
+use super::absent::{is_undefined, name_at};
 use super::checkpoint::{Copying, Note, Pace, SoFar, note_in_record, surroundings};
 use super::findings::{Findings, SavedFindings, head};
 use super::hierarchy::{self, Wish};
+use super::instead::instead;
 use super::job::Written;
 use super::kinds::{
     attaches_index, destroys, ignored, is_foreign_key, is_of_function, is_of_node, is_of_rights,
-    is_of_transactions, is_unsupported, makes_table, own_identity, starts, words,
+    is_of_transactions, is_unsupported, makes_table, starts, words,
 };
 use super::options::Options;
 use crate::copy::CopyIn;
@@ -345,16 +346,9 @@ impl Load<'_> {
         if self.so_far.absent.takes_insert(text, words) {
             return Ok(());
         }
-        let named = own_identity(text, words);
-        if named.is_some() {
-            let why = "the sequence has the name that the table gives it";
-            self.findings.tell("changed", Some(line), text, why)?;
-        }
-        let done = match self.run_one(named.as_deref().unwrap_or(text)) {
-            Err(e) if makes_table(words) && e.state() == SqlState::UNDEFINED_FUNCTION => {
-                self.without_functions(line, text, e)?
-            }
-            other => other,
+        let done = match self.run_one(text) {
+            Err(e) => self.otherwise(line, text, e)?,
+            done => done,
         };
         match done {
             Err(e) => match self.may_be_left_out(&e, words) {
@@ -374,29 +368,23 @@ impl Load<'_> {
         self.findings.leave_out(line, text, why)
     }
 
-    /// Makes a table without the defaults and checks whose functions are not there: they say
-    /// nothing about the rows of the dump.
-    fn without_functions(
-        &mut self,
-        line: u64,
-        whole: &str,
-        e: SqlError,
-    ) -> SqlResult<SqlResult<()>> {
+    /// Runs what there is in the place of a statement that failed.
+    fn otherwise(&mut self, line: u64, whole: &str, e: SqlError) -> SqlResult<SqlResult<()>> {
         let (mut text, mut error) = (whole.to_string(), e);
         let mut told = Vec::new();
         loop {
-            let parsed = self.session.parse_script(&text)?.pop();
-            let Some(other) = parsed.and_then(|s| without_function(&s, &error)) else {
-                return Ok(Err(error));
-            };
-            told.push(error.message().to_string());
+            // One that cannot be read has none.
+            let parsed = self.session.parse_script(&text).ok().and_then(|mut all| all.pop());
+            let asked = self.options.ignore_unsupported;
+            let other = parsed.and_then(|s| instead((&s, &text), &error, asked));
+            let Some((other, why)) = other else { return Ok(Err(error)) };
+            told.push(why);
             match self.run_one(&other) {
                 Ok(()) => break,
                 Err(e) => (text, error) = (other, e),
             }
         }
-        let why = format!("without defaults and checks: {}", told.join("; "));
-        self.findings.tell("changed", Some(line), whole, &why)?;
+        self.findings.tell("changed", Some(line), whole, &told.join("; "))?;
         Ok(Ok(()))
     }
 

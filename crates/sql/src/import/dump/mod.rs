@@ -5,7 +5,8 @@
 //!                          ├─ takes something away           ─► only WITH allow_destructive
 //!                          ├─ of what was left out           ─► [`absent`]: left out, too
 //!                          ├─ COPY                           ─► a bulk load
-//!                          └─ anything else                  ─► run as if a client had sent it
+//!                          └─ anything else                  ─► run as if a client had sent it;
+//!                                                               if that fails, [`instead`]
 //!   all of it there ─ [`hierarchy`] ─► tables into their parents, or what could lie in what
 //! ```
 //! The tables belong to the transaction until it commits, so that the rows of a COPY are loads, and
@@ -17,6 +18,7 @@ mod absent;
 mod checkpoint;
 mod findings;
 mod hierarchy;
+mod instead;
 mod job;
 mod kinds;
 mod load;

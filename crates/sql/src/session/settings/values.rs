@@ -309,10 +309,15 @@ pub(in crate::session) fn invalid(name: &str, value: &str) -> SqlError {
     )
 }
 
+/// What `on` and `off` may be called: also by the beginnings of these words that tell them apart.
 pub(in crate::session) fn boolean(value: &str) -> Option<&'static str> {
-    match value.to_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" | "t" | "y" => Some("on"),
-        "off" | "false" | "no" | "0" | "f" | "n" => Some("off"),
+    let word = value.trim().to_lowercase();
+    let begins = |whole: &str| !word.is_empty() && whole.starts_with(word.as_str());
+    match word.as_str() {
+        "on" | "1" => Some("on"),
+        "of" | "off" | "0" => Some("off"),
+        _ if begins("true") || begins("yes") => Some("on"),
+        _ if begins("false") || begins("no") => Some("off"),
         _ => None,
     }
 }
@@ -443,19 +448,14 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             let level = level_named(value).ok_or_else(|| no_level(name, value))?;
             ok(level_name(level))
         }
-        "default_transaction_read_only"
-        | "transaction_read_only"
-        | "transaction_deferrable"
-        | "standard_conforming_strings"
-        | "escape_string_warning"
-        | "default_transaction_deferrable"
-        | "synchronous_commit"
-        | "pg_stat_statements.track_utility"
-            if boolean(value).is_some() =>
-        {
-            ok(boolean(value).unwrap_or("on"))
+        "synchronous_commit" => match boolean(value) {
+            Some(value) => ok(value),
+            None => one_of(name, value, &["local", "remote_write", "remote_apply", "on", "off"]),
+        },
+        "transaction_read_only" => ok(switch(name, value)?),
+        _ if known(name).is_some_and(|entry| ["on", "off"].contains(&entry.1)) => {
+            ok(switch(name, value)?)
         }
-        "standard_conforming_strings" | "escape_string_warning" => Err(no_boolean(name)),
         "log_min_duration_statement" if value.trim() == "-1" => ok("-1"),
         "lock_timeout"
         | "statement_timeout"
@@ -499,11 +499,6 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
             None => ok(value),
         },
     }
-}
-
-fn no_boolean(name: &str) -> SqlError {
-    let text = format!("parameter \"{name}\" requires a Boolean value");
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text)
 }
 
 /// One of some words, in small letters.

@@ -2,9 +2,9 @@
 //! Clients, dumps and migrations set them, so they are kept and shown. What is no value of theirs
 //! is refused as there; so are settings whose meaning would be missed.
 
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::SqlResult;
 
-use super::values::{boolean, duration_ms, invalid, memory_bytes, one_of};
+use super::values::{duration_ms, invalid, memory_bytes, one_of, switch};
 
 /// What a value looks like.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,7 @@ pub(super) const WITHOUT_MEANING: &[(&str, &str, Form)] = &[
 pub(super) fn check(name: &str, value: &str, form: Form) -> SqlResult<String> {
     let trimmed = value.trim();
     let fits = match form {
-        Switch => return boolean(value).map(str::to_string).ok_or_else(|| not_boolean(name)),
+        Switch => return switch(name, value).map(str::to_string),
         Word(words) => return one_of(name, value, words),
         Text => return Ok(value.to_string()),
         Number => trimmed.parse::<f64>().is_ok_and(f64::is_finite),
@@ -152,11 +152,4 @@ pub(super) fn check(name: &str, value: &str, form: Form) -> SqlResult<String> {
         Size => trimmed.parse::<i64>().is_ok() || memory_bytes(value).is_some(),
     };
     if fits { Ok(trimmed.to_string()) } else { Err(invalid(name, value)) }
-}
-
-fn not_boolean(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_PARAMETER_VALUE,
-        format!("parameter \"{name}\" requires a Boolean value"),
-    )
 }
