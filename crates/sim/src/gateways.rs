@@ -112,7 +112,8 @@ impl World {
 
     /// The keeper of a process begins, if that is what this client is.
     pub(crate) fn begin_to_keep(&mut self, client: usize) -> bool {
-        let is_keeper = client >= self.plan.clients.count;
+        let clients = self.plan.clients.count;
+        let is_keeper = (clients..clients + self.plan.nodes as usize).contains(&client);
         let now = self.now();
         if let Worker::Threaded(actor) = &mut self.workers[client]
             && is_keeper

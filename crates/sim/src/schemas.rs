@@ -201,7 +201,8 @@ pub(crate) fn change(desk: &Desk, n: u32, value: u64, ops: &Mutex<Vec<Op>>) -> K
     txn.begin_statement()?;
     let statement = Statement::of(desk, &txn, None)?;
     let shape = statement.shape(n);
-    ops.lock().push(statement.looks_at(&txn, n)?);
+    let seen = statement.looks_at(&txn, n)?;
+    ops.lock().push(seen);
     let (written, _) = notes(&txn, n)?;
     let count = written.get(&shape.number).copied().unwrap_or(0);
     txn.put(data::stamp_count(n, shape.number), data::bytes(&[count]))?;

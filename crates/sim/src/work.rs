@@ -103,7 +103,8 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
             }
             if plan.clients.changes.is_some() {
                 let statement = Statement::of(desk, &txn, None)?;
-                ops.lock().push(statement.looks_at(&txn, n)?);
+                let shape = statement.looks_at(&txn, n)?;
+                ops.lock().push(shape);
             }
             txn.commit().map(drop)
         };
@@ -183,7 +184,8 @@ fn transaction(
             let statement = Statement::of(desk, &txn, epoch)?;
             let is_write = !matches!(step, Step::Look(_));
             let n = step.number();
-            ops.lock().push(statement.uses(desk, &txn, n, locks || is_write)?);
+            let shape = statement.uses(desk, &txn, n, locks || is_write)?;
+            ops.lock().push(shape);
             if is_write {
                 notes.push(data::stamp(n, statement.shape(n).number, fresh()));
             }
