@@ -24,18 +24,18 @@ use std::path::{Path, PathBuf};
 use postgres::{Client, SimpleQueryMessage};
 use support::Node;
 
-const OBJECTS: &str = include_str!("dumps/objects.sql");
-const KINDS: &str = include_str!("stores/kinds.sql");
-const QUESTIONS: &str = include_str!("stores/questions.sql");
-
 /// All tables, and what each holds.
-const TABLES: &str = "SELECT format('SHOW CREATE TABLE %s', c.oid::regclass),
-        format('SELECT t::text FROM %s t ORDER BY t::text', c.oid::regclass)
+const TABLES: &str = "SELECT format('SHOW CREATE TABLE %s', c.oid::regclass::text),
+        format('SELECT t::text FROM %s t ORDER BY t::text', c.oid::regclass::text)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname IN ('shop', 'kinds', 'public') AND c.relkind IN ('r', 'p') ORDER BY 2";
 
 fn stores() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores")
+}
+
+fn script(name: &str) -> String {
+    std::fs::read_to_string(stores().join(name)).expect("a script")
 }
 
 fn is_set(name: &str) -> bool {
@@ -73,10 +73,15 @@ fn note(text: &mut String, sql: &str, rows: &[Vec<String>]) {
     }
 }
 
+/// What is printed is to be the same for each session.
+fn begin(client: &mut Client) {
+    let settings = "SET TIME ZONE 'UTC'; SET search_path = kinds, shop, public";
+    client.batch_execute(settings).expect("settings");
+}
+
 /// What all tables are and hold.
 fn tables(client: &mut Client) -> String {
     let mut text = String::new();
-    answer(client, "SET TIME ZONE 'UTC'");
     for sql in answer(client, TABLES).concat() {
         let rows = answer(client, &sql);
         note(&mut text, &sql, &rows);
@@ -96,19 +101,37 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Copies what a store cannot do without: a wal's zeros are room for more.
+fn keep(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("the store") {
+        let entry = entry.expect("a file");
+        let name = entry.file_name();
+        if entry.path().is_dir() || name == "BALLAST" || name == "LOCK" {
+            continue;
+        }
+        let mut bytes = std::fs::read(entry.path()).expect("it is read");
+        if name.to_string_lossy().ends_with(".wal") {
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            bytes.truncate(used.next_multiple_of(4_096));
+        }
+        std::fs::write(to.join(name), bytes).expect("it is written");
+    }
+}
+
 /// Writes a store with this name.
 fn write(name: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let node = Node::start(&folder.path().join("store"));
     let client = &mut node.client();
     client.batch_execute("CREATE ROLE reader").expect("a role");
-    client.batch_execute(OBJECTS).expect("objects");
-    for sql in statements(KINDS) {
+    client.batch_execute(&script("../dumps/objects.sql")).expect("objects");
+    for sql in statements(&script("kinds.sql")) {
         client.batch_execute(sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     }
     client.batch_execute("CREATE DATABASE other").expect("a database");
     node.terminate();
-    copy(&folder.path().join("store"), &stores().join(name).join("store"));
+    keep(&folder.path().join("store"), &stores().join(name).join("store"));
 }
 
 /// Asks all questions, and the tables before them; after so many of them the node is killed, and
@@ -116,14 +139,14 @@ fn write(name: &str) {
 fn ask(data: &Path, kill_after: Option<usize>) -> String {
     let mut node = Node::start(data);
     let mut client = node.client();
+    begin(&mut client);
     let mut text = tables(&mut client);
-    for (at, sql) in statements(QUESTIONS).enumerate() {
+    for (at, sql) in statements(&script("questions.sql")).enumerate() {
         if kill_after == Some(at) {
             node.kill();
             node = Node::start(data);
             client = node.client();
-            answer(&mut client, "SET TIME ZONE 'UTC'");
-            answer(&mut client, "SET search_path = kinds, shop, public");
+            begin(&mut client);
         }
         let rows = answer(&mut client, sql);
         note(&mut text, sql, &rows);

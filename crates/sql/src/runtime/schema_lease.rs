@@ -1,7 +1,7 @@
 //! The node's schema lease: when its database goes by it, and who keeps it.
 //!
 //! What it is good for and why nobody is deceived by it stands in `braid_catalog::leases`, when a
-//! process has one in `braid_catalog::keeper`.
+//! process has one in `braid_catalog::SchemaLease`.
 
 use std::sync::Arc;
 use std::time::Duration;
