@@ -15,9 +15,9 @@ use crate::network::Party;
 use crate::plan::Plan;
 use crate::world::{Event, FIRST_CLIENT, Worker, World};
 
-/// A change may wait for leases for so long when nodes talk again: as long as a lease may live, and
-/// for who is granting one.
-const LONGEST_RECALL_MICROS: u64 = 3_000_000 + 5_000_000;
+/// A change may wait for leases for so long when nodes talk again: as long as a lease may live,
+/// until it is known that a process has died that was getting one, and for others in front of it.
+const LONGEST_RECALL_MICROS: u64 = 3_000_000 + 10_000_000 + 5_000_000;
 /// Within so long after a node's start its clients begin.
 const TRICKLE_MICROS: u64 = 100_000;
 

@@ -222,10 +222,13 @@ impl Plan {
     /// The same with clients on the nodes, which go by a schema that some of them change.
     pub fn over_schemas(mut self) -> Plan {
         self = self.over_kv();
-        self.clients.changes = Some([10, 30, 100][(self.seed / 2) as usize % 3]);
+        self.clients.changes = Some([40, 100, 200][(self.seed / 2) as usize % 3]);
         // They live as long as their nodes; and leases last for seconds.
         self.clients.deaths = 0;
-        self.clients.rest_micros = [100_000, 400_000][self.seed as usize % 2];
+        self.clients.rest_micros = [20_000, 300_000][self.seed as usize % 2];
+        self.clients.transactions += 200;
+        // Some commits are on their way for longer than a lease lives.
+        self.network.slow = [10, 60][(self.seed / 3) as usize % 2];
         self.clients.count = self.clients.count.max(self.nodes as usize);
         self.splits.at_first = !self.seed.is_multiple_of(3);
         self

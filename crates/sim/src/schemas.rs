@@ -56,7 +56,7 @@ impl Shape {
 
     fn schema(self, n: u32) -> Schema {
         let name = format!("{}.{}", self.number, self.value);
-        Schema { id: FIRST_SCHEMA + n, database: 1, name: name.into(), on_commit: Vec::new() }
+        Schema { id: FIRST_SCHEMA + n, database: 1, name, on_commit: Vec::new() }
     }
 }
 
@@ -175,7 +175,7 @@ fn notes(txn: &Arc<Txn>, n: u32) -> KvResult<(Counts, Counts)> {
     let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
     let mut rows = Vec::new();
     for span in data::stamp_spans(n) {
-        let mut scan = txn.scan(span, options.clone())?;
+        let mut scan = txn.scan(span, options)?;
         while let Some(row) = scan.next()? {
             rows.push(row);
         }

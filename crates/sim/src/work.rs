@@ -225,6 +225,10 @@ fn transaction(
         return Ok(());
     }
     notes.into_iter().try_for_each(|note| txn.put(note, Vec::new()))?;
+    if schemas && random.chance(1, 3) {
+        // As a block that stays open.
+        pause(Duration::from_micros(random.below(2_000_000)));
+    }
     let is_leased = schemas && schemas::has_leased(&txn, plan);
     txn.commit()?;
     desk.tally.leased.fetch_add(u64::from(is_leased), Ordering::Relaxed);
