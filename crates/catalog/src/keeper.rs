@@ -8,9 +8,9 @@
 //!   begin     read timestamp within it: its catalog, and nobody is asked
 //! ```
 //! What it is good for and why nobody is deceived by it stands in [`crate::leases`]. Here is when:
-//! a node that runs no statements has none, so that idle nodes send nothing; and one whose lease was
-//! taken away soon after it got it waits longer and longer before it wants another, so that a script
-//! of schema changes has to ask for it a few times and not each time.
+//! a node that runs no statements has none, so that idle nodes send nothing; and one whose lease
+//! was taken away soon after it got it waits longer and longer before it wants another, so that a
+//! script of schema changes has to ask for it a few times and not each time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

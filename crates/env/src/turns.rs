@@ -1,8 +1,8 @@
-//! Threads that take turns, as in a simulation: only one of them runs, until it gives its turn away.
+//! Threads that take turns, as in a simulation: one of them runs, until it gives its turn away.
 //!
-//! Such a thread may not block on what another one of them holds: that one would never run. It gives
-//! its turn away instead, again and again. All other threads block as ever; what is here costs them
-//! nothing as long as nothing is contended.
+//! Such a thread may not block on what another one of them holds: that one would never run. It
+//! gives its turn away instead, again and again. All other threads block as ever; what is here
+//! costs them nothing as long as nothing is contended.
 
 use std::cell::RefCell;
 use std::time::Duration;

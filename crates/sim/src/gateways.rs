@@ -53,7 +53,7 @@ impl World {
 
     /// It was made.
     pub(crate) fn is_founded(&mut self) {
-        self.founded = true;
+        self.fates.founded = true;
         (0..self.workers.len() - 1).for_each(|client| self.begins_soon(client));
     }
 

@@ -146,6 +146,35 @@ fn lock(txn: &Arc<Txn>, key: Key) -> KvResult<()> {
     }
 }
 
+/// Writes what a step is to write, over what it has seen.
+fn take(
+    txn: &Arc<Txn>,
+    step: Step,
+    seen: &[(Bytes, Bytes)],
+    fresh: &mut impl FnMut() -> u64,
+) -> KvResult<Vec<Op>> {
+    let before = |key| data::values(seen, key);
+    Ok(match step {
+        Step::Look(_) => Vec::new(),
+        Step::Append(key) => {
+            let value = fresh();
+            write(txn, data::append(key, &before(key), value))?;
+            vec![Op::Append { key, value }]
+        }
+        Step::Overwrite(key, _) => {
+            let value = fresh();
+            write(txn, data::write(key, value))?;
+            vec![Op::Write { key, value }]
+        }
+        Step::Erase(n) => {
+            let (key, trail, value) = (Key::List(n), Key::Trail(n), fresh());
+            write(txn, data::append(trail, &before(trail), value))?;
+            write(txn, data::erase(key, value))?;
+            vec![Op::Append { key: trail, value }, Op::Erase { key, value }]
+        }
+    })
+}
+
 /// One transaction, up to its commit. What fails is rolled back when it is dropped.
 ///
 /// Some read and write without looking back: they lock all that they touch first, and only their
@@ -197,28 +226,9 @@ fn transaction(
             seen.extend(rows(&txn, key)?);
         }
         ops.lock().extend(step.reads().into_iter().flat_map(|key| data::seen(&seen, key)));
-        let before = |key| data::values(&seen, key);
         writes |= !matches!(step, Step::Look(_));
-        match step {
-            Step::Look(_) => {}
-            Step::Append(key) => {
-                let value = fresh();
-                write(&txn, data::append(key, &before(key), value))?;
-                ops.lock().push(Op::Append { key, value });
-            }
-            Step::Overwrite(key, _) => {
-                let value = fresh();
-                write(&txn, data::write(key, value))?;
-                ops.lock().push(Op::Write { key, value });
-            }
-            Step::Erase(n) => {
-                let (key, trail, value) = (Key::List(n), Key::Trail(n), fresh());
-                write(&txn, data::append(trail, &before(trail), value))?;
-                write(&txn, data::erase(key, value))?;
-                ops.lock().push(Op::Append { key: trail, value });
-                ops.lock().push(Op::Erase { key, value });
-            }
-        }
+        let done = take(&txn, step, &seen, &mut fresh)?;
+        ops.lock().extend(done);
     }
     if !writes && !locks && random.chance(1, 2) {
         txn.rollback();

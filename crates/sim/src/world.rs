@@ -180,6 +180,8 @@ impl Worker {
 /// Transactions whose outcome is found out in the end: their places in the history.
 #[derive(Default)]
 pub(crate) struct Fates {
+    /// Whether there is what all transactions need, if that is more than nodes.
+    pub(crate) founded: bool,
     /// Nobody was told.
     unknown: Vec<(usize, Ask)>,
     /// Their clients died: under which names they may have happened.
@@ -206,8 +208,6 @@ pub(crate) struct World {
     pub(crate) fates: Fates,
     begun: u64,
     pub(crate) healed_at: Option<u64>,
-    /// Whether there is what all transactions need.
-    pub(crate) founded: bool,
     /// Ranges that were thought of.
     ranges: u64,
     pub(crate) verdict: Verdict,
@@ -270,7 +270,6 @@ impl World {
             fates: Fates::default(),
             begun: 0,
             healed_at: None,
-            founded: false,
             ranges: 1,
             verdict: Verdict::default(),
             plan,
@@ -596,7 +595,9 @@ impl World {
     }
 
     fn next_transaction(&mut self, client: usize) {
-        if self.plan.clients.changes.is_some() && (!self.founded || self.begin_to_keep(client)) {
+        if self.plan.clients.changes.is_some()
+            && (!self.fates.founded || self.begin_to_keep(client))
+        {
             return;
         }
         let now = self.now();
@@ -673,7 +674,7 @@ impl World {
 
     fn ended(&mut self, client: usize, transaction: Transaction, ask: Option<Ask>) {
         self.note(format!("c{client} is done: {transaction:?}"));
-        if self.plan.clients.changes.is_some() && !self.founded {
+        if self.plan.clients.changes.is_some() && !self.fates.founded {
             return self.is_founded();
         }
         if let Worker::Threaded(actor) = &self.workers[client] {
