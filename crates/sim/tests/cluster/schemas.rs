@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn schemas_change_and_nobody_goes_by_an_old_one_whatever_breaks() {
     let mut counts = BTreeMap::<&str, u64>::new();
-    let all = seeds(12);
+    let all = seeds(16);
     for seed in all.clone() {
         let plan = Plan::of_seed(seed).over_schemas();
         let verdict = run(&plan);
