@@ -46,13 +46,13 @@ const FORGOTTEN_MICROS: u64 = 60_000_000;
 
 /// What was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Granted {
+pub(crate) struct Granted {
     /// Of the catalog: it stays this one.
-    pub version: u64,
+    pub(crate) version: u64,
     /// From here on it is known to be so.
-    pub from: CommitTs,
+    pub(crate) from: CommitTs,
     /// It may be relied on up to there.
-    pub upto: CommitTs,
+    pub(crate) upto: CommitTs,
 }
 
 /// A record, as it is stored: 8 bytes node, 8 bytes the end in microseconds, big endian.
@@ -99,7 +99,7 @@ fn records(txn: &Arc<Txn>) -> KvResult<Vec<Record>> {
 ///
 /// # Errors
 /// Of the transaction; then there is none.
-pub fn grant_lease(at: &Arc<Coordinator>, first: bool) -> SqlResult<Option<Granted>> {
+pub(crate) fn grant_lease(at: &Arc<Coordinator>, first: bool) -> SqlResult<Option<Granted>> {
     let Some(home) = at.leases().map(braid_kv::LockLeases::home) else { return Ok(None) };
     // Before anybody can see its record.
     at.holds_lease(true);

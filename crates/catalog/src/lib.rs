@@ -36,6 +36,7 @@ mod error;
 mod extensions;
 mod functions;
 mod hierarchy;
+mod keeper;
 mod leases;
 mod names;
 mod operator_classes;
@@ -61,7 +62,8 @@ pub use error::{kv_error, memory_error};
 pub use extensions::{EXTENSIONS, Extension, Installed, ShownExtension};
 pub use functions::{Function, Mode, Parameter, Remarks, Stability, same_types};
 pub use hierarchy::MAX_DEPTH;
-pub use leases::{Granted, grant_lease, recall_leases};
+pub use keeper::SchemaLease;
+pub use leases::recall_leases;
 pub use names::{choose_constraint_name, choose_name, constraint_name};
 pub use operator_classes::{
     OperatorClass, default_operator_class, operator_class, operator_classes,

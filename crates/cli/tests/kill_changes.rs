@@ -33,7 +33,7 @@ struct Wish {
     back: &'static str,
 }
 
-const WISHES: [Wish; 10] = [
+const WISHES: [Wish; 14] = [
     Wish { name: "by_v", change: "CREATE INDEX by_v ON item (v)", back: "DROP INDEX by_v" },
     Wish { name: "by_u", change: "CREATE UNIQUE INDEX by_u ON item (u)", back: "DROP INDEX by_u" },
     Wish {
@@ -77,6 +77,27 @@ const WISHES: [Wish; 10] = [
                  ALTER TABLE part ADD CONSTRAINT both_w CHECK (w > -1000); END $$",
         back: "DO $$ BEGIN ALTER TABLE part DROP CONSTRAINT both_w; DROP INDEX both_by_u_v; END $$",
     },
+    Wish {
+        name: "kind_by_t",
+        change: "CREATE INDEX kind_by_t ON kind (t text_pattern_ops) INCLUDE (item)",
+        back: "DROP INDEX kind_by_t",
+    },
+    Wish {
+        name: "kind_item",
+        change: "ALTER TABLE kind ADD CONSTRAINT kind_item FOREIGN KEY (item, v) REFERENCES
+                 pair ON DELETE SET NULL (item)",
+        back: "ALTER TABLE kind DROP CONSTRAINT kind_item",
+    },
+    Wish {
+        name: "kind t sv-x-icu",
+        change: "ALTER TABLE kind ALTER t TYPE text COLLATE \"sv-x-icu\"",
+        back: "ALTER TABLE kind ALTER t TYPE text COLLATE \"C\"",
+    },
+    Wish {
+        name: "kind at is of the commit",
+        change: "ALTER TABLE kind ALTER COLUMN at SET OPTIONS (allow_commit_timestamp = true)",
+        back: "ALTER TABLE kind ALTER COLUMN at SET OPTIONS (allow_commit_timestamp = null)",
+    },
 ];
 
 fn env(name: &str, default: u64) -> u64 {
@@ -91,6 +112,12 @@ fn create(client: &mut Client) {
                  INTERLEAVE IN PARENT item ON DELETE CASCADE;
              CREATE TABLE note (id bigint PRIMARY KEY, item bigint);
              CREATE TABLE twin (id bigint PRIMARY KEY, item bigint);
+             CREATE TABLE pair (id bigint, v bigint, PRIMARY KEY (id, v));
+             CREATE TABLE kind (id bigint PRIMARY KEY, item bigint, v bigint NOT NULL,
+                 t text COLLATE \"C\", at timestamptz);
+             INSERT INTO pair SELECT g, 7 FROM generate_series(1, {ROWS}) g;
+             INSERT INTO kind SELECT g, g, 7, (ARRAY['Å', 'Z', 'Ä', 'a'])[g % 4 + 1] || g,
+                 '2024-01-01' FROM generate_series(1, {ROWS}) g;
              INSERT INTO item SELECT g, g, g % 50 FROM generate_series(1, {ROWS}) g;
              INSERT INTO part SELECT g, 1, g % 30 FROM generate_series(1, {ROWS}) g;
              INSERT INTO note SELECT g, g FROM generate_series(1, {ROWS}) g;
@@ -103,7 +130,7 @@ fn create(client: &mut Client) {
 fn write(client: &mut Client, random: &mut Random) -> bool {
     let id = 1 + random.below(ROWS);
     let v = random.below(50);
-    let sql = match random.below(8) {
+    let sql = match random.below(9) {
         0 => format!("DELETE FROM item WHERE id BETWEEN {id} AND {}", id + random.below(3)),
         1 => format!("DELETE FROM part WHERE id = {id}"),
         2 | 3 => format!("UPDATE item SET v = {v}, u = u WHERE id BETWEEN {id} AND {}", id + 5),
@@ -111,6 +138,11 @@ fn write(client: &mut Client, random: &mut Random) -> bool {
         5 => format!(
             "BEGIN; INSERT INTO note VALUES ({id}, {id}) ON CONFLICT (id) DO NOTHING;
              INSERT INTO twin VALUES ({id}, {id}) ON CONFLICT (id) DO NOTHING; COMMIT"
+        ),
+        7 => format!(
+            "BEGIN; DELETE FROM kind WHERE id = {id}; DELETE FROM pair WHERE id = {id};
+             INSERT INTO pair VALUES ({id}, 7);
+             INSERT INTO kind VALUES ({id}, {id}, 7, 'ä{v}', now()); COMMIT"
         ),
         6 => format!(
             "BEGIN; DELETE FROM note WHERE item = {id}; DELETE FROM twin WHERE item = {id}; COMMIT"
@@ -134,14 +166,24 @@ fn there(client: &mut Client) -> Vec<bool> {
     let all = "SELECT relname::text FROM pg_class WHERE relkind = 'i'
                UNION ALL SELECT conname::text FROM pg_constraint
                UNION ALL SELECT concat_ws(' ', table_name, column_name, data_type)
-                         FROM information_schema.columns WHERE table_schema = 'public'";
+                         FROM information_schema.columns WHERE table_schema = 'public'
+               UNION ALL SELECT concat_ws(' ', table_name, column_name, collation_name)
+                         FROM information_schema.columns WHERE collation_name IS NOT NULL";
     let rows = client.query(all, &[]).expect("the catalog is read");
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let inside = lines(client, "SHOW CREATE TABLE note").join(" ").contains("INTERLEAVE");
-    let is_there = |name: &str| names.iter().any(|n| n == name);
+    let kind = lines(client, "SHOW CREATE TABLE kind").join(" ");
+    let stamps = kind.contains("allow_commit_timestamp");
+    let is_there = |name: &str| {
+        names.iter().any(|n| n == name)
+            || (name == "note_in_item" && inside)
+            || (name == "kind at is of the commit" && stamps)
+    };
     assert_eq!(is_there("item id numeric"), is_there("part id numeric"), "a shared column");
     assert_eq!(is_there("both_by_u_v"), is_there("both_w"), "a block");
-    WISHES.iter().map(|w| is_there(w.name) || (w.name == "note_in_item" && inside)).collect()
+    let only_item = kind.contains("SET NULL (item)");
+    assert_eq!(is_there("kind_item"), only_item, "which columns become NULL: {kind}");
+    WISHES.iter().map(|w| is_there(w.name)).collect()
 }
 
 fn lines(client: &mut Client, sql: &str) -> Vec<String> {
@@ -200,6 +242,7 @@ fn check(client: &mut Client, told: &[Option<bool>]) -> Vec<bool> {
         let orphan = client.simple_query("INSERT INTO note VALUES (-1, -1)");
         assert!(orphan.is_err(), "the foreign key is not enforced");
     }
+    check_kinds(client, &now);
     if now[1] {
         let twice = client.simple_query("INSERT INTO item SELECT -1, u, 0 FROM item LIMIT 1");
         assert!(twice.is_err(), "the unique key is not enforced");
@@ -215,6 +258,31 @@ fn check(client: &mut Client, told: &[Option<bool>]) -> Vec<bool> {
                    DELETE FROM item WHERE id = -2",
     );
     now
+}
+
+/// What hangs on operator classes, collations, and columns that become NULL or the commit's time.
+fn check_kinds(client: &mut Client, now: &[bool]) {
+    let by = |w: &str| format!("SELECT id, t FROM kind WHERE {w} ORDER BY id");
+    let (by_index, by_rows) = (by("t LIKE 'ä1%'"), by("t || '' LIKE 'ä1%'"));
+    assert_eq!(lines(client, &by_index), lines(client, &by_rows), "by the operator class");
+    let mut last =
+        |by: &str| lines(client, &format!("SELECT t FROM kind ORDER BY {by} DESC, id LIMIT 1"));
+    let [by_text, by_bytes] = ["t", "convert_to(t, 'UTF8')"].map(&mut last);
+    match now[12] {
+        true => assert!(by_text.concat().to_lowercase().starts_with('ä'), "{by_text:?}"),
+        false => assert_eq!(by_text, by_bytes),
+    }
+    if now[11] {
+        let orphans = "SELECT count(*) FROM kind k WHERE item IS NOT NULL
+                       AND NOT EXISTS (SELECT FROM pair p WHERE p.id = k.item AND p.v = k.v)";
+        assert_eq!(lines(client, orphans), ["0"], "orphans of the pairs");
+        let text = "BEGIN; DELETE FROM pair WHERE id = 9; SELECT item, v FROM kind WHERE id = 9";
+        assert_eq!(lines(client, text), ["NULL|7"], "one of the columns becomes NULL");
+        lines(client, "ROLLBACK");
+    }
+    let stamp = "INSERT INTO kind VALUES (-5, NULL, 7, NULL, PENDING_COMMIT_TIMESTAMP())";
+    assert_eq!(client.simple_query(stamp).is_ok(), now[13], "the commit's time");
+    lines(client, "DELETE FROM kind WHERE id = -5");
 }
 
 /// Changes the schema until the node is gone; what was answered, or open at the end.

@@ -22,6 +22,8 @@ mod members;
 #[path = "three_nodes/participants.rs"]
 mod participants;
 mod support;
+#[path = "three_nodes/tpcc.rs"]
+mod tpcc;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -48,24 +48,6 @@ fn tpcc_has_its_tables_in_both_layouts() {
     }
 }
 
-/// One small warehouse: 200 items, 30 customers and orders in each district.
-const SMALL: &str = "INSERT INTO item SELECT i, i, 'item ' || i, 1 + i % 90, 'data'
-        FROM generate_series(1, 200) AS g(i);
-    INSERT INTO warehouse VALUES (1, 'w', 's', 's', 'c', 'st', 'zip', 0.1, 300000);
-    INSERT INTO district SELECT 1, d, 'd', 's', 's', 'c', 'st', 'zip', 0.1, 30000, 31
-        FROM generate_series(1, 10) AS g(d);
-    INSERT INTO customer SELECT 1, d, c, 'f' || c, 'OE', 'BARBARBAR', 's', 's', 'c', 'st', 'zip', 'phone',
-        now()::timestamp, CASE WHEN c % 3 = 0 THEN 'BC' ELSE 'GC' END, 50000, 0.1, -10, 10, 1, 0, 'data'
-        FROM generate_series(1, 10) AS g(d), generate_series(1, 30) AS h(c);
-    INSERT INTO stock SELECT 1, i, 50, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 0, 0, 0, 'data'
-        FROM generate_series(1, 200) AS g(i);
-    INSERT INTO orders SELECT 1, d, o, o, now()::timestamp, NULL, 1, 1
-        FROM generate_series(1, 10) AS g(d), generate_series(1, 30) AS h(o);
-    INSERT INTO order_line SELECT 1, d, o, 1, o, 1, NULL, 5, 1.5, 'x'
-        FROM generate_series(1, 10) AS g(d), generate_series(1, 30) AS h(o);
-    INSERT INTO new_order SELECT 1, d, o
-        FROM generate_series(1, 10) AS g(d), generate_series(20, 30) AS h(o)";
-
 #[test]
 fn terminals_of_tpcc_leave_tables_that_fit_each_other() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -73,7 +55,7 @@ fn terminals_of_tpcc_leave_tables_that_fit_each_other() {
         let node = Node::start(&directory.path().join(name));
         let mut client = node.client();
         tpcc::create(&mut client, layout).expect("creates the tables");
-        client.batch_execute(SMALL).expect("fills them");
+        client.batch_execute(&support::small_tpcc(1)).expect("fills them");
         let settings = tpcc::RunSettings {
             url: node.url.clone(),
             warehouses: 1,

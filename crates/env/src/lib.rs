@@ -13,7 +13,8 @@
 //!   tasks::Tasks            tasks::ThreadTasks tasks::SeededTasks (one thread, one seed)
 //! ```
 //!
-//! [`memory`] keeps account of what clients make the process hold.
+//! [`turns`] lets threads of a simulation take turns. [`memory`] keeps account of what clients make
+//! the process hold.
 //!
 //! This crate knows nothing of storage engines, SQL or networks, and it is the only one that may
 //! call `std::fs`, `std::thread::spawn`, `Instant::now` and `SystemTime::now`.
@@ -25,3 +26,4 @@ pub mod fs;
 pub mod memory;
 pub mod random;
 pub mod tasks;
+pub mod turns;

@@ -1,6 +1,6 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -271,7 +271,7 @@ pub(crate) struct State {
     pub(crate) own: OwnWrites,
     pub(crate) reads: ReadSet,
     /// Keys that the commit depends on for the whole transaction.
-    pub(crate) depends_on: HashSet<Bytes>,
+    pub(crate) depends_on: BTreeSet<Bytes>,
     /// Answers that are not used yet.
     pub(crate) ahead: Ahead,
     /// Keys that get the time of the commit. What was taken back may be among them.
@@ -331,7 +331,7 @@ impl Txn {
             read_ts: begun.read_ts,
             own: OwnWrites::default(),
             reads: ReadSet::default(),
-            depends_on: HashSet::new(),
+            depends_on: BTreeSet::new(),
             ahead: Ahead::default(),
             names: KeyNames::default(),
             attached: None,

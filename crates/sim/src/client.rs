@@ -38,6 +38,16 @@ impl Step {
         }
     }
 
+    /// The number whose things it touches.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Step::Erase(n) => n,
+            Step::Look(key) | Step::Append(key) | Step::Overwrite(key, _) => match key {
+                Key::List(n) | Key::Trail(n) | Key::Register(n) => n,
+            },
+        }
+    }
+
     /// All that it reads or writes.
     pub(crate) fn touches(self) -> Vec<Key> {
         match self {

@@ -6,10 +6,14 @@
 //!   01 n 't'            the erasures of the list, in order
 //!   01 n 'r'            a register
 //!   01 n 'o'            a row of a node that was alone: nobody writes it any more
+//!   01 n 's' shape value   who wrote something of n by which shape: one for each write
+//!   01 n 'c' shape      how many of those there were when the shape was replaced
 //! ```
 //! Ranges are split in front of an n: what has the same number stays together.
 //!
 //! A list is erased by deleting its family's span and writing it anew, in one commit.
+
+use std::collections::BTreeMap;
 
 use braid_lsm::KeySpan;
 use braid_range::Write;
@@ -45,7 +49,46 @@ pub(crate) fn is_old_row(key: &[u8]) -> bool {
 
 /// A number's things stay together, as a family does.
 pub(crate) fn split_points(key: &[u8]) -> Vec<usize> {
-    [5].into_iter().filter(|length| *length <= key.len()).collect()
+    // What belongs to the system stays in one range, as it does in a node.
+    let is_system = key.get(1).is_some_and(u8::is_ascii_lowercase);
+    [5].into_iter().filter(|length| !is_system && *length <= key.len()).collect()
+}
+
+/// Says that somebody has written by a shape of a number.
+pub(crate) fn stamp(n: u32, shape: u64, value: u64) -> Vec<u8> {
+    let mut key = shaped(n, b's', shape);
+    key.extend_from_slice(&value.to_be_bytes());
+    key
+}
+
+/// How many have written by a shape that was replaced.
+pub(crate) fn stamp_count(n: u32, shape: u64) -> Vec<u8> {
+    shaped(n, b'c', shape)
+}
+
+/// What was written by shapes of a number, and how many wrote by each that was replaced.
+pub(crate) fn stamps(rows: &[Row]) -> (BTreeMap<u64, u64>, BTreeMap<u64, u64>) {
+    let (mut written, mut counted) = (BTreeMap::new(), BTreeMap::new());
+    for (key, value) in rows {
+        let shape = numbers(&key[6..14])[0];
+        match key[5] {
+            b's' => *written.entry(shape).or_default() += 1,
+            _ => drop(counted.insert(shape, numbers(value)[0])),
+        }
+    }
+    (written, counted)
+}
+
+/// The spans of [`stamp`]s and their counts.
+pub(crate) fn stamp_spans(n: u32) -> [KeySpan; 2] {
+    [b'c', b's'].map(|kind| KeySpan::prefix(&[&border(n)[..], &[kind]].concat()))
+}
+
+fn shaped(n: u32, kind: u8, shape: u64) -> Vec<u8> {
+    let mut key = border(n).to_vec();
+    key.push(kind);
+    key.extend_from_slice(&shape.to_be_bytes());
+    key
 }
 
 /// Where ranges are split.
@@ -72,7 +115,7 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(number).collect()
 }
 
-fn bytes(values: &[u64]) -> Vec<u8> {
+pub(crate) fn bytes(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_be_bytes()).collect()
 }
 

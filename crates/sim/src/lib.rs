@@ -4,6 +4,7 @@
 //!   seed --> Plan       how many nodes, clients, transactions; which faults, how often
 //!            World      virtual time: the next event is taken, and may make others
 //!              Clients    transactions over lists, registers and families; what they saw
+//!              Gateways   clients on nodes, which go by a schema and leases of it
 //!              Network    messages lost, delayed, doubled, out of order; directions cut
 //!              Node       Replicas on a disk that can lose power, with a clock of its own
 //!              Trouble    crashes, partitions, clocks that jump; ends before the clients do
@@ -25,14 +26,19 @@ mod actor;
 mod client;
 mod clock;
 mod data;
+mod desk;
+mod gateways;
+mod line;
 mod live;
 mod membership;
 mod network;
 mod node;
 mod plan;
 mod sabotage;
+mod schemas;
 mod trouble;
 mod verdict;
+mod work;
 mod world;
 
 pub use live::{LiveCluster, LiveOptions};

@@ -28,6 +28,10 @@ impl Network {
 
     /// After how many microseconds a message arrives: once, never or twice.
     pub(crate) fn arrivals(&mut self, from: Party, to: Party) -> Vec<u64> {
+        if from == to {
+            // Within a process nothing is lost.
+            return vec![20];
+        }
         let random = &mut self.random;
         let lost = random.chance(self.lost, 1_000);
         let copies = if random.chance(self.doubled, 1_000) { 2 } else { 1 };

@@ -93,6 +93,9 @@ pub struct ClientPlan {
     pub count: usize,
     /// Their transactions are those of `kv` over a router, instead of requests to one range.
     pub over_kv: bool,
+    /// Their processes are on nodes and go by schema leases, and of a thousand transactions so many
+    /// change what the others go by. `None`: there is no schema.
+    pub changes: Option<u64>,
     /// Transactions in all.
     pub transactions: u64,
     /// Of ten pieces of trouble so many come with the death of a client, if they have threads.
@@ -171,6 +174,7 @@ impl Plan {
             clients: ClientPlan {
                 count: random.between(2, 8) as usize,
                 over_kv: false,
+                changes: None,
                 deaths: 0,
                 transactions: random.between(100, 300),
                 rest_micros: *random.pick(&[1, 20_000, 500_000]),
@@ -212,6 +216,21 @@ impl Plan {
         // Most transactions are to have several participants.
         self.splits.of_ten = self.splits.of_ten.max(2);
         self.splits.at_first = self.seed.is_multiple_of(3);
+        self
+    }
+
+    /// The same with clients on the nodes, which go by a schema that some of them change.
+    pub fn over_schemas(mut self) -> Plan {
+        self = self.over_kv();
+        self.clients.changes = Some([40, 100, 200][(self.seed / 2) as usize % 3]);
+        // They live as long as their nodes; and leases last for seconds.
+        self.clients.deaths = 0;
+        self.clients.rest_micros = [20_000, 300_000][self.seed as usize % 2];
+        self.clients.transactions += 200;
+        // Some commits are on their way for longer than a lease lives.
+        self.network.slow = [10, 60][(self.seed / 3) as usize % 2];
+        self.clients.count = self.clients.count.max(self.nodes as usize);
+        self.splits.at_first = !self.seed.is_multiple_of(3);
         self
     }
 

@@ -15,10 +15,12 @@ use braid_range::{
 };
 use braid_workload::history::{History, Outcome, Transaction};
 
-use crate::actor::{Actor, reply};
+use crate::actor::{Actor, coordinator_of, reply};
 use crate::client::{Client, Wish};
-use crate::clock::BEGIN_MICROS;
+use crate::clock::{BEGIN_MICROS, NodeClock};
 use crate::data;
+use crate::desk::{Desk, Place};
+use crate::gateways::home_of;
 use crate::membership::Register;
 use crate::network::{Network, Party};
 use crate::node::Node;
@@ -28,7 +30,7 @@ use crate::trouble::{Trouble, draw};
 use crate::verdict::Verdict;
 
 /// Clients have numbers above those of nodes.
-const FIRST_CLIENT: Party = 1_000;
+pub(crate) const FIRST_CLIENT: Party = 1_000;
 const TICK_MICROS: u64 = 100_000;
 const STORE_SYNC_MICROS: u64 = 1_000_000;
 /// Trouble is over after so long, whatever clients have come to.
@@ -110,9 +112,11 @@ impl Agenda {
 }
 
 /// Who asks.
-enum Worker {
+pub(crate) enum Worker {
     Plain(Box<Client>),
     Threaded(Box<Actor>),
+    /// Its node does not run.
+    Absent,
 }
 
 impl Worker {
@@ -120,6 +124,7 @@ impl Worker {
         match self {
             Worker::Plain(client) => client.number,
             Worker::Threaded(actor) => actor.number,
+            Worker::Absent => u64::MAX,
         }
     }
 
@@ -127,13 +132,16 @@ impl Worker {
         match self {
             Worker::Plain(client) => client.is_idle(),
             Worker::Threaded(actor) => actor.is_idle(),
+            Worker::Absent => true,
         }
     }
 
-    fn begin(&mut self, now: u64) -> Wish {
+    /// One that rests begins a transaction.
+    fn begin(&mut self, now: u64) -> Option<Wish> {
         match self {
-            Worker::Plain(client) => client.begin(now),
-            Worker::Threaded(actor) => actor.begin(now),
+            Worker::Plain(client) => Some(client.begin(now)),
+            Worker::Threaded(actor) => actor.is_idle().then(|| actor.begin(now)),
+            Worker::Absent => None,
         }
     }
 
@@ -141,13 +149,15 @@ impl Worker {
         match self {
             Worker::Plain(client) => client.answer(now, answer),
             Worker::Threaded(actor) => Some(actor.reply(now, reply(times, answer))),
+            Worker::Absent => None,
         }
     }
 
-    fn impatient(&mut self, now: u64) -> Wish {
+    fn impatient(&mut self, now: u64) -> Option<Wish> {
         match self {
-            Worker::Plain(client) => client.impatient(now),
-            Worker::Threaded(actor) => actor.reply(now, None),
+            Worker::Plain(client) => Some(client.impatient(now)),
+            Worker::Threaded(actor) => Some(actor.reply(now, None)),
+            Worker::Absent => None,
         }
     }
 
@@ -155,26 +165,29 @@ impl Worker {
         match self {
             Worker::Plain(client) => client.begin_last(now, n),
             Worker::Threaded(actor) => actor.begin_last(now, n),
+            Worker::Absent => unreachable!("the last one is on no node"),
         }
     }
 
     fn take_tells(&mut self) -> Vec<(NodeId, Request)> {
         match self {
-            Worker::Plain(_) => Vec::new(),
             Worker::Threaded(actor) => actor.take_tells(),
+            Worker::Plain(_) | Worker::Absent => Vec::new(),
         }
     }
 }
 
 /// Transactions whose outcome is found out in the end: their places in the history.
 #[derive(Default)]
-struct Fates {
+pub(crate) struct Fates {
+    /// Whether there is what all transactions need, if that is more than nodes.
+    pub(crate) founded: bool,
     /// Nobody was told.
     unknown: Vec<(usize, Ask)>,
     /// Their clients died: under which names they may have happened.
-    orphans: Vec<(usize, Vec<TxnId>)>,
-    /// Clients that died.
-    dead: u64,
+    pub(crate) orphans: Vec<(usize, Vec<TxnId>)>,
+    /// Clients that died, and processes of clients on nodes that have begun.
+    pub(crate) dead: u64,
     /// What nodes were asked, by number, as far as their answers are twisted.
     asked: BTreeMap<u64, Request>,
     /// While a client asks for what was given up: what it was told.
@@ -183,21 +196,21 @@ struct Fates {
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
-    range: RangeDescriptor,
+    pub(crate) range: RangeDescriptor,
     pub(crate) random: Random,
     now: Arc<AtomicU64>,
     agenda: Agenda,
     pub(crate) nodes: Vec<Node>,
     pub(crate) register: Register,
-    workers: Vec<Worker>,
+    pub(crate) workers: Vec<Worker>,
     network: Network,
-    history: History,
-    fates: Fates,
+    pub(crate) history: History,
+    pub(crate) fates: Fates,
     begun: u64,
-    healed_at: Option<u64>,
+    pub(crate) healed_at: Option<u64>,
     /// Ranges that were thought of.
     ranges: u64,
-    verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 /// Runs a plan to its end.
@@ -227,16 +240,22 @@ impl World {
             Worker::Plain(Box::new(Client::new(FIRST_CLIENT + n, &plan, range.clone(), random)))
         };
         let threaded = |n, random| {
-            let (id, now) = (FIRST_CLIENT + n, now.clone());
-            Worker::Threaded(Box::new(Actor::new((id, 0), &plan, range.clone(), now, random)))
+            let clock = Arc::new(NodeClock::new(now.clone()));
+            let place = Place::aside(coordinator_of(FIRST_CLIENT + n, 0), clock);
+            let desk = Arc::new(Desk::new(place, &plan, range.clone()));
+            Worker::Threaded(Box::new(Actor::new((FIRST_CLIENT + n, 0), desk, &plan, random)))
         };
         let mut workers: Vec<Worker> = Vec::new();
         for n in 0..plan.clients.count as u64 {
             workers.push(if plan.clients.over_kv { threaded(n, fork()) } else { plain(n, fork()) });
         }
+        if plan.clients.changes.is_some() {
+            // They, and a keeper for each node, are there when their nodes are.
+            workers = (0..plan.clients.count as u64 + plan.nodes).map(|_| Worker::Absent).collect();
+        }
         if plan.clients.over_kv {
             // Who looks at everything in the end.
-            workers.push(threaded(plan.clients.count as u64, fork()));
+            workers.push(threaded(workers.len() as u64, fork()));
         }
         World {
             range,
@@ -257,7 +276,7 @@ impl World {
         }
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
 
@@ -293,6 +312,9 @@ impl World {
         (1..=self.plan.nodes).for_each(|node| self.after(0, Event::Start { node }));
         self.after(self.plan.trouble_every, Event::Trouble);
         self.split_at_borders();
+        if self.plan.clients.changes.is_some() {
+            self.found();
+        }
         for client in 0..self.plan.clients.count {
             self.next_transaction(client);
         }
@@ -317,7 +339,8 @@ impl World {
 
     fn is_over(&mut self) -> bool {
         let idle = self.workers.iter().all(Worker::is_idle);
-        if idle && self.begun == self.plan.clients.transactions && self.healed_at.is_some() {
+        let done = idle && self.begun == self.plan.clients.transactions;
+        if done && self.healed_at.is_some() && self.leases_are_over() {
             return true;
         }
         let late = self.healed_at.is_some_and(|at| at + HEALED_MICROS < self.now());
@@ -367,12 +390,20 @@ impl World {
             Event::Message { node, .. } | Event::Request { node, .. } => Some(*node),
             _ => None,
         };
-        let Some(node) = node else { return self.happen_outside(event) };
-        let until = self.nodes[node as usize - 1].paused_until;
+        let home = match &event {
+            Event::Answer { client, .. } | Event::Impatient { client, .. } => {
+                home_of(&self.plan, (client - FIRST_CLIENT) as usize)
+            }
+            Event::Begin { client } => home_of(&self.plan, *client),
+            _ => None,
+        };
+        let Some(at) = node.or(home) else { return self.happen_outside(event) };
+        let until = self.nodes[at as usize - 1].paused_until;
         if self.now() < until {
             let wait = until - self.now();
             return self.after(wait, event);
         }
+        let Some(node) = node else { return self.happen_outside(event) };
         let Some(process) = &self.nodes[node as usize - 1].process else { return };
         let mut event = event;
         if let (Event::Request { number, request, .. }, Some(sabotage)) =
@@ -438,6 +469,7 @@ impl World {
         if here.has_crashed() {
             self.note(format!("n{node} lost power in mid-write"));
             self.count("crashes in mid-write");
+            self.close_gateway(node);
             let down = self.random.between(10_000, 3_000_000);
             return self.after(down, Event::Start { node });
         }
@@ -482,7 +514,8 @@ impl World {
                     self.after(1, Event::Request { node, number: 0, request });
                 }
             }
-            for delay in self.network.arrivals(node, client) {
+            let party = self.party((client - FIRST_CLIENT) as usize);
+            for delay in self.network.arrivals(node, party) {
                 let answer = answer.clone();
                 self.after(delay, Event::Answer { client, number, times, answer });
             }
@@ -522,8 +555,9 @@ impl World {
                 let n = (client - FIRST_CLIENT) as usize;
                 if self.workers[n].number() == number {
                     let now = self.now();
-                    let wish = self.workers[n].impatient(now);
-                    self.grant(n, wish);
+                    if let Some(wish) = self.workers[n].impatient(now) {
+                        self.grant(n, wish);
+                    }
                 }
             }
             Event::Begin { client } => self.next_transaction(client),
@@ -557,13 +591,20 @@ impl World {
             self.after(micros, Event::Members { node });
         }
         self.settle(node, Ok(()));
+        self.open_gateway(node);
     }
 
     fn next_transaction(&mut self, client: usize) {
-        if self.begun < self.plan.clients.transactions {
+        if self.plan.clients.changes.is_some()
+            && (!self.fates.founded || self.begin_to_keep(client))
+        {
+            return;
+        }
+        let now = self.now();
+        if self.begun < self.plan.clients.transactions
+            && let Some(wish) = self.workers[client].begin(now)
+        {
             self.begun += 1;
-            let now = self.now();
-            let wish = self.workers[client].begin(now);
             self.grant(client, wish);
         }
     }
@@ -579,7 +620,10 @@ impl World {
         self.count("clients died");
         let (id, now) = ((FIRST_CLIENT + n, self.fates.dead), self.now());
         let random = Random::seeded(seed);
-        let next = Actor::new(id, &self.plan, self.range.clone(), self.now.clone(), random);
+        let clock = Arc::new(NodeClock::new(self.now.clone()));
+        let place = Place::aside(coordinator_of(id.0, id.1), clock);
+        let desk = Arc::new(Desk::new(place, &self.plan, self.range.clone()));
+        let next = Actor::new(id, desk, &self.plan, random);
         let next = Worker::Threaded(Box::new(next));
         let Worker::Threaded(old) = std::mem::replace(&mut self.workers[n as usize], next) else {
             unreachable!("all that die have threads")
@@ -592,11 +636,11 @@ impl World {
         self.after(rest, Event::Begin { client: n as usize });
     }
 
-    fn grant(&mut self, client: usize, wish: Wish) {
-        let party = FIRST_CLIENT + client as u64;
+    pub(crate) fn grant(&mut self, client: usize, wish: Wish) {
+        let (name, party) = (FIRST_CLIENT + client as u64, self.party(client));
         for (node, request) in self.workers[client].take_tells() {
             for delay in self.network.arrivals(party, node.0) {
-                let (number, request) = (party << 32, request.clone());
+                let (number, request) = (name << 32, request.clone());
                 self.after(delay, Event::Request { node: node.0, number, request });
             }
         }
@@ -619,10 +663,10 @@ impl World {
                     let request = request.clone();
                     self.after(delay, Event::Request { node: node.0, number, request });
                 }
-                self.after(patience_micros, Event::Impatient { client: party, number });
+                self.after(patience_micros, Event::Impatient { client: name, number });
             }
             Wish::Rest { number, micros } => {
-                self.after(micros, Event::Impatient { client: party, number });
+                self.after(micros, Event::Impatient { client: name, number });
             }
             Wish::Wrong(what) => self.wrong(what),
         }
@@ -630,6 +674,12 @@ impl World {
 
     fn ended(&mut self, client: usize, transaction: Transaction, ask: Option<Ask>) {
         self.note(format!("c{client} is done: {transaction:?}"));
+        if self.plan.clients.changes.is_some() && !self.fates.founded {
+            return self.is_founded();
+        }
+        if let Worker::Threaded(actor) = &self.workers[client] {
+            self.take_tally(&actor.desk.clone());
+        }
         if let Some(found_out) = &mut self.fates.found_out {
             *found_out = transaction.outcome;
             return;
@@ -704,7 +754,8 @@ impl World {
             return;
         }
         // From the last one on, so that the first range has all of them.
-        for n in (1..self.plan.keys as u32).rev() {
+        let last = self.plan.keys as u32 + u32::from(self.plan.clients.changes.is_some());
+        for n in (1..last).rev() {
             self.ranges += 1;
             let split = Split { at: data::border(n), right: RangeId(self.ranges) };
             for node in 1..=self.plan.nodes {
@@ -735,6 +786,7 @@ impl World {
             here.crash(self.plan.disk.survives);
             self.note(format!("crash of {before}"));
             self.count("crashes");
+            self.close_gateway(node);
             self.after(down_micros, Event::Start { node });
         }
     }

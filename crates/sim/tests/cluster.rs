@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use braid_sim::{Plan, Sabotage, Verdict, run};
 
+#[path = "cluster/schemas.rs"]
+mod schemas;
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }

@@ -24,7 +24,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use braid_catalog::{After, Catalog, Sequence, kv_error, load_catalog, read_version, reserve_ids};
+use braid_catalog::{
+    After, Catalog, SchemaLease, Sequence, kv_error, load_catalog, read_version, reserve_ids,
+};
 use braid_import::Folder;
 use braid_keys::system;
 use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Txn, TxnOptions};
@@ -39,7 +41,6 @@ use crate::jobs::{Jobs, Reclaimed};
 use crate::runtime::advisory::{AdvisoryLock, AdvisoryLocks};
 use crate::runtime::channels::Channels;
 use crate::runtime::node::Runtime;
-use crate::runtime::schema_lease::SchemaLease;
 use crate::runtime::{Sessions, Statements, Transactions};
 use crate::session::settings::Settings;
 use crate::session::{Backends, drop_leftovers};

@@ -85,3 +85,28 @@ impl Drop for Node {
         self.kill();
     }
 }
+
+/// Rows of TPC-C for so many small warehouses: 200 items, 30 customers and orders in each district.
+pub fn small_tpcc(warehouses: u32) -> String {
+    let w = format!("generate_series(1, {warehouses}) AS w(w)");
+    let d = format!("{w}, generate_series(1, 10) AS g(d)");
+    format!(
+        "INSERT INTO item SELECT i, i, 'item ' || i, 1 + i % 90, 'data'
+            FROM generate_series(1, 200) AS g(i);
+        INSERT INTO warehouse
+            SELECT w, 'w', 's', 's', 'c', 'st', 'zip', 0.1, 300000 FROM {w};
+        INSERT INTO district
+            SELECT w, d, 'd', 's', 's', 'c', 'st', 'zip', 0.1, 30000, 31 FROM {d};
+        INSERT INTO customer SELECT w, d, c, 'f' || c, 'OE', 'BARBARBAR', 's', 's', 'c', 'st',
+            'zip', 'phone', now()::timestamp, CASE WHEN c % 3 = 0 THEN 'BC' ELSE 'GC' END, 50000,
+            0.1, -10, 10, 1, 0, 'data'
+            FROM {d}, generate_series(1, 30) AS h(c);
+        INSERT INTO stock SELECT w, i, 50, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 0, 0, 0,
+            'data' FROM {w}, generate_series(1, 200) AS g(i);
+        INSERT INTO orders SELECT w, d, o, o, now()::timestamp, NULL, 1, 1
+            FROM {d}, generate_series(1, 30) AS h(o);
+        INSERT INTO order_line SELECT w, d, o, 1, o, 1, NULL, 5, 1.5, 'x'
+            FROM {d}, generate_series(1, 30) AS h(o);
+        INSERT INTO new_order SELECT w, d, o FROM {d}, generate_series(20, 30) AS h(o)"
+    )
+}

@@ -27,43 +27,53 @@ fn write(client: &mut Client, tables: &str, id: i64) {
     panic!("{sql}: never done");
 }
 
+/// What the views of all nodes tell of writing commits: how many, how many of them in several
+/// ranges, in how many ranges together, and what was asked of other nodes.
+fn told(clients: &mut [Client], tables: &str) -> [i64; 4] {
+    let mut sum = [0; 4];
+    for client in clients {
+        let sql = format!(
+            "SELECT sum(writing_commits)::bigint, sum(distributed_commits)::bigint,
+                    sum(avg_participants * writing_commits)::bigint,
+                    sum(remote_calls)::bigint, (sum(network_bytes) > 0)::int::bigint,
+                    (sum(total_commit_time) > 0)::int::bigint
+             FROM braid_transaction_statistics WHERE query ILIKE 'insert into parent_{tables}%'"
+        );
+        let told = rows(client, &sql).remove(0);
+        assert_eq!((told[3] > 0, told[5]), (told[4] == 1, 1), "{tables}: {told:?}");
+        (0..4).for_each(|at| sum[at] += told[at]);
+    }
+    sum
+}
+
+/// Locks of shapes that are in another range are validated, and not prepared there, if the commit
+/// happens within 100 ms after that. On a busy machine it may not; so one quiet round is enough.
 #[test]
 fn a_family_is_written_by_one_participant_and_flat_tables_by_two() {
     let cluster = Cluster::start(2 * PATIENCE, &[]);
     let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
     run(&mut clients[0], SCHEMA);
-    for id in 0..20 {
-        for tables in ["i", "f"] {
-            // Each node counts for itself.
-            write(&mut clients[id as usize % 3], tables, id);
+    let mut before = [[0; 4]; 2];
+    let mut said = Vec::new();
+    for round in 0..20 {
+        for id in 20 * round..20 * (round + 1) {
+            for tables in ["i", "f"] {
+                // Each node counts for itself.
+                write(&mut clients[id as usize % 3], tables, id);
+            }
         }
-    }
-    let mut calls = 0;
-    for client in &mut clients {
-        let told = |client: &mut Client, view: &str, tables: &str| {
-            let sql = format!(
-                "SELECT sum(writing_commits)::bigint, sum(distributed_commits)::bigint,
-                        (10 * sum(avg_participants * writing_commits)
-                            / sum(writing_commits))::bigint,
-                        sum(remote_calls)::bigint, (sum(network_bytes) > 0)::int::bigint,
-                        (sum(total_commit_time) > 0)::int::bigint
-                 FROM {view} WHERE query ILIKE 'insert into parent_{tables}%'"
-            );
-            rows(client, &sql).remove(0)
-        };
-        let view = "braid_transaction_statistics";
-        for (tables, participants) in [("i", 10), ("f", 20)] {
-            let told = told(client, view, tables);
-            let [commits, distributed, average, remote, bytes, time] = told[..] else {
-                panic!("{told:?}")
-            };
-            assert!(commits >= 6, "{tables}: {told:?}");
-            assert_eq!(distributed, if tables == "f" { commits } else { 0 }, "{tables}: {told:?}");
-            assert_eq!((average, time), (participants, 1), "{tables}: {told:?}");
-            assert_eq!(remote > 0, bytes == 1, "{tables}: {told:?}");
-            calls += remote;
+        let now = ["i", "f"].map(|tables| told(&mut clients, tables));
+        let [family, flat] =
+            [0, 1].map(|at| [0, 1, 2].map(|column: usize| now[at][column] - before[at][column]));
+        assert!(family[0] >= 20 && flat[0] >= 20, "{family:?} {flat:?}");
+        assert!(flat[1] == flat[0] && flat[2] >= 2 * flat[0], "{flat:?}");
+        // Not every range is led by the node that was asked.
+        assert!(now[0][3] + now[1][3] > 0);
+        said.push((family, flat));
+        if family[1..] == [0, family[0]] && flat[2] == 2 * flat[0] {
+            return;
         }
+        before = now;
     }
-    // Not every range is led by the node that was asked.
-    assert!(calls > 0);
+    panic!("a family has had two participants in each round: {said:?}");
 }

@@ -24,6 +24,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use braid_env::clock::Hlc;
+use braid_env::turns;
 use braid_lsm::CommitTs;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -144,7 +145,7 @@ impl LockLeases {
 
     /// Keeps others from getting a lease or giving it back.
     pub fn keep(&self) -> MutexGuard<'_, ()> {
-        self.keeping.lock()
+        turns::lock(&self.keeping)
     }
 
     /// The lease, if it may be relied on at this time of the wall clock.
@@ -232,7 +233,7 @@ impl LockLeases {
         let over = Hlc::micros_of(lease.upto.0) + 2 * self.home.max_clock_offset_us;
         let mut state = self.state.lock();
         while state.committing > 0 && spans.wall_clock_us() <= over {
-            self.fewer.wait_for(&mut state, LOOK_EVERY);
+            turns::wait_for(&self.fewer, &mut state, LOOK_EVERY);
         }
     }
 
@@ -298,7 +299,7 @@ impl Txn {
 
     /// Whether a key is locked under the node's lease.
     pub fn holds_under_lease(&self, key: &[u8]) -> bool {
-        self.leased.lock().keys.iter().any(|own| own == key)
+        turns::lock(&self.leased).keys.iter().any(|own| own == key)
     }
 
     /// Locks a key in [`LockMode::Shared`] until the end of the transaction, under the node's
@@ -308,10 +309,10 @@ impl Txn {
     /// [`KvError::Retry`] if locks that it had under an earlier one are lost.
     pub fn lock_under_lease(self: &Arc<Self>, key: &[u8]) -> KvResult<bool> {
         let Some(leases) = self.coordinator().leases() else { return Ok(false) };
-        let mut own = self.leased.lock();
+        let mut own = turns::lock(&self.leased);
         let Some(lease) = leases.live(self.wall_micros()) else { return Ok(false) };
         if !own.keys.is_empty() && own.number != lease.number {
-            self.state.lock().locks_lost = true;
+            turns::lock(&self.state).locks_lost = true;
             return Err(lost());
         }
         if !leases.note_holder(lease.number, self, self.wall_micros()) {
@@ -327,9 +328,9 @@ impl Txn {
     /// # Errors
     /// If that cannot be done now. Locks that somebody else has got are lost: its commit says so.
     pub(crate) fn convert_leased(&self) -> KvResult<()> {
-        let mut own = self.leased.lock();
+        let mut own = turns::lock(&self.leased);
         let read_ts = {
-            let state = self.state.lock();
+            let state = turns::lock(&self.state);
             if own.keys.is_empty() || state.ended {
                 return Ok(());
             }
@@ -342,11 +343,11 @@ impl Txn {
         let request = LockMany { txn: self.id(), items, read_ts, wait, timeout };
         match self.spans().lock_aside(request) {
             Ok(()) => {
-                self.state.lock().pin(&own.keys);
+                turns::lock(&self.state).pin(&own.keys);
                 own.pinned = true;
             }
             Err(KvError::LockNotAvailable | KvError::Retry { .. }) => {
-                self.state.lock().locks_lost = true;
+                turns::lock(&self.state).locks_lost = true;
             }
             Err(error) => return Err(error),
         }
@@ -356,8 +357,8 @@ impl Txn {
 
     /// The lease is over, and so are its locks.
     fn lose_leased(&self) {
-        let mut own = self.leased.lock();
-        let mut state = self.state.lock();
+        let mut own = turns::lock(&self.leased);
+        let mut state = turns::lock(&self.state);
         state.locks_lost |= !own.keys.is_empty();
         own.keys.clear();
     }
@@ -374,7 +375,7 @@ impl Txn {
             (state.read_ts, state.is_large())
         };
         let number = {
-            let own = self.leased.lock();
+            let own = turns::lock(&self.leased);
             (!own.keys.is_empty()).then_some(own.number)
         };
         if number.is_some() && large {
@@ -388,7 +389,7 @@ impl Txn {
             if leases.is_closing(number) {
                 self.convert_leased()?;
             }
-            if !self.leased.lock().keys.is_empty() {
+            if !turns::lock(&self.leased).keys.is_empty() {
                 return Err(lost());
             }
         }
@@ -406,14 +407,14 @@ impl Txn {
     /// Whether it has locks under a lease, or has had some.
     pub(crate) fn has_leased(&self) -> bool {
         let has = |own: &Leased| own.pinned || !own.keys.is_empty();
-        self.coordinator().leases().is_some() && has(&self.leased.lock())
+        self.coordinator().leases().is_some() && has(&turns::lock(&self.leased))
     }
 
     /// It ends: it has no locks under a lease any more. Whether others that were taken for it are
     /// to be given back.
     pub(crate) fn end_leased(&self) -> bool {
         let Some(leases) = self.coordinator().leases() else { return false };
-        let mut own = self.leased.lock();
+        let mut own = turns::lock(&self.leased);
         own.keys.clear();
         leases.forget(self.id());
         std::mem::take(&mut own.pinned)
@@ -423,7 +424,7 @@ impl Txn {
         let (txn, mode, granted) = (self.id(), LockMode::Shared, true);
         let shown =
             |key: &Bytes| ShownLock { txn, target: Target::Key(key.clone()), mode, granted };
-        self.leased.lock().keys.iter().map(shown).collect()
+        turns::lock(&self.leased).keys.iter().map(shown).collect()
     }
 }
 

@@ -27,7 +27,7 @@ pub mod copies;
 pub(crate) mod log;
 pub(crate) mod measure;
 pub(crate) mod node;
-pub(crate) mod schema_lease;
+mod schema_lease;
 pub mod sessions;
 pub mod statements;
 pub mod tally;

@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
+use braid_catalog::SchemaLease;
 use braid_import::Folder;
 
 use super::advisory::AdvisoryLocks;
 use super::channels::Channels;
-use super::schema_lease::SchemaLease;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
 use super::transactions::Transactions;

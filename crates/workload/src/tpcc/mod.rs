@@ -25,6 +25,6 @@ mod transactions;
 pub use fixtures::{Fixtures, write as write_fixtures};
 pub use load::{LoadReport, load};
 pub use rows::{CUSTOMERS, ITEMS};
-pub use run::{RunReport, RunSettings, inconsistencies, run};
+pub use run::{Connect, RunReport, RunSettings, inconsistencies, run, run_where_nodes_die};
 pub use schema::{Layout, TABLES, create};
 pub use transactions::Kind;

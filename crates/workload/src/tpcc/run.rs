@@ -45,6 +45,8 @@ struct Done {
     orders: u64,
     /// Tries that met a conflict.
     conflicts: BTreeMap<Kind, u64>,
+    /// Transactions of which nobody knows what became of them.
+    lost: u64,
 }
 
 impl Done {
@@ -56,6 +58,7 @@ impl Done {
             *self.conflicts.entry(kind).or_default() += count;
         }
         self.orders += other.orders;
+        self.lost += other.lost;
     }
 }
 
@@ -70,6 +73,11 @@ impl RunReport {
     /// New orders a minute.
     pub fn per_minute(&self) -> f64 {
         self.done.orders as f64 * 60.0 / self.seconds
+    }
+
+    /// Transactions of which nobody knows what became of them, as their connections were lost.
+    pub fn lost(&self) -> u64 {
+        self.done.lost
     }
 }
 
@@ -106,21 +114,49 @@ fn is_conflict(error: &Error) -> bool {
     error.code().is_some_and(|code| known.contains(&code))
 }
 
+/// Whether the connection is lost, its node cannot go on, or nobody knows what became of a commit.
+fn is_lost(error: &Error) -> bool {
+    let gone = ["57P01", "57P02", "57P03", "40003"];
+    error.code().is_none_or(|code| code.code().starts_with("08") || gone.contains(&code.code()))
+}
+
+/// Connects a terminal, by its number.
+pub type Connect = Arc<dyn Fn(u32) -> WorkloadResult<Client> + Send + Sync>;
+
 /// Runs the transactions.
 ///
 /// # Errors
 /// Of connecting, and of a statement, but for conflicts.
 pub fn run(settings: &RunSettings) -> WorkloadResult<RunReport> {
+    let url = settings.url.clone();
+    let connect: Connect = Arc::new(move |_| Client::connect(&url, NoTls));
+    run_all(settings, &connect, false)
+}
+
+/// Runs them where nodes die: a terminal whose connection is lost connects anew, and goes on with
+/// its next transaction.
+///
+/// # Errors
+/// As [`run`], of what is left.
+pub fn run_where_nodes_die(settings: &RunSettings, connect: &Connect) -> WorkloadResult<RunReport> {
+    run_all(settings, connect, true)
+}
+
+fn run_all(settings: &RunSettings, connect: &Connect, again: bool) -> WorkloadResult<RunReport> {
     let clock = WallClock;
     let (counts, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let mut clients = Vec::new();
-    for _ in 0..settings.terminals {
-        clients.push(Client::connect(&settings.url, NoTls)?);
+    for n in 0..settings.terminals {
+        clients.push(connect(n)?);
     }
     let mut threads = Vec::new();
     for (n, client) in clients.into_iter().enumerate() {
         let (counts, stop, settings) = (counts.clone(), stop.clone(), settings.clone());
-        let work = move || terminal(Terminal::new(client), n as u32, &settings, &counts, &stop);
+        let connect = again.then(|| connect.clone());
+        let work = move || {
+            let n = n as u32;
+            terminal(Terminal::new(client), (n, connect.as_ref()), &settings, &counts, &stop)
+        };
         let named = std::thread::Builder::new().name(format!("terminal-{n}"));
         threads.push(named.spawn(work).expect("the system has a thread for each terminal"));
     }
@@ -143,7 +179,7 @@ pub fn run(settings: &RunSettings) -> WorkloadResult<RunReport> {
 
 fn terminal(
     mut terminal: Terminal,
-    number: u32,
+    (number, again): (u32, Option<&Connect>),
     settings: &RunSettings,
     counts: &AtomicBool,
     stop: &AtomicBool,
@@ -152,7 +188,7 @@ fn terminal(
     let mut random = Random::seeded(settings.seed.wrapping_mul(1_000_003) + u64::from(number));
     let home = (number % settings.warehouses + 1) as i32;
     let mut done = Done::default();
-    while !stop.load(Ordering::Relaxed) {
+    'transactions: while !stop.load(Ordering::Relaxed) {
         let input = Input::random(&mut random, home, settings);
         let (begun, counted) = (clock.monotonic_nanos(), counts.load(Ordering::Relaxed));
         let committed = loop {
@@ -164,7 +200,14 @@ fn terminal(
                         return Ok(done);
                     }
                 }
-                Err(e) => return Err(e),
+                Err(e) => match again.filter(|_| is_lost(&e)) {
+                    Some(connect) => {
+                        done.lost += 1;
+                        terminal = Terminal::new(connect(number)?);
+                        continue 'transactions;
+                    }
+                    None => return Err(e),
+                },
             }
         };
         if counted && !stop.load(Ordering::Relaxed) {
