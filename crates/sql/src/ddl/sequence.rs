@@ -1,6 +1,6 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use sqlparser::ast::{self, Visitor};
 
 use super::access::roles::wrong_kind;
 use super::other_kinds::in_schema;
-use super::{Change, exists};
+use super::{Change, exists, sequence_names};
 use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange};
 
@@ -269,6 +269,10 @@ pub(crate) fn alter(
         // A new generation is a new value key: the old value stays for a rollback.
         new.generation = c.new_generation()?;
         c.ctx.db.setval(&new, value, false)?;
+    }
+    if (&new.name, new.schema) != (&old.name, old.schema) {
+        let name = sequence_names::full_name(&c.ctx.schema_name(new.schema), &new.name);
+        sequence_names::follow(c, &BTreeMap::from([(new.id, name)]))?;
     }
     c.catalog.put_sequence(new);
     c.sync();

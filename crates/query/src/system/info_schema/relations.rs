@@ -7,11 +7,14 @@ use braid_catalog::{
 };
 use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
-use braid_types::{Datum, IntervalFields, SqlResult, SqlType, quote_ident};
+use braid_types::{
+    DEFAULT_COLLATION, Datum, IntervalFields, SqlResult, SqlType, quote_ident, system_type_name,
+};
 
 use super::{declared_types, unused, usage};
 use crate::system::defaults::shown_default;
 use crate::system::definition;
+use crate::system::relations::{Listed, SystemColumn, listed};
 use crate::system::table::{Rows, SystemTable, View, text};
 
 pub(super) type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -24,7 +27,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
             "table_catalog name, table_schema name, table_name name, table_type text, \
              self_referencing_column_name name, reference_generation text, \
              user_defined_type_catalog name, user_defined_type_schema name, \
-             user_defined_type_name name, is_insertable_into text, is_typed text, \
+             user_defined_type_name name, is_insertable_into yes_or_no, is_typed yes_or_no, \
              commit_action text, parent_table_name name, on_delete_action text, \
              interleave_type text, spanner_state text, \
              row_deletion_policy_expression text",
@@ -32,7 +35,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
         ),
         "columns" => t(
             "table_catalog name, table_schema name, table_name name, column_name name, \
-             ordinal_position int4, column_default text, is_nullable text, data_type text, \
+             ordinal_position int4, column_default text, is_nullable yes_or_no, data_type text, \
              character_maximum_length int4, character_octet_length int4, numeric_precision int4, \
              numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, \
              interval_type text, interval_precision int4, character_set_catalog name, \
@@ -40,11 +43,11 @@ pub fn table(name: &str) -> Option<SystemTable> {
              collation_schema name, collation_name name, domain_catalog name, domain_schema name, \
              domain_name name, udt_catalog name, udt_schema name, udt_name name, \
              scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
-             dtd_identifier name, is_self_referencing text, is_identity text, \
+             dtd_identifier name, is_self_referencing yes_or_no, is_identity yes_or_no, \
              identity_generation text, identity_start text, identity_increment text, \
-             identity_maximum text, identity_minimum text, identity_cycle text, \
-             is_generated text, generation_expression text, is_updatable text, \
-             spanner_type text, is_stored text, spanner_state text",
+             identity_maximum text, identity_minimum text, identity_cycle yes_or_no, \
+             is_generated text, generation_expression text, is_updatable yes_or_no, \
+             spanner_type text, is_stored yes_or_no, spanner_state text",
             columns,
         ),
         "key_column_usage" => t(
@@ -61,7 +64,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "table_constraints" => t(
             "constraint_catalog name, constraint_schema name, constraint_name name, \
              table_catalog name, table_schema name, table_name name, constraint_type text, \
-             is_deferrable text, initially_deferred text, enforced text, nulls_distinct text",
+             is_deferrable yes_or_no, initially_deferred yes_or_no, enforced yes_or_no, nulls_distinct yes_or_no",
             table_constraints,
         ),
         "check_constraints" => t(
@@ -83,28 +86,28 @@ pub fn table(name: &str) -> Option<SystemTable> {
         ),
         "views" => t(
             "table_catalog name, table_schema name, table_name name, view_definition text, \
-             check_option text, is_updatable text, is_insertable_into text, \
-             is_trigger_updatable text, is_trigger_deletable text, \
-             is_trigger_insertable_into text",
+             check_option text, is_updatable yes_or_no, is_insertable_into yes_or_no, \
+             is_trigger_updatable yes_or_no, is_trigger_deletable yes_or_no, \
+             is_trigger_insertable_into yes_or_no",
             views,
         ),
         "sequences" => t(
             "sequence_catalog name, sequence_schema name, sequence_name name, data_type text, \
              numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
              start_value text, minimum_value text, maximum_value text, increment text, \
-             cycle_option text",
+             cycle_option yes_or_no",
             sequences,
         ),
         "indexes" => t(
             "table_catalog name, table_schema name, table_name name, index_name name, \
-             index_type text, parent_table_name name, is_unique text, is_null_filtered text, \
-             index_state text, spanner_is_managed text",
+             index_type text, parent_table_name name, is_unique yes_or_no, is_null_filtered yes_or_no, \
+             index_state text, spanner_is_managed yes_or_no",
             indexes,
         ),
         "index_columns" => t(
             "table_catalog name, table_schema name, table_name name, index_name name, \
              index_type text, column_name name, ordinal_position int4, column_ordering text, \
-             is_nullable text",
+             is_nullable yes_or_no",
             index_columns,
         ),
         "information_schema_catalog_name" => {
@@ -172,6 +175,10 @@ fn tables(v: &View<'_>) -> Made {
             let writable = may_write(v.catalog, view).is_some();
             rows.push(row(&s.name, &view.name, "VIEW", writable));
         }
+    }
+    for r in listed().iter().map(|of| of.relation) {
+        let kind = if r.is_view { "VIEW" } else { "BASE TABLE" };
+        rows.push(row(r.schema, r.name, kind, false));
     }
     Ok(rows)
 }
@@ -275,6 +282,14 @@ pub(super) fn collation_names(v: &View<'_>, oid: Option<u32>) -> [Datum; 3] {
 /// A column's default; a serial column's sequence has its schema if the search path needs it.
 fn default(v: &View<'_>, c: &Column) -> Option<String> {
     let shown = shown_default(c)?;
+    if c.sequence.is_none() && shown.contains("val(") {
+        let asked = [text(shown.as_str()), Datum::Oid(0)];
+        let named = v.eval.session.catalog_function("pg_get_expr", &asked).ok().flatten();
+        return match named {
+            Some(Datum::Text(named)) => Some(named.to_string()),
+            _ => Some(shown),
+        };
+    }
     let Some(id) = c.sequence.filter(|_| shown.starts_with("nextval(")) else { return Some(shown) };
     let (schema, name) = v.catalog.qualified_name(id)?;
     let visible = v.catalog.resolve(v.database_id, v.search_path, &name).map(|r| r.id());
@@ -353,7 +368,41 @@ fn columns(v: &View<'_>) -> Made {
             rows.push(row);
         }
     }
+    rows.extend(listed().iter().flat_map(|of| {
+        let columns = of.columns.iter().enumerate();
+        columns.map(|(at, column)| system_column_row(v, of, at, column))
+    }));
     Ok(rows)
+}
+
+/// A column of a relation of the system, to which nobody writes.
+fn system_column_row(
+    v: &View<'_>,
+    of: &Listed,
+    at: usize,
+    column: &SystemColumn,
+) -> Vec<Datum> {
+    let relation = of.relation;
+    let (schema, number) = (relation.schema, at as i32 + 1);
+    let mut row = column_row(v, schema, relation.name, column.name, number, &column.ty);
+    // What the database has needs no name.
+    let collation = Some(of.collation(column)).filter(|oid| *oid != DEFAULT_COLLATION);
+    row[6] = yes_no(!relation.requires(at, column.name));
+    row[19..22].clone_from_slice(&collation_names(v, collation));
+    row[43] = yes_no(false);
+    let own = system_type_name(column.declared).filter(|_| column.declared != column.ty.oid());
+    let Some(own) = own else { return row };
+    match own.strip_prefix("information_schema.") {
+        Some(domain) => {
+            row[22..25].clone_from_slice(&[v.database, schema, domain].map(text));
+        }
+        None if own.ends_with("[]") => row[27] = text(format!("_{}", own.trim_end_matches("[]"))),
+        None => {
+            row[7] = text(own.as_str());
+            row[27] = text(own);
+        }
+    }
+    row
 }
 
 fn column_options(v: &View<'_>) -> Made {
@@ -593,6 +642,12 @@ fn views(v: &View<'_>) -> Made {
                 text("NO"),
             ]
         })
+        .chain(listed().iter().map(|of| of.relation).filter(|r| r.is_view).map(|r| {
+            // Of these there are no queries.
+            let names = [v.database, r.schema, r.name].map(text);
+            let no = [false; 5].map(yes_no);
+            names.into_iter().chain([Datum::Null, text("NONE")]).chain(no).collect()
+        }))
         .collect())
 }
 
