@@ -443,7 +443,8 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
             let known = SqlType::from_oid(*oid, -1).map(|ty| ty.base_name());
             let pseudo = || pseudo_type_name(*oid).map(|name| quote_ident(name).to_string());
             let of_system = || system_type_name(*oid);
-            let name = known.or_else(pseudo).or_else(of_system);
+            let none = (*oid == 0).then(|| "-".to_string());
+            let name = none.or(known).or_else(pseudo).or_else(of_system);
             Arc::from(name.unwrap_or_else(|| oid.to_string()))
         }
         other => Arc::from(other.to_text(style).unwrap_or_default()),

@@ -784,8 +784,7 @@ impl<'a> Binder<'a> {
         origins: &[Option<Origin>],
     ) -> Option<Arc<CompositeType>> {
         let first = origins.first().copied().flatten()?;
-        let same =
-            |o: &Option<Origin>| o.is_some_and(|o| o.stored && o.relation == first.relation);
+        let same = |o: &Option<Origin>| o.is_some_and(|o| o.stored && o.relation == first.relation);
         let catalog = &self.context.catalog;
         let table = catalog.table(braid_catalog::id_of_oid(first.table_oid)?)?;
         let shown = table.visible_columns().map(|c| c.name.as_str());

@@ -13,7 +13,10 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, \
          pubupdate bool, pubdelete bool, pubtruncate bool, pubviaroot bool",
     ),
-    ("pg_publication_rel", "oid oid, prpubid oid, prrelid oid, prqual pg_node_tree, prattrs int2vector"),
+    (
+        "pg_publication_rel",
+        "oid oid, prpubid oid, prrelid oid, prqual pg_node_tree, prattrs int2vector",
+    ),
     ("pg_publication_namespace", "oid oid, pnpubid oid, pnnspid oid"),
     (
         "pg_publication_tables",
@@ -42,7 +45,10 @@ pub const EMPTY: &[(&str, &str)] = &[
         "oid oid, prsname name, prsnamespace oid, prsstart regproc, prstoken regproc, prsend regproc, \
          prsheadline regproc, prslextype regproc",
     ),
-    ("pg_ts_template", "oid oid, tmplname name, tmplnamespace oid, tmplinit regproc, tmpllexize regproc"),
+    (
+        "pg_ts_template",
+        "oid oid, tmplname name, tmplnamespace oid, tmplinit regproc, tmpllexize regproc",
+    ),
     (
         "pg_ts_dict",
         "oid oid, dictname name, dictnamespace oid, dictowner oid, dicttemplate oid, \
@@ -110,10 +116,7 @@ pub const EMPTY: &[(&str, &str)] = &[
     ("pg_parameter_acl", "oid oid, parname text, paracl aclitem[]"),
     ("pg_largeobject_metadata", "oid oid, lomowner oid, lomacl aclitem[]"),
     ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
-    (
-        "pg_shseclabel",
-        "objoid oid, classoid oid, provider text, label text",
-    ),
+    ("pg_shseclabel", "objoid oid, classoid oid, provider text, label text"),
     (
         "pg_stat_user_indexes",
         "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \
@@ -128,32 +131,20 @@ pub const EMPTY: &[(&str, &str)] = &[
         "pg_prepared_xacts",
         "transaction xid, gid text, prepared timestamptz, owner name, database name",
     ),
-    (
-        "pg_largeobject",
-        "loid oid, pageno int4, data bytea",
-    ),
-    (
-        "pg_replication_origin",
-        "roident oid, roname text",
-    ),
+    ("pg_largeobject", "loid oid, pageno int4, data bytea"),
+    ("pg_replication_origin", "roident oid, roname text"),
     (
         "pg_statistic_ext_data",
         "stxoid oid, stxdinherit bool, stxdndistinct pg_ndistinct, \
          stxddependencies pg_dependencies, stxdmcv pg_mcv_list, stxdexpr pg_statistic[]",
     ),
-    (
-        "pg_subscription_rel",
-        "srsubid oid, srrelid oid, srsubstate char, srsublsn pg_lsn",
-    ),
+    ("pg_subscription_rel", "srsubid oid, srrelid oid, srsubstate char, srsublsn pg_lsn"),
     (
         "pg_policies",
         "schemaname name, tablename name, policyname name, permissive text, roles name[], \
          cmd text, qual text, with_check text",
     ),
-    (
-        "pg_rules",
-        "schemaname name, tablename name, rulename name, definition text",
-    ),
+    ("pg_rules", "schemaname name, tablename name, rulename name, definition text"),
     (
         "pg_replication_slots",
         "slot_name name, plugin name, slot_type text, datoid oid, database name, \

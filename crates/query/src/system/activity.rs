@@ -35,10 +35,9 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              client_serial numeric, issuer_dn text",
             pg_stat_ssl,
         ),
-        "pg_stat_gssapi" => (
-            "pid int4, gss_authenticated bool, principal text, encrypted bool",
-            pg_stat_gssapi,
-        ),
+        "pg_stat_gssapi" => {
+            ("pid int4, gss_authenticated bool, principal text, encrypted bool", pg_stat_gssapi)
+        }
         "braid_active_statements" => (
             "pid int4, database name, username name, query_id int8, query text, \
              query_start timestamptz, tries int8, requests int8, entries_read int8, \
@@ -83,7 +82,7 @@ fn time(micros: Option<i64>) -> Datum {
 
 /// An address of a client.
 fn address(ip: &IpAddr) -> Datum {
-    Datum::parse(&ip.to_string(), &SqlType::Inet, Style::default()).unwrap_or(Datum::Null)
+    Datum::parse(&ip.to_string(), &SqlType::Inet, Style::utc()).unwrap_or(Datum::Null)
 }
 
 /// No connection is encrypted.

@@ -6,19 +6,18 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Check, Column, Deferral, Index, IndexColumn, IndexConstraint, Partition, RefAction,
-    Refined, Schema, Table, id_of_oid, oid_of,
+    Catalog, Check, Column, Deferral, IndexColumn, IndexConstraint, Partition, RefAction, Schema,
+    Table, oid_of,
 };
-use braid_sql::partitions::bound_text;
 use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms, setting_names};
-use braid_types::{ArrayValue, Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
+use braid_types::{Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
 
 use super::absent::EMPTY;
 use super::code;
 use super::defaults::shown_default;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::info_schema::referenced;
-use super::row_statistics::class_size;
+use super::relations::{init_privileges, listed, pg_attribute, pg_class};
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, default_oid,
     empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
@@ -60,7 +59,9 @@ fn relations(name: &str) -> Option<SystemTable> {
              relminmxid xid, relacl aclitem[], reloptions text[], relpartbound pg_node_tree",
             pg_class,
         ),
-        "pg_namespace" => made("oid oid, nspname name, nspowner oid, nspacl aclitem[]", pg_namespace),
+        "pg_namespace" => {
+            made("oid oid, nspname name, nspowner oid, nspacl aclitem[]", pg_namespace)
+        }
         "pg_attribute" => made(
             "attrelid oid, attname name, atttypid oid, attstattarget int4, attlen int2, \
              attnum int2, attndims int4, attcacheoff int4, atttypmod int4, attbyval bool, \
@@ -183,9 +184,10 @@ fn pg_tables(v: &View<'_>) -> Made {
         row.extend([false; 3].map(flag));
         row
     };
-    let own = v.tables().into_iter().map(|(s, t)| {
-        row(&s.name, &t.name, roles::owner_name(v, t.id), !v.indexes(t).is_empty())
-    });
+    let own = v
+        .tables()
+        .into_iter()
+        .map(|(s, t)| row(&s.name, &t.name, roles::owner_name(v, t.id), !v.indexes(t).is_empty()));
     let owner = roles::role_name(v, ROOT);
     let of_system = listed().iter().map(|of| of.relation).filter(|r| !r.is_view);
     let of_system = of_system.map(|r| row(r.schema, r.name, owner.clone(), false));

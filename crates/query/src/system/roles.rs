@@ -79,7 +79,7 @@ pub(super) fn information_table(name: &str) -> Option<SystemTable> {
         "administrable_role_authorizations" => {
             made("grantee name, role_name name, is_grantable yes_or_no", |v| {
                 let mut rows = applicable_roles(v)?;
-                rows.retain(|row| row.last() == Some(&text("YES")));
+                rows.retain(|row| matches!(row.last(), Some(Datum::Text(may)) if **may == *"YES"));
                 Ok(rows)
             })
         }

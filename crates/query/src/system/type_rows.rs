@@ -59,6 +59,22 @@ pub(super) fn storage(ty: &SqlType) -> &'static str {
     }
 }
 
+/// At which addresses PostgreSQL would keep values.
+pub(super) fn alignment(ty: &SqlType) -> &'static str {
+    let of = ty.element().unwrap_or(ty);
+    let of_ranges = match of {
+        SqlType::Range(kind) | SqlType::Multirange(kind) => kind.element().type_len() == 8,
+        _ => false,
+    };
+    let shape = matches!(of, SqlType::Geometry(_));
+    match ty {
+        SqlType::Bool | SqlType::CharByte | SqlType::Name | SqlType::Uuid | SqlType::Unknown => "c",
+        SqlType::Int2 | SqlType::Tid => "s",
+        _ if ty.type_len() == 8 || of_ranges || of.is_row() || shape => "d",
+        _ => "i",
+    }
+}
+
 /// The row of a type; the schema is an oid.
 pub(super) fn type_row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     let length = ty.type_len();
@@ -71,12 +87,7 @@ pub(super) fn type_row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         _ => "b",
     };
     let relation = if kind == "c" { ty.oid() } else { 0 };
-    let of_ranges = match ty.element().unwrap_or(ty) {
-        SqlType::Range(kind) | SqlType::Multirange(kind) => kind.element().type_len() == 8,
-        _ => false,
-    };
     let of = ty.element().unwrap_or(ty);
-    let by_eight = length == 8 || of_ranges || of.is_row() || matches!(of, SqlType::Geometry(_));
     let element = ty.subscripted().map_or(0, |ty| ty.oid());
     let subscripts = match ty {
         SqlType::Geometry(_) => RAW_SUBSCRIPTS,
@@ -104,7 +115,7 @@ pub(super) fn type_row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     // typmodin, typmodout, typanalyze: there are no such functions.
     row.extend(std::iter::repeat_n(Datum::Oid(0), 3));
     row.extend([
-        text(if by_eight { "d" } else { "i" }),
+        text(alignment(ty)),
         text(storage(ty)),
         flag(false),
         Datum::Oid(0),

@@ -7,9 +7,9 @@ use braid_types::{
 };
 
 use super::{bool_of, f64_of, i64_of, interval_of, text_of};
-use crate::{EvalContext, system_oid};
 use crate::array_operators::array;
 use crate::registry::{Eval, Table};
+use crate::{EvalContext, system_oid};
 
 /// Oid of the one user.
 const ROOT: u32 = 10;

@@ -8,9 +8,7 @@ use braid_types::{
 };
 use sqlparser::ast;
 
-use super::{
-    Change, bad_table, commit_timestamp, composite, constraint, sequence, sequence_names,
-};
+use super::{Change, bad_table, commit_timestamp, composite, constraint, sequence, sequence_names};
 use braid_parser::{Name, SequenceChange};
 use braid_scalar::{Scope, ident_name};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Database, Schema, Table};
+use braid_catalog::{Database, Schema, Sequence, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 

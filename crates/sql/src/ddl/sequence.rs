@@ -426,7 +426,7 @@ pub(super) fn defaults_of(
 }
 
 /// A sequence's name, with its schema where the search path does not find it.
-fn called(c: &Change, id: u32) -> String {
+pub(super) fn called(c: &Change, id: u32) -> String {
     let Some((schema, name)) = c.catalog.qualified_name(id) else { return String::new() };
     let found = c.catalog.resolve(c.ctx.database, &c.ctx.search_path, &name);
     match found.is_some_and(|relation| relation.id() == id) {

@@ -436,7 +436,7 @@ impl Binder<'_> {
         source: Source,
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
-        let is_system = schema.as_deref() == Some("pg_catalog");
+        let is_system = matches!(schema.as_deref(), Some("pg_catalog" | "information_schema"));
         let names = crate::bind::cte::names_apart(columns.iter().map(|(name, _)| name.as_str()));
         let own = names.iter().cloned().zip(columns.iter().map(|(_, ty)| ty.clone())).collect();
         let provider = SqlTable::new(name.to_string(), own, source, self.place.clone())

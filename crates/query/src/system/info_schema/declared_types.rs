@@ -110,7 +110,7 @@ fn attributes(v: &View<'_>) -> Made {
             let ty = v.catalog.as_known(&f.ty);
             let ty = ty.as_ref().unwrap_or(&f.ty);
             let place = f.number as i32;
-            let column = column_row(v, &schema.name, &user.name, &f.name, place, ty);
+            let column = column_row(v.database, &schema.name, &user.name, &f.name, place, ty);
             let mut row = column[..7].to_vec();
             row.extend(OF_TYPE.iter().chain(&OF_NAMES).map(|at| column[*at].clone()));
             row.push(yes_no(false));
@@ -134,7 +134,7 @@ fn all_domains<'a>(v: &View<'a>) -> Vec<(&'a str, &'a UserType, &'a Domain)> {
 fn domains(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (schema, user, domain) in all_domains(v) {
-        let mut column = column_row(v, schema, &user.name, "", 1, &domain.base);
+        let mut column = column_row(v.database, schema, &user.name, "", 1, &domain.base);
         if let SqlType::Array(_) = domain.base {
             column[7] = text(domain.base.base_name());
         }

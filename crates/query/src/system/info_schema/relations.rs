@@ -1,6 +1,8 @@
 //! Tables, columns, constraints, views, sequences and indexes, with Spanner's columns in `tables`
 //! and `columns`, and its tables `indexes`, `index_columns` and `column_options`.
 
+use std::sync::LazyLock;
+
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined, Sequence,
     id_of_oid,
@@ -207,7 +209,7 @@ pub(in crate::system) fn udt_schema(ty: &SqlType) -> Datum {
 }
 
 pub(super) fn column_row(
-    v: &View<'_>,
+    database: &str,
     schema: &str,
     table: &str,
     name: &str,
@@ -215,7 +217,7 @@ pub(super) fn column_row(
     ty: &SqlType,
 ) -> Vec<Datum> {
     let mut row = vec![Datum::Null; 47];
-    row[0] = text(v.database);
+    row[0] = text(database);
     row[1] = text(schema);
     row[2] = text(table);
     row[3] = text(name);
@@ -256,7 +258,7 @@ pub(super) fn column_row(
         | SqlType::Interval => row[13] = number(6),
         _ => {}
     }
-    row[25] = text(v.database);
+    row[25] = text(database);
     row[26] = udt_schema(ty);
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
@@ -304,7 +306,7 @@ fn columns(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (s, t) in v.tables() {
         for c in t.visible_columns() {
-            let mut row = column_row(v, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
+            let mut row = column_row(v.database, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
             row[19..22].clone_from_slice(&collation_names(
                 v,
                 c.options.collation.as_ref().map(|own| own.oid),
@@ -361,40 +363,51 @@ fn columns(v: &View<'_>) -> Made {
         let Some(s) = v.schema(view.schema) else { continue };
         let writable = may_write(v.catalog, view);
         for (at, (name, ty)) in view.columns.iter().enumerate() {
-            let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
+            let mut row = column_row(v.database, &s.name, &view.name, name, at as i32 + 1, ty);
             let own = view.collations.get(at).copied().flatten();
             row[19..22].clone_from_slice(&collation_names(v, own));
             row[43] = yes_no(writable.as_ref().is_some_and(|columns| columns[at]));
             rows.push(row);
         }
     }
-    rows.extend(listed().iter().flat_map(|of| {
-        let columns = of.columns.iter().enumerate();
-        columns.map(|(at, column)| system_column_row(v, of, at, column))
+    let database = text(v.database);
+    rows.extend(SYSTEM_COLUMNS.iter().map(|row| {
+        let mut row = row.clone();
+        for (at, beside) in [(0, 1), (19, 20), (22, 23), (25, 26)] {
+            if !row[beside].is_null() {
+                row[at] = database.clone();
+            }
+        }
+        row
     }));
     Ok(rows)
 }
 
+/// Columns of the relations of the system, without the database: in each they are the same.
+static SYSTEM_COLUMNS: LazyLock<Vec<Vec<Datum>>> = LazyLock::new(|| {
+    let rows = listed().iter().flat_map(|of| {
+        let columns = of.columns.iter().enumerate();
+        columns.map(|(at, column)| system_column_row(of, at, column))
+    });
+    rows.collect()
+});
+
 /// A column of a relation of the system, to which nobody writes.
-fn system_column_row(
-    v: &View<'_>,
-    of: &Listed,
-    at: usize,
-    column: &SystemColumn,
-) -> Vec<Datum> {
+fn system_column_row(of: &Listed, at: usize, column: &SystemColumn) -> Vec<Datum> {
     let relation = of.relation;
     let (schema, number) = (relation.schema, at as i32 + 1);
-    let mut row = column_row(v, schema, relation.name, column.name, number, &column.ty);
-    // What the database has needs no name.
-    let collation = Some(of.collation(column)).filter(|oid| *oid != DEFAULT_COLLATION);
+    let mut row = column_row("", schema, relation.name, column.name, number, &column.ty);
     row[6] = yes_no(!relation.requires(at, column.name));
-    row[19..22].clone_from_slice(&collation_names(v, collation));
+    // That of the database needs no name.
+    if ![0, DEFAULT_COLLATION].contains(&of.collation(column)) {
+        (row[20], row[21]) = (text("pg_catalog"), text("C"));
+    }
     row[43] = yes_no(false);
     let own = system_type_name(column.declared).filter(|_| column.declared != column.ty.oid());
     let Some(own) = own else { return row };
     match own.strip_prefix("information_schema.") {
         Some(domain) => {
-            row[22..25].clone_from_slice(&[v.database, schema, domain].map(text));
+            (row[23], row[24]) = (text(schema), text(domain));
         }
         None if own.ends_with("[]") => row[27] = text(format!("_{}", own.trim_end_matches("[]"))),
         None => {

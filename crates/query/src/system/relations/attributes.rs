@@ -12,13 +12,13 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 
 /// A column of a relation.
 pub(super) struct Attribute<'a> {
-    pub(super) relation: u32,
-    pub(super) name: &'a str,
-    pub(super) ty: &'a SqlType,
+    relation: u32,
+    name: &'a str,
+    ty: &'a SqlType,
     /// Oid and modifier of the type as it was declared.
     pub(super) declared: (u32, i32),
     pub(super) collation: u32,
-    pub(super) number: i16,
+    number: i16,
     pub(super) not_null: bool,
     has_default: bool,
     identity: &'a str,
@@ -31,7 +31,12 @@ pub(super) struct Attribute<'a> {
 
 impl<'a> Attribute<'a> {
     /// One of which nothing is known but its name and its type.
-    pub(super) fn plain(relation: u32, name: &'a str, ty: &'a SqlType, number: i16) -> Attribute<'a> {
+    pub(super) fn plain(
+        relation: u32,
+        name: &'a str,
+        ty: &'a SqlType,
+        number: i16,
+    ) -> Attribute<'a> {
         Attribute {
             relation,
             name,
@@ -75,7 +80,7 @@ pub(super) fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
         Datum::Int4(-1),
         Datum::Int4(a.declared.1),
         flag((1..=8).contains(&length)),
-        text(if length == 8 { "d" } else { "i" }),
+        text(type_rows::alignment(a.ty)),
         text(type_rows::storage(a.ty)),
         text(""),
         flag(a.not_null),

@@ -152,8 +152,15 @@ pub(in crate::system) fn pg_class(v: &View<'_>) -> Made {
         rows.push(class_row(oid_of(s.id), &s.name, oid_of(s.schema), "S", 3, 0, false));
     }
     for (user, fields) in type_rows::composites(v) {
-        let mut row =
-            class_row(oid_of(user.id), &user.name, oid_of(user.schema), "c", fields.len(), 0, false);
+        let mut row = class_row(
+            oid_of(user.id),
+            &user.name,
+            oid_of(user.schema),
+            "c",
+            fields.len(),
+            0,
+            false,
+        );
         row[ROW_TYPE] = object(user.id);
         rows.push(row);
     }

@@ -37,7 +37,10 @@ pub(in crate::system) struct Listed {
 impl Listed {
     /// Oid of the collation of a column: texts of tables are ordered by their bytes.
     pub(in crate::system) fn collation(&self, column: &SystemColumn) -> u32 {
-        let own = pg_tables::collation(&column.ty);
+        let own = match column.declared {
+            ACL_ITEMS => 0,
+            _ => pg_tables::collation(&column.ty),
+        };
         let computed = self.relation.is_view && column.declared == column.ty.oid();
         if own == 0 || computed { own } else { BYTES }
     }
@@ -99,13 +102,11 @@ static ATTRIBUTES: LazyLock<Vec<Vec<Datum>>> = LazyLock::new(|| {
     let rows = LISTED.iter().flat_map(|of| {
         of.columns.iter().enumerate().map(|(at, column)| {
             let number = at as i16 + 1;
-            let plain = Attribute::plain(of.relation.oid, column.name, &column.ty, number);
-            attribute_row(&Attribute {
-                declared: (column.declared, -1),
-                collation: of.collation(column),
-                not_null: of.relation.requires(at, column.name),
-                ..plain
-            })
+            let mut own = Attribute::plain(of.relation.oid, column.name, &column.ty, number);
+            own.declared = (column.declared, -1);
+            own.collation = of.collation(column);
+            own.not_null = of.relation.requires(at, column.name);
+            attribute_row(&own)
         })
     });
     rows.collect()
@@ -195,5 +196,7 @@ pub(in crate::system) fn declared(name: &str, is_standard: bool) -> (SqlType, u3
     (ty, oid)
 }
 
+/// Oid of `aclitem[]`.
+const ACL_ITEMS: u32 = 1034;
 /// Oid of `anyarray`.
 const ANY_ARRAY: u32 = 2277;

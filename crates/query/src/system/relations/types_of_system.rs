@@ -66,7 +66,7 @@ fn domain(own: &SystemType) -> Vec<Vec<Datum>> {
     row[field::ELEMENT] = Datum::Oid(0);
     row[field::ARRAY] = Datum::Oid(own.array_oid);
     row[field::MODIFIER] = Datum::Int4(modifier);
-    if row[field::COLLATION] != Datum::Oid(0) {
+    if !matches!(row[field::COLLATION], Datum::Oid(0)) {
         row[field::COLLATION] = Datum::Oid(950);
     }
     vec![row, array_of(&ty, own, INFORMATION_SCHEMA)]

@@ -47,9 +47,8 @@ pub(in crate::ddl) fn follow(c: &mut Change, renamed: &BTreeMap<u32, String>) ->
         Relation::Sequence(s) => renamed.get(&s.id).cloned(),
         _ => None,
     };
-    let here = |schema: u32| {
-        c.catalog.schema_by_id(schema).is_some_and(|s| s.database == c.ctx.database)
-    };
+    let here =
+        |schema: u32| c.catalog.schema_by_id(schema).is_some_and(|s| s.database == c.ctx.database);
     let mut tables = Vec::new();
     for table in c.catalog.tables().filter(|t| here(t.schema)) {
         let mut new = (**table).clone();
