@@ -248,7 +248,9 @@ async def asynchronous():
 
 with psycopg.connect(URL, autocommit=True) as c:
     failed = 0
-    for step in (types, statements, described, errors, cursors, streams, copies, pipelines, cancels, session):
+    steps = (types, statements, described, errors, cursors, streams, copies, pipelines, cancels,
+             session)
+    for step in steps:
         try:
             step(c)
         except psycopg.errors.FeatureNotSupported as e:

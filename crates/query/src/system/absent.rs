@@ -42,8 +42,8 @@ pub const EMPTY: &[(&str, &str)] = &[
     ("pg_transform", "oid oid, trftype oid, trflang oid, trffromsql regproc, trftosql regproc"),
     (
         "pg_ts_parser",
-        "oid oid, prsname name, prsnamespace oid, prsstart regproc, prstoken regproc, prsend regproc, \
-         prsheadline regproc, prslextype regproc",
+        "oid oid, prsname name, prsnamespace oid, prsstart regproc, prstoken regproc, \
+         prsend regproc, prsheadline regproc, prslextype regproc",
     ),
     (
         "pg_ts_template",

@@ -77,8 +77,8 @@ fn relations(name: &str) -> Option<SystemTable> {
              typbyval bool, typtype char, typcategory char, typispreferred bool, \
              typisdefined bool, typdelim char, typrelid oid, typsubscript regproc, typelem oid, \
              typarray oid, typinput regproc, typoutput regproc, typreceive regproc, \
-             typsend regproc, typmodin regproc, typmodout regproc, typanalyze regproc, typalign char, \
-             typstorage char, \
+             typsend regproc, typmodin regproc, typmodout regproc, typanalyze regproc, \
+             typalign char, typstorage char, \
              typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
              typcollation oid, typdefaultbin pg_node_tree, typdefault text, typacl aclitem[]",
             type_rows::pg_type,
@@ -101,8 +101,8 @@ fn relations(name: &str) -> Option<SystemTable> {
              indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, \
              indimmediate bool, indisclustered bool, indisvalid bool, indcheckxmin bool, \
              indisready bool, indislive bool, indisreplident bool, indkey int2vector, \
-             indcollation oidvector, indclass oidvector, indoption int2vector, indexprs pg_node_tree, \
-             indpred pg_node_tree",
+             indcollation oidvector, indclass oidvector, indoption int2vector, \
+             indexprs pg_node_tree, indpred pg_node_tree",
             pg_index,
         ),
         "pg_constraint" => made(

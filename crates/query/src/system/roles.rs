@@ -57,7 +57,8 @@ pub(super) fn information_table(name: &str) -> Option<SystemTable> {
     match name {
         "table_privileges" | "role_table_grants" => made(
             "grantor name, grantee name, table_catalog name, table_schema name, \
-             table_name name, privilege_type text, is_grantable yes_or_no, with_hierarchy yes_or_no",
+             table_name name, privilege_type text, is_grantable yes_or_no, \
+             with_hierarchy yes_or_no",
             table_privileges,
         ),
         "column_privileges" | "role_column_grants" => made(

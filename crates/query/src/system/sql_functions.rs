@@ -231,8 +231,9 @@ const ROUTINES: &str = "specific_catalog name, specific_schema name, specific_na
      name, type_udt_schema name, type_udt_name name, scope_catalog name, scope_schema name, \
      scope_name name, maximum_cardinality int4, dtd_identifier name, routine_body text, \
      routine_definition text, external_name text, external_language text, parameter_style \
-     text, is_deterministic yes_or_no, sql_data_access text, is_null_call yes_or_no, sql_path text, \
-     schema_level_routine yes_or_no, max_dynamic_result_sets int4, is_user_defined_cast yes_or_no, \
+     text, is_deterministic yes_or_no, sql_data_access text, is_null_call yes_or_no, \
+     sql_path text, schema_level_routine yes_or_no, max_dynamic_result_sets int4, \
+     is_user_defined_cast yes_or_no, \
      is_implicitly_invocable yes_or_no, security_type text, to_sql_specific_catalog name, \
      to_sql_specific_schema name, to_sql_specific_name name, as_locator yes_or_no, created \
      timestamptz, last_altered timestamptz, new_savepoint_level yes_or_no, is_udt_dependent \

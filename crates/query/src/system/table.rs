@@ -25,8 +25,8 @@ pub type Rows = fn(&View<'_>) -> SqlResult<Vec<Vec<Datum>>>;
 /// A system table.
 #[derive(Clone, Copy)]
 pub struct SystemTable {
-    /// `name type, name type, ...`. In `information_schema` `name`, `text`, `int4` and `timestamptz`
-    /// stand for its domains over them.
+    /// `name type, name type, ...`. In `information_schema` `name`, `text`, `int4` and
+    /// `timestamptz` stand for its domains over them.
     pub layout: &'static str,
     /// Its rows.
     pub rows: Rows,

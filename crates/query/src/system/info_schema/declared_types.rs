@@ -87,8 +87,9 @@ const ELEMENTS: &str = "object_catalog name, object_schema name, object_name nam
 
 const STRUCTURED: &str = "user_defined_type_catalog name, user_defined_type_schema name, \
      user_defined_type_name name, user_defined_type_category text, is_instantiable yes_or_no, \
-     is_final yes_or_no, ordering_form text, ordering_category text, ordering_routine_catalog name, \
-     ordering_routine_schema name, ordering_routine_name name, reference_type text, \
+     is_final yes_or_no, ordering_form text, ordering_category text, \
+     ordering_routine_catalog name, ordering_routine_schema name, \
+     ordering_routine_name name, reference_type text, \
      data_type text, character_maximum_length int4, character_octet_length int4, \
      character_set_catalog name, character_set_schema name, character_set_name name, \
      collation_catalog name, collation_schema name, collation_name name, \

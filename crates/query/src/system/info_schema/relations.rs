@@ -66,7 +66,8 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "table_constraints" => t(
             "constraint_catalog name, constraint_schema name, constraint_name name, \
              table_catalog name, table_schema name, table_name name, constraint_type text, \
-             is_deferrable yes_or_no, initially_deferred yes_or_no, enforced yes_or_no, nulls_distinct yes_or_no",
+             is_deferrable yes_or_no, initially_deferred yes_or_no, enforced yes_or_no, \
+             nulls_distinct yes_or_no",
             table_constraints,
         ),
         "check_constraints" => t(
@@ -102,8 +103,8 @@ pub fn table(name: &str) -> Option<SystemTable> {
         ),
         "indexes" => t(
             "table_catalog name, table_schema name, table_name name, index_name name, \
-             index_type text, parent_table_name name, is_unique yes_or_no, is_null_filtered yes_or_no, \
-             index_state text, spanner_is_managed yes_or_no",
+             index_type text, parent_table_name name, is_unique yes_or_no, \
+             is_null_filtered yes_or_no, index_state text, spanner_is_managed yes_or_no",
             indexes,
         ),
         "index_columns" => t(

@@ -1,5 +1,6 @@
-//! What the catalogs say of the relations of `pg_catalog` and `information_schema` themselves: their
-//! columns come from the layouts that their rows are made by, all else from the one list of them.
+//! What the catalogs say of the relations of `pg_catalog` and `information_schema` themselves:
+//! their columns come from the layouts that their rows are made by, all else from the one list of
+//! them.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! Sequences in defaults. PostgreSQL keeps their oids there; here it is the name with its schema, so
-//! that it is the same sequence under every search path, and it follows when the sequence or its
+//! Sequences in defaults. PostgreSQL keeps their oids there; here it is the name with its schema,
+//! so that it is the same sequence under every search path, and it follows when the sequence or its
 //! schema is renamed.
 
 use std::collections::BTreeMap;
