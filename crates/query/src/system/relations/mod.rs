@@ -1,7 +1,7 @@
 //! Relations and their columns, those of the system itself too.
 //!
-//! - [`classes`]: `pg_class`.
-//! - [`attributes`]: `pg_attribute`.
+//! - [`classes`]: rows of `pg_class`.
+//! - [`attributes`]: rows of `pg_attribute`.
 //! - [`of_system`]: what these and others say of `pg_catalog` and `information_schema`.
 //! - [`types_of_system`]: rows of `pg_type` that belong to those.
 
