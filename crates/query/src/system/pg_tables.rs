@@ -78,9 +78,9 @@ fn relations(name: &str) -> Option<SystemTable> {
              typisdefined bool, typdelim char, typrelid oid, typsubscript regproc, typelem oid, \
              typarray oid, typinput regproc, typoutput regproc, typreceive regproc, \
              typsend regproc, typmodin regproc, typmodout regproc, typanalyze regproc, \
-             typalign char, typstorage char, \
-             typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
-             typcollation oid, typdefaultbin pg_node_tree, typdefault text, typacl aclitem[]",
+             typalign char, typstorage char, typnotnull bool, typbasetype oid, typtypmod int4, \
+             typndims int4, typcollation oid, typdefaultbin pg_node_tree, typdefault text, \
+             typacl aclitem[]",
             type_rows::pg_type,
         ),
         "pg_opclass" => made(
@@ -93,9 +93,6 @@ fn relations(name: &str) -> Option<SystemTable> {
              rngcanonical regproc, rngsubdiff regproc",
             type_rows::pg_range,
         ),
-        "pg_enum" => {
-            made("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", type_rows::pg_enum)
-        }
         "pg_index" => made(
             "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
              indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, \
@@ -121,6 +118,9 @@ fn relations(name: &str) -> Option<SystemTable> {
 /// Tables about what belongs to relations.
 fn parts(name: &str) -> Option<SystemTable> {
     match name {
+        "pg_enum" => {
+            made("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", type_rows::pg_enum)
+        }
         "pg_init_privs" => made(
             "objoid oid, classoid oid, objsubid int4, privtype char, initprivs aclitem[]",
             init_privileges,

@@ -55,7 +55,7 @@ impl SystemTable {
     }
 
     /// Whether its rows tell which table they are of: those of views do not.
-    pub fn has_table_oid(&self) -> bool {
+    pub(super) fn has_table_oid(&self) -> bool {
         system_relation(self.oid).is_some_and(|relation| !relation.is_view)
     }
 

@@ -1,6 +1,6 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and sequences of serial and identity columns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -270,10 +270,7 @@ pub(crate) fn alter(
         new.generation = c.new_generation()?;
         c.ctx.db.setval(&new, value, false)?;
     }
-    if (&new.name, new.schema) != (&old.name, old.schema) {
-        let name = sequence_names::full_name(&c.ctx.schema_name(new.schema), &new.name);
-        sequence_names::follow(c, &BTreeMap::from([(new.id, name)]))?;
-    }
+    sequence_names::follow_one(c, &old, &new)?;
     c.catalog.put_sequence(new);
     c.sync();
     Ok(tag)

@@ -304,6 +304,12 @@ fn default(v: &View<'_>, c: &Column) -> Option<String> {
 }
 
 fn columns(v: &View<'_>) -> Made {
+    let mut rows = columns_of_users(v);
+    rows.extend(columns_of_system(v));
+    Ok(rows)
+}
+
+fn columns_of_users(v: &View<'_>) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for (s, t) in v.tables() {
         for c in t.visible_columns() {
@@ -371,8 +377,12 @@ fn columns(v: &View<'_>) -> Made {
             rows.push(row);
         }
     }
+    rows
+}
+
+fn columns_of_system(v: &View<'_>) -> impl Iterator<Item = Vec<Datum>> {
     let database = text(v.database);
-    rows.extend(SYSTEM_COLUMNS.iter().map(|row| {
+    SYSTEM_COLUMNS.iter().map(move |row| {
         let mut row = row.clone();
         for (at, beside) in [(0, 1), (19, 20), (22, 23), (25, 26)] {
             if !row[beside].is_null() {
@@ -380,8 +390,7 @@ fn columns(v: &View<'_>) -> Made {
             }
         }
         row
-    }));
-    Ok(rows)
+    })
 }
 
 /// Columns of the relations of the system, without the database: in each they are the same.

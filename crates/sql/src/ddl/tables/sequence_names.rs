@@ -78,6 +78,18 @@ pub(in crate::ddl) fn follow(c: &mut Change, renamed: &BTreeMap<u32, String>) ->
     Ok(())
 }
 
+/// The same of one sequence, if it is called otherwise.
+///
+/// # Errors
+/// As [`follow`].
+pub(in crate::ddl) fn follow_one(c: &mut Change, old: &Sequence, new: &Sequence) -> SqlResult<()> {
+    if (&new.name, new.schema) == (&old.name, old.schema) {
+        return Ok(());
+    }
+    let name = full_name(&c.ctx.schema_name(new.schema), &new.name);
+    follow(c, &BTreeMap::from([(new.id, name)]))
+}
+
 /// The names that the sequences of a schema have when that is called otherwise.
 pub(in crate::ddl) fn in_renamed(c: &Change, schema: u32, name: &str) -> BTreeMap<u32, String> {
     let inside = c.catalog.sequences().filter(|s| s.schema == schema);
