@@ -214,6 +214,31 @@ def session(c):
     assert notices, "a NOTICE"
 
 
+def described(c):
+    """Of which table and column each result column is said to be."""
+    c.execute("drop table if exists described cascade")
+    c.execute("create table described (a int primary key, b text)")
+    c.execute("create view described_view as select b, count(*) as n from described group by b")
+    names = dict(c.execute("select oid, relname from pg_class").fetchall())
+    t = "described"
+    for query, want in [
+        (f"select b, count(*) from {t} group by b", [(t, 2), None]),
+        (f"select d.b, e.a from {t} d join {t} e using (a) group by 1, 2", [(t, 2), (t, 1)]),
+        (f"select b from {t} group by rollup (b)", [(t, 2)]),
+        (f"select x.z, x.a + 1 from (select b as z, a from {t}) x", [(t, 2), None]),
+        (f"with w as (select a, b from {t}) select b, a from w", [(t, 2), (t, 1)]),
+        ("select * from described_view", [("described_view", 1), ("described_view", 2)]),
+        ("select relname, oid from pg_class", [("pg_class", 2), ("pg_class", 1)]),
+        ("select table_name from information_schema.tables", [("tables", 3)]),
+        (f"select a from {t} union select a from {t}", [None]),
+        (f"select max(a) over (), b from {t}", [None, (t, 2)]),
+    ]:
+        said = c.execute(query).pgresult
+        got = [(names.get(said.ftable(at)), said.ftablecol(at)) for at in range(said.nfields)]
+        assert [one if one[1] else None for one in got] == want, (query, got)
+    c.execute("drop table described cascade")
+
+
 async def asynchronous():
     async with await psycopg.AsyncConnection.connect(URL, autocommit=True) as c:
         async with c.pipeline():
@@ -223,7 +248,9 @@ async def asynchronous():
 
 with psycopg.connect(URL, autocommit=True) as c:
     failed = 0
-    for step in (types, statements, errors, cursors, streams, copies, pipelines, cancels, session):
+    steps = (types, statements, described, errors, cursors, streams, copies, pipelines, cancels,
+             session)
+    for step in steps:
         try:
             step(c)
         except psycopg.errors.FeatureNotSupported as e:
@@ -241,5 +268,5 @@ with psycopg.connect(URL, autocommit=True) as c:
             failed += 1
             print("psycopg", "FAILED:", type(e).__name__, e)
             traceback.print_exc(limit=-2)
-    print(f"psycopg {psycopg.__version__}: 11 steps, {failed} failed")
+    print(f"psycopg {psycopg.__version__}: 12 steps, {failed} failed")
     sys.exit(failed > 0)

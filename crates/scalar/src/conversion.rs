@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use braid_types::{
     ArrayValue, CastContext, CompositeType, DateOrder, Datum, IntervalForm, MICROS_PER_DAY,
-    SqlError, SqlResult, SqlState, SqlType, TimeZone, TypeCategory, cast, cast_exists,
+    SqlError, SqlResult, SqlState, SqlType, SystemRelation, TimeZone, TypeCategory, cast,
+    cast_exists, system_relation, system_relation_named,
 };
 
 use sqlparser::ast::Expr;
@@ -13,49 +14,9 @@ use crate::bind_compare::is_without_order;
 use crate::functions::populate::populate;
 use crate::{BindContext, Bound, EvalContext, Node, beginning};
 
-/// Oids of the system tables that clients name by them (`'pg_class'::regclass`).
-const SYSTEM_OIDS: &[(&str, u32)] = &[
-    ("pg_tablespace", 1213),
-    ("pg_type", 1247),
-    ("pg_attribute", 1249),
-    ("pg_proc", 1255),
-    ("pg_class", 1259),
-    ("pg_authid", 1260),
-    ("pg_auth_members", 1261),
-    ("pg_database", 1262),
-    ("pg_sequence", 2224),
-    ("pg_shdescription", 2396),
-    ("pg_am", 2601),
-    ("pg_amop", 2602),
-    ("pg_amproc", 2603),
-    ("pg_attrdef", 2604),
-    ("pg_cast", 2605),
-    ("pg_constraint", 2606),
-    ("pg_conversion", 2607),
-    ("pg_depend", 2608),
-    ("pg_description", 2609),
-    ("pg_index", 2610),
-    ("pg_inherits", 2611),
-    ("pg_language", 2612),
-    ("pg_namespace", 2615),
-    ("pg_opclass", 2616),
-    ("pg_operator", 2617),
-    ("pg_rewrite", 2618),
-    ("pg_trigger", 2620),
-    ("pg_opfamily", 2753),
-    ("pg_extension", 3079),
-    ("pg_policy", 3256),
-    ("pg_statistic_ext", 3381),
-    ("pg_collation", 3456),
-    ("pg_event_trigger", 3466),
-    ("pg_enum", 3501),
-    ("pg_publication", 6104),
-];
-
-/// PostgreSQL's oid of a system table, with or without its schema, if clients know it by heart.
+/// The oid of a relation of the system itself, with or without its schema.
 pub fn system_oid(name: &str) -> Option<u32> {
-    let bare = name.strip_prefix("pg_catalog.").unwrap_or(name);
-    SYSTEM_OIDS.iter().find(|(n, _)| *n == bare).map(|(_, oid)| *oid)
+    system_relation_named(name).map(|relation| relation.oid)
 }
 
 /// Converts one value; looks names of relations up in the session.
@@ -88,10 +49,9 @@ pub fn convert(
             Ok(Datum::text(match (oid, ctx.session.relation_name(*oid)) {
                 (_, Some(name)) => name,
                 (0, None) => "-".to_string(),
-                (_, None) => match SYSTEM_OIDS.iter().find(|(_, o)| o == oid) {
-                    Some((name, _)) => name.to_string(),
-                    None => oid.to_string(),
-                },
+                (_, None) => {
+                    system_relation(*oid).map_or_else(|| oid.to_string(), SystemRelation::shown)
+                }
             }))
         }
         (Datum::Text(name), SqlType::Regtype) => match cast(value, from, to, context, ctx.style) {

@@ -12,7 +12,7 @@ use crate::ordered::cast as ordered;
 use crate::text_in::{bad_input, clip_name, parse_base};
 use crate::{
     ArrayValue, Datum, Interval, MultirangeValue, SqlError, SqlResult, SqlState, SqlType, Style,
-    TypeCategory, numeric, quote_ident,
+    TypeCategory, numeric, quote_ident, system_type_name,
 };
 
 /// Where a conversion happens. Later contexts allow more.
@@ -443,7 +443,10 @@ fn to_text(value: &Datum, from: &SqlType, to: &SqlType, style: &Style) -> SqlRes
         Datum::Oid(oid) if *from == SqlType::Regtype => {
             let known = SqlType::from_oid(*oid, -1).map(|ty| ty.base_name());
             let pseudo = || pseudo_type_name(*oid).map(|name| quote_ident(name).to_string());
-            Arc::from(known.or_else(pseudo).unwrap_or_else(|| oid.to_string()))
+            let of_system = || system_type_name(*oid);
+            let none = (*oid == 0).then(|| "-".to_string());
+            let name = none.or(known).or_else(pseudo).or_else(of_system);
+            Arc::from(name.unwrap_or_else(|| oid.to_string()))
         }
         other => Arc::from(other.to_text(style).unwrap_or_default()),
     };

@@ -8,7 +8,8 @@ use crate::oid::pseudo_type_oid;
 use crate::text::float::{parse_float4, parse_float8};
 use crate::{
     ArrayValue, CastContext, Datum, EnumValue, Geometry, Ordered, OrderedKind, SqlError, SqlResult,
-    SqlState, SqlType, Style, array, cast, json, jsonb, jsonpath, numeric, range, user_type,
+    SqlState, SqlType, Style, array, cast, json, jsonb, jsonpath, numeric, range, system_type_oid,
+    user_type,
 };
 
 pub(crate) fn bad_input(ty: &str, text: &str) -> SqlError {
@@ -100,7 +101,8 @@ fn parse_type_name(text: &str) -> SqlResult<Datum> {
     }
     let built_in = SqlType::from_name(name).map(|found| found.oid());
     let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
-    if let Some(found) = built_in.or_else(|| pseudo_type_oid(bare)) {
+    let of_system = || system_type_oid(text.trim());
+    if let Some(found) = built_in.or_else(|| pseudo_type_oid(bare)).or_else(of_system) {
         return Ok(Datum::Oid(found));
     }
     text.trim().parse().map(Datum::Oid).map_err(|_| {

@@ -76,7 +76,9 @@ fn end_of_name(tokens: &[TokenWithSpan], mut at: usize) -> Option<usize> {
 
 /// Whether VALUES in parentheses stands where sqlparser reads an expression.
 fn is_value(tokens: &[TokenWithSpan], at: usize) -> bool {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 14] = [
+        "any",
+        "some",
         "select",
         "then",
         "else",
@@ -92,7 +94,10 @@ fn is_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     ];
     let rows = has(tokens, at + 1, &Token::LParen) && has(tokens, at - 1, &Token::LParen);
     let Some(before) = rows.then(|| at.checked_sub(2)).flatten() else { return false };
+    let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
+    let joined = |n: usize| ["union", "intersect", "except"].iter().any(|w| is(n, w));
     match &tokens[before].token {
+        Token::Word(_) if is(before, "all") => before > 0 && !joined(before - 1),
         Token::Word(_) => WORDS.iter().any(|w| token_is(&tokens[before].token, w)),
         Token::Comma
         | Token::Eq
@@ -154,6 +159,15 @@ mod tests {
             shown("select 1 + (values (2)), (values (3))"),
             "SELECT 1 + (SELECT * FROM (VALUES (2)) AS \"values\"), \
              (SELECT * FROM (VALUES (3)) AS \"values\")"
+        );
+        assert_eq!(
+            shown("select 1 union all (values (2)) union all (select 3)"),
+            "SELECT 1 UNION ALL (VALUES (2)) UNION ALL (SELECT 3)"
+        );
+        assert_eq!(
+            shown("select a = any (values (2), (3)), a <> all (values (1))"),
+            "SELECT a = ANY(SELECT * FROM (VALUES (2), (3)) AS \"values\"), \
+             a <> ALL(SELECT * FROM (VALUES (1)) AS \"values\")"
         );
         for (table, select) in [
             ("insert into s.t table u", "insert into s.t select * from u"),

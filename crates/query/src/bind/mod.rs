@@ -156,6 +156,13 @@ struct Aggregating {
 }
 
 impl Level {
+    /// The table and the column that a slot is of: an input, or a group that is one.
+    fn origin_of(&self, slot: usize) -> Option<(u32, i16)> {
+        let group = self.groups.iter().find(|group| group.slot == slot);
+        let at = group.map_or(Some(slot), |group| group.bound.as_column())?;
+        self.origins.get(at).copied().flatten().map(|o| (o.table_oid, o.attnum))
+    }
+
     /// Whether a hidden column is one that USING merged with another: it is a column of its table
     /// all the same.
     fn is_merged(&self, at: usize) -> bool {
@@ -173,6 +180,8 @@ struct Origin {
     attnum: i16,
     key: bool,
     keys: usize,
+    /// Whether its relation here is the stored table itself, and not a view or a subquery over it.
+    stored: bool,
 }
 
 /// A common table expression in reach.
@@ -775,7 +784,7 @@ impl<'a> Binder<'a> {
         origins: &[Option<Origin>],
     ) -> Option<Arc<CompositeType>> {
         let first = origins.first().copied().flatten()?;
-        let same = |o: &Option<Origin>| o.is_some_and(|o| o.relation == first.relation);
+        let same = |o: &Option<Origin>| o.is_some_and(|o| o.stored && o.relation == first.relation);
         let catalog = &self.context.catalog;
         let table = catalog.table(braid_catalog::id_of_oid(first.table_oid)?)?;
         let shown = table.visible_columns().map(|c| c.name.as_str());

@@ -489,9 +489,7 @@ impl Binder<'_> {
         let mut columns = Vec::new();
         for item in &items {
             let name = self.fresh("x");
-            let origin = item.bound.as_column().and_then(|at| {
-                self.level().origins.get(at).copied().flatten().map(|o| (o.table_oid, o.attnum))
-            });
+            let origin = item.bound.as_column().and_then(|at| self.level().origin_of(at));
             let nullable = self.nullable(&item.bound);
             let value = self.lift(&mut plan, &item.bound)?;
             // Conditions of the query around are not computed before those in here: what can fail

@@ -40,7 +40,8 @@ impl Binder<'_> {
             if alias.is_some_and(|alias| column.table.as_ref() != Some(alias)) {
                 continue;
             }
-            let Some(origin) = level.origins.get(at).copied().flatten() else { continue };
+            let origin = level.origins.get(at).copied().flatten();
+            let Some(origin) = origin.filter(|o| o.stored) else { continue };
             if found.is_some_and(|(relation, _)| relation != origin.relation) {
                 let text = format!("column reference \"{TABLE_OID}\" is ambiguous");
                 return Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, text));

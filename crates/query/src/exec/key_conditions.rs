@@ -102,7 +102,8 @@ impl Applied for Placed {
 
 /// The conditions of a plan's filters on one table.
 pub(super) struct Filters<'a> {
-    pub(super) layout: &'a TableLayout,
+    /// The ordinal and the type of a column by its name.
+    pub(super) column: &'a dyn Fn(&str) -> Option<(usize, SqlType)>,
     pub(super) place: &'a Arc<Place>,
 }
 
@@ -160,9 +161,7 @@ impl Filters<'_> {
             }
             _ => return None,
         };
-        let columns = &self.layout.table.columns;
-        let at = columns.iter().position(|c| c.name == *name)?;
-        Some((at, columns[at].ty.clone()))
+        (self.column)(name)
     }
 
     fn value(&self, expr: &Expr, ty: &SqlType) -> Option<Bound> {

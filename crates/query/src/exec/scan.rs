@@ -21,7 +21,7 @@ use braid_kv::{KeySpan, ReadMode, Txn};
 use braid_scalar::{Bound, Node};
 use braid_sql::plan::access::Access;
 use braid_sql::storage::{IndexScan, Liveness, TableLayout, TableScan};
-use braid_types::{SqlError, SqlResult, SqlType};
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -195,7 +195,7 @@ impl SqlScan {
         let spec = &self.spec;
         let (layout, access) = match (&spec.source, &spec.access) {
             (Source::Rows(rows) | Source::Given(rows), _) => {
-                return Ok(Some(Rows::Made(rows.clone(), 0)));
+                return self.made(rows, execution).map(|rows| Some(Rows::Made(rows, 0)));
             }
             (Source::Stored(layout), Some(access)) => (layout, access),
             _ => return Err(SqlError::internal("a scan without rows")),
@@ -223,6 +223,29 @@ impl SqlScan {
         };
         let piece = pieces.take();
         Ok(piece.map(|spans| self.rows(layout, (txn, reading), &pieces.access, spans)))
+    }
+
+    /// Those of rows made beforehand that conditions above may let through.
+    fn made(
+        &self,
+        rows: &Arc<Vec<Vec<Datum>>>,
+        execution: &Execution,
+    ) -> SqlResult<Arc<Vec<Vec<Datum>>>> {
+        let conditions = &self.spec.conditions;
+        if conditions.is_empty() {
+            return Ok(rows.clone());
+        }
+        let mut kept = Vec::new();
+        for row in rows.iter() {
+            let mut passes = true;
+            for condition in conditions {
+                passes = passes && condition.eval_bool(row, &execution.eval)?;
+            }
+            if passes {
+                kept.push(row.clone());
+            }
+        }
+        Ok(Arc::new(kept))
     }
 
     /// The rows in these spans.

@@ -103,9 +103,8 @@ impl TableProvider for SqlTable {
     ) -> Result<Vec<TableProviderFilterPushDown>> {
         check_stop()?;
         let support = |filter: &&Expr| {
-            if !matches!(self.source, Source::Stored(_)) {
-                TableProviderFilterPushDown::Unsupported
-            } else if is_for_scan(filter, &self.schema) {
+            let is_stored = matches!(self.source, Source::Stored(_));
+            if is_stored && is_for_scan(filter, &self.schema) {
                 TableProviderFilterPushDown::Exact
             } else if self.condition(filter).is_some() {
                 TableProviderFilterPushDown::Inexact
@@ -143,7 +142,11 @@ impl TableProvider for SqlTable {
             }
             conditions.extend(condition.iter().flat_map(Bound::conjuncts));
         }
-        let filter = ScanFilter::new(filters, &self.schema, session)?;
+        // Of rows that were made they are only asked beforehand.
+        let filter = match &self.source {
+            Source::Stored(_) => ScanFilter::new(filters, &self.schema, session)?,
+            _ => None,
+        };
         let mut wanted = vec![false; self.columns.len()];
         let filtered = filter.iter().flat_map(|filter| &filter.columns);
         projection.iter().chain(filtered).for_each(|at| wanted[*at] = true);
@@ -193,8 +196,19 @@ impl SqlTable {
 
     /// What a filter says about the keys to read.
     fn condition(&self, filter: &Expr) -> Option<Bound> {
-        let Source::Stored(layout) = &self.source else { return None };
-        Filters { layout, place: &self.place }.condition(filter)
+        let column = |name: &str| match &self.source {
+            Source::Stored(layout) => {
+                let columns = &layout.table.columns;
+                let at = columns.iter().position(|c| c.name == name)?;
+                Some((at, columns[at].ty.clone()))
+            }
+            Source::Rows(_) => {
+                let at = self.columns.iter().position(|(own, _)| own == name)?;
+                Some((at, self.columns[at].1.clone()))
+            }
+            Source::Given(_) | Source::Shared(_) => None,
+        };
+        Filters { column: &column, place: &self.place }.condition(filter)
     }
 }
 

@@ -4,6 +4,7 @@
 //! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, oid_of};
@@ -11,7 +12,7 @@ use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
 use braid_scalar::AdvisoryKey;
 use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, State};
-use braid_types::{Datum, SqlResult};
+use braid_types::{Datum, SqlResult, SqlType, Style};
 
 use super::statistics::number;
 use super::table::{ROOT, SystemTable, View, flag, text};
@@ -23,12 +24,20 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
     let (layout, rows): (&'static str, super::table::Rows) = match name {
         "pg_stat_activity" => (
             "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, \
-             application_name text, client_addr text, client_hostname text, client_port int4, \
+             application_name text, client_addr inet, client_hostname text, client_port int4, \
              backend_start timestamptz, xact_start timestamptz, query_start timestamptz, \
              state_change timestamptz, wait_event_type text, wait_event text, state text, \
-             backend_xid oid, backend_xmin oid, query_id int8, query text, backend_type text",
+             backend_xid xid, backend_xmin xid, query_id int8, query text, backend_type text",
             pg_stat_activity,
         ),
+        "pg_stat_ssl" => (
+            "pid int4, ssl bool, version text, cipher text, bits int4, client_dn text, \
+             client_serial numeric, issuer_dn text",
+            pg_stat_ssl,
+        ),
+        "pg_stat_gssapi" => {
+            ("pid int4, gss_authenticated bool, principal text, encrypted bool", pg_stat_gssapi)
+        }
         "braid_active_statements" => (
             "pid int4, database name, username name, query_id int8, query text, \
              query_start timestamptz, tries int8, requests int8, entries_read int8, \
@@ -38,7 +47,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         ),
         "pg_locks" => (
             "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, \
-             transactionid oid, classid oid, objid oid, objsubid int2, virtualtransaction text, \
+             transactionid xid, classid oid, objid oid, objsubid int2, virtualtransaction text, \
              pid int4, mode text, granted bool, fastpath bool, waitstart timestamptz, key text",
             pg_locks,
         ),
@@ -71,6 +80,22 @@ fn time(micros: Option<i64>) -> Datum {
     micros.map_or(Datum::Null, Datum::TimestampTz)
 }
 
+/// An address of a client.
+fn address(ip: &IpAddr) -> Datum {
+    Datum::parse(&ip.to_string(), &SqlType::Inet, Style::utc()).unwrap_or(Datum::Null)
+}
+
+/// No connection is encrypted.
+fn pg_stat_ssl(v: &View<'_>) -> Made {
+    let row = |a: Arc<Activity>| vec![Datum::Int4(a.pid), flag(false)];
+    Ok(v.database_object.sessions().all().into_iter().map(row).collect())
+}
+
+fn pg_stat_gssapi(v: &View<'_>) -> Made {
+    let row = |a: Arc<Activity>| vec![Datum::Int4(a.pid), flag(false), Datum::Null, flag(false)];
+    Ok(v.database_object.sessions().all().into_iter().map(row).collect())
+}
+
 fn pg_stat_activity(v: &View<'_>) -> Made {
     let mut waiting = HashMap::new();
     for lock in locks(v).into_iter().filter(|lock| !lock.granted) {
@@ -94,7 +119,7 @@ fn pg_stat_activity(v: &View<'_>) -> Made {
             Datum::Oid(ROOT),
             text(a.user.as_str()),
             text(a.application()),
-            a.client.map_or(Datum::Null, |c| text(c.ip().to_string())),
+            a.client.map_or(Datum::Null, |c| address(&c.ip())),
             Datum::Null,
             a.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
             Datum::TimestampTz(a.begun),

@@ -8,7 +8,9 @@ use braid_sql::session::{
     SessionState, Shown, column_names, foreign_key, index_definition, key_column,
 };
 use braid_types::quote_ident;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{
+    Datum, SqlError, SqlResult, SqlState, SqlType, system_relation, system_type_name,
+};
 
 use super::comments::comment;
 use super::{names, partitions, qualified, sizes, sql_functions};
@@ -123,6 +125,9 @@ fn definition_of(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> O
 
 /// Whether the name of a relation finds it without its schema.
 fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> {
+    if let Some(of_system) = system_relation(oid) {
+        return Some(in_search_path(session, of_system.schema));
+    }
     let id = id_of_oid(oid)?;
     let Some((_, name)) = catalog.qualified_name(id) else {
         // A composite type is a relation, too.
@@ -133,10 +138,19 @@ fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> 
     Some(found.id() == id)
 }
 
+/// Whether names of a schema of the system need no schema.
+fn in_search_path(session: &SessionState, schema: &str) -> bool {
+    schema == "pg_catalog" || session.search_path().iter().any(|s| s == schema)
+}
+
 /// Whether the name of a type finds it without its schema; `None`: there is no such type.
 fn type_is_visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> {
     if SqlType::from_oid(oid, -1).is_some() {
         return Some(true);
+    }
+    if let Some(name) = system_type_name(oid) {
+        let schema = name.split_once('.').map_or("pg_catalog", |(schema, _)| schema);
+        return Some(in_search_path(session, schema));
     }
     let braid_catalog::NamedType { user, name, .. } = catalog.by_oid(oid)?;
     let database = catalog.database(&session.database)?.id;
@@ -327,6 +341,10 @@ fn function_elsewhere(
         "pg_sequence_last_value" => return last_value(session, catalog, oid_arg(args, 0)),
         "pg_describe_object" => {
             let described = oid_arg(args, 1).and_then(|oid| {
+                if let Some(of_system) = system_relation(oid) {
+                    let kind = if of_system.is_view { "view" } else { "table" };
+                    return Some(format!("{kind} {}", of_system.shown()));
+                }
                 let kind = catalog.relation_by_id(id_of_oid(oid)?)?.kind();
                 Some(format!("{kind} {}", session.relation_name(oid)?))
             });

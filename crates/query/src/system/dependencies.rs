@@ -31,7 +31,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
         ),
         "pg_rewrite" => (
             "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, \
-             is_instead bool, ev_qual text, ev_action text",
+             is_instead bool, ev_qual pg_node_tree, ev_action pg_node_tree",
             pg_rewrite,
         ),
         _ => return None,

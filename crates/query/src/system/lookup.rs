@@ -1,8 +1,8 @@
 //! Finding a system table or the query of a view, and reading its rows.
 
-use braid_scalar::{EvalContext, system_oid};
+use braid_scalar::EvalContext;
 use braid_sql::PlanContext;
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Datum, SqlResult, SqlType, system_relations};
 use sqlparser::ast;
 
 use super::ours::{families, nodes, transactions};
@@ -18,7 +18,9 @@ pub(crate) fn is_pg_table(name: &str) -> bool {
 
 /// A system table by schema and name.
 pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
-    match schema {
+    let mut all = system_relations().iter();
+    let oid = all.find(|r| r.schema == schema && r.name == name)?.oid;
+    let found = match schema {
         "pg_catalog" => {
             let live = || statistics::table(name).or_else(|| activity::table(name));
             let known = pg_tables::table(name).or_else(|| row_statistics::table(name));
@@ -28,22 +30,12 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
                 .or_else(|| families::table(name))
                 .or_else(|| nodes::table(name))
                 .or_else(|| transactions::table(name))
-                .map(|table| SystemTable { oid: oid_of_table(name), ..table })
         }
-        "information_schema" => info_schema::table(name)
+        _ => info_schema::table(name)
             .or_else(|| roles::information_table(name))
             .or_else(|| sql_functions::table(name)),
-        _ => None,
-    }
-}
-
-/// The oid of a table of `pg_catalog`: PostgreSQL's where clients know it by heart.
-fn oid_of_table(name: &str) -> u32 {
-    // Of the others it only matters that each has its own.
-    system_oid(name).unwrap_or_else(|| {
-        let hash = name.bytes().fold(7u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
-        14_000 + hash % 2_000
-    })
+    };
+    found.map(|table| SystemTable { oid, ..table })
 }
 
 /// The rows of a system table.
@@ -59,7 +51,7 @@ pub fn rows(
     let mut rows = (table.rows)(&view)?;
     for row in &mut rows {
         row.resize(table.width(), Datum::Null);
-        row.extend((table.oid != 0).then_some(Datum::Oid(table.oid)));
+        row.extend(table.has_table_oid().then_some(Datum::Oid(table.oid)));
     }
     Ok(rows)
 }
@@ -75,4 +67,15 @@ pub fn parse_query(text: &str) -> SqlResult<ast::Query> {
 /// Types by their short names in table definitions.
 pub(crate) fn type_named(name: &str) -> SqlType {
     SqlType::from_name(name).unwrap_or(SqlType::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_relation_that_is_listed_is_there() {
+        let lacks = system_relations().iter().filter(|r| table(r.schema, r.name).is_none());
+        assert_eq!(lacks.map(|r| r.name).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
 }

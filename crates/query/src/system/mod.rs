@@ -18,6 +18,7 @@ mod partitions;
 mod pg_tables;
 mod privileges;
 mod qualified;
+mod relations;
 mod roles;
 mod row_statistics;
 mod sizes;

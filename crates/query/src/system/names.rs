@@ -11,8 +11,10 @@ use super::code;
 use super::sql_functions::type_text;
 use super::table::{INFORMATION_SCHEMA, PG_CATALOG};
 
-/// What makes access methods what they are, by oid.
-const HANDLERS: [(u32, &str); 7] = [
+/// What makes access methods and subscripts what they are, by oid.
+const HANDLERS: [(u32, &str); 9] = [
+    (6179, "array_subscript_handler"),
+    (6180, "raw_array_subscript_handler"),
     (3, "heap_tableam_handler"),
     (330, "bthandler"),
     (331, "hashhandler"),

@@ -21,7 +21,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
         }
         "pg_partitioned_table" => (
             "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, \
-             partclass oidvector, partcollation oidvector, partexprs text",
+             partclass oidvector, partcollation oidvector, partexprs pg_node_tree",
             pg_partitioned_table,
         ),
         _ => return None,

@@ -6,19 +6,18 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    Catalog, Check, Column, Deferral, Index, IndexColumn, IndexConstraint, Partition, RefAction,
-    Refined, Schema, Table, id_of_oid, oid_of,
+    Catalog, Check, Column, Deferral, IndexColumn, IndexConstraint, Partition, RefAction, Schema,
+    Table, oid_of,
 };
-use braid_sql::partitions::bound_text;
 use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms, setting_names};
-use braid_types::{ArrayValue, Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
+use braid_types::{Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
 
 use super::absent::EMPTY;
 use super::code;
 use super::defaults::shown_default;
 use super::definition::{check_text, foreign_key_text, index_text, key_text};
 use super::info_schema::referenced;
-use super::row_statistics::class_size;
+use super::relations::{init_privileges, listed, pg_attribute, pg_class};
 use super::table::{
     INFORMATION_SCHEMA, PG_CATALOG, ROOT, SystemTable, View, attnums, constraint_oid, default_oid,
     empty, flag, int2_vector, object, oid_vector, shown_indexes, text,
@@ -56,30 +55,32 @@ fn relations(name: &str) -> Option<SystemTable> {
              relisshared bool, relpersistence char, relkind char, relnatts int2, \
              relchecks int2, relhasrules bool, relhastriggers bool, relhassubclass bool, \
              relrowsecurity bool, relforcerowsecurity bool, relispopulated bool, \
-             relreplident char, relispartition bool, relrewrite oid, relfrozenxid oid, \
-             relminmxid oid, relacl text[], reloptions text[], relpartbound text",
+             relreplident char, relispartition bool, relrewrite oid, relfrozenxid xid, \
+             relminmxid xid, relacl aclitem[], reloptions text[], relpartbound pg_node_tree",
             pg_class,
         ),
-        "pg_namespace" => made("oid oid, nspname name, nspowner oid, nspacl text[]", pg_namespace),
+        "pg_namespace" => {
+            made("oid oid, nspname name, nspowner oid, nspacl aclitem[]", pg_namespace)
+        }
         "pg_attribute" => made(
             "attrelid oid, attname name, atttypid oid, attstattarget int4, attlen int2, \
              attnum int2, attndims int4, attcacheoff int4, atttypmod int4, attbyval bool, \
              attalign char, attstorage char, attcompression char, attnotnull bool, \
              atthasdef bool, atthasmissing bool, attidentity char, attgenerated char, \
              attisdropped bool, attislocal bool, attinhcount int4, attcollation oid, \
-             attacl text[], attoptions text[], attfdwoptions text[], attmissingval text",
+             attacl aclitem[], attoptions text[], attfdwoptions text[], attmissingval anyarray",
             pg_attribute,
         ),
-        "pg_attrdef" => made("oid oid, adrelid oid, adnum int2, adbin text", pg_attrdef),
+        "pg_attrdef" => made("oid oid, adrelid oid, adnum int2, adbin pg_node_tree", pg_attrdef),
         "pg_type" => made(
             "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, \
              typbyval bool, typtype char, typcategory char, typispreferred bool, \
-             typisdefined bool, typdelim char, typrelid oid, typsubscript oid, typelem oid, \
+             typisdefined bool, typdelim char, typrelid oid, typsubscript regproc, typelem oid, \
              typarray oid, typinput regproc, typoutput regproc, typreceive regproc, \
-             typsend regproc, typmodin oid, typmodout oid, typanalyze oid, typalign char, \
-             typstorage char, \
-             typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, \
-             typcollation oid, typdefaultbin text, typdefault text, typacl text[]",
+             typsend regproc, typmodin regproc, typmodout regproc, typanalyze regproc, \
+             typalign char, typstorage char, typnotnull bool, typbasetype oid, typtypmod int4, \
+             typndims int4, typcollation oid, typdefaultbin pg_node_tree, typdefault text, \
+             typacl aclitem[]",
             type_rows::pg_type,
         ),
         "pg_opclass" => made(
@@ -92,16 +93,13 @@ fn relations(name: &str) -> Option<SystemTable> {
              rngcanonical regproc, rngsubdiff regproc",
             type_rows::pg_range,
         ),
-        "pg_enum" => {
-            made("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", type_rows::pg_enum)
-        }
         "pg_index" => made(
             "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, \
              indnullsnotdistinct bool, indisprimary bool, indisexclusion bool, \
              indimmediate bool, indisclustered bool, indisvalid bool, indcheckxmin bool, \
              indisready bool, indislive bool, indisreplident bool, indkey int2vector, \
-             indcollation oidvector, indclass oidvector, indoption int2vector, indexprs text, \
-             indpred text",
+             indcollation oidvector, indclass oidvector, indoption int2vector, \
+             indexprs pg_node_tree, indpred pg_node_tree",
             pg_index,
         ),
         "pg_constraint" => made(
@@ -110,7 +108,7 @@ fn relations(name: &str) -> Option<SystemTable> {
              conparentid oid, confrelid oid, confupdtype char, confdeltype char, \
              confmatchtype char, conislocal bool, coninhcount int4, connoinherit bool, \
              conkey int2[], confkey int2[], conpfeqop oid[], conppeqop oid[], \
-             conffeqop oid[], confdelsetcols int2[], conexclop oid[], conbin text",
+             conffeqop oid[], confdelsetcols int2[], conexclop oid[], conbin pg_node_tree",
             pg_constraint,
         ),
         _ => parts(name),
@@ -120,6 +118,13 @@ fn relations(name: &str) -> Option<SystemTable> {
 /// Tables about what belongs to relations.
 fn parts(name: &str) -> Option<SystemTable> {
     match name {
+        "pg_enum" => {
+            made("oid oid, enumtypid oid, enumsortorder float4, enumlabel name", type_rows::pg_enum)
+        }
+        "pg_init_privs" => made(
+            "objoid oid, classoid oid, objsubid int4, privtype char, initprivs aclitem[]",
+            init_privileges,
+        ),
         "pg_sequence" => made(
             "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, \
              seqmin int8, seqcache int8, seqcycle bool",
@@ -149,23 +154,7 @@ fn lists(name: &str) -> Option<SystemTable> {
         "pg_tables" => made(
             "schemaname name, tablename name, tableowner name, tablespace name, \
              hasindexes bool, hasrules bool, hastriggers bool, rowsecurity bool",
-            |v| {
-                Ok(v.tables()
-                    .into_iter()
-                    .map(|(s, t)| {
-                        vec![
-                            text(s.name.as_str()),
-                            text(t.name.as_str()),
-                            roles::owner_name(v, t.id),
-                            Datum::Null,
-                            flag(!v.indexes(t).is_empty()),
-                            flag(false),
-                            flag(false),
-                            flag(false),
-                        ]
-                    })
-                    .collect())
-            },
+            pg_tables,
         ),
         "pg_indexes" => made(
             "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
@@ -189,6 +178,22 @@ fn lists(name: &str) -> Option<SystemTable> {
     }
 }
 
+fn pg_tables(v: &View<'_>) -> Made {
+    let row = |schema: &str, name: &str, owner: Datum, indexed: bool| {
+        let mut row = vec![text(schema), text(name), owner, Datum::Null, flag(indexed)];
+        row.extend([false; 3].map(flag));
+        row
+    };
+    let own = v
+        .tables()
+        .into_iter()
+        .map(|(s, t)| row(&s.name, &t.name, roles::owner_name(v, t.id), !v.indexes(t).is_empty()));
+    let owner = roles::role_name(v, ROOT);
+    let of_system = listed().iter().map(|of| of.relation).filter(|r| !r.is_view);
+    let of_system = of_system.map(|r| row(r.schema, r.name, owner.clone(), false));
+    Ok(own.chain(of_system).collect())
+}
+
 fn pg_views(v: &View<'_>) -> Made {
     let views = v.catalog.views().filter_map(|view| Some((v.schema(view.schema)?, view)));
     let row = |(s, view): (&Arc<Schema>, &Arc<braid_catalog::View>)| {
@@ -199,7 +204,11 @@ fn pg_views(v: &View<'_>) -> Made {
             v.query_of(view.id, &view.definition),
         ]
     };
-    Ok(views.map(row).collect())
+    // Those of the system are no queries.
+    let owner = roles::role_name(v, ROOT);
+    let of_system = listed().iter().map(|of| of.relation).filter(|r| r.is_view);
+    let of_system = of_system.map(|r| vec![text(r.schema), text(r.name), owner.clone()]);
+    Ok(views.map(row).chain(of_system).collect())
 }
 
 fn pg_matviews(v: &View<'_>) -> Made {
@@ -223,9 +232,9 @@ fn server(name: &str) -> Option<SystemTable> {
     match name {
         "pg_database" => made(
             "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, \
-             datistemplate bool, datallowconn bool, datconnlimit int4, datfrozenxid oid, \
-             datminmxid oid, dattablespace oid, datcollate text, datctype text, \
-             daticulocale text, datcollversion text, datacl text[]",
+             datistemplate bool, datallowconn bool, datconnlimit int4, datfrozenxid xid, \
+             datminmxid xid, dattablespace oid, datcollate text, datctype text, \
+             daticulocale text, datcollversion text, datacl aclitem[]",
             pg_database,
         ),
         "pg_am" => made("oid oid, amname name, amhandler regproc, amtype char", |_| {
@@ -244,15 +253,15 @@ fn server(name: &str) -> Option<SystemTable> {
              procost float4, prorows float4, provariadic oid, prosupport regproc, prokind char, \
              prosecdef bool, proleakproof bool, proisstrict bool, proretset bool, \
              provolatile char, proparallel char, pronargs int2, pronargdefaults int2, \
-             prorettype oid, proargtypes oidvector, proallargtypes oid[], proargmodes text[], \
-             proargnames text[], proargdefaults text, protrftypes oid[], prosrc text, \
-             probin text, prosqlbody text, proconfig text[], proacl text[]",
+             prorettype oid, proargtypes oidvector, proallargtypes oid[], proargmodes char[], \
+             proargnames text[], proargdefaults pg_node_tree, protrftypes oid[], prosrc text, \
+             probin text, prosqlbody pg_node_tree, proconfig text[], proacl aclitem[]",
             code::pg_proc,
         ),
         "pg_operator" => made(
             "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, \
              oprcanmerge bool, oprcanhash bool, oprleft oid, oprright oid, oprresult oid, \
-             oprcom oid, oprnegate oid, oprcode oid, oprrest oid, oprjoin oid",
+             oprcom oid, oprnegate oid, oprcode regproc, oprrest regproc, oprjoin regproc",
             code::pg_operator,
         ),
         "pg_cast" => made(
@@ -262,7 +271,7 @@ fn server(name: &str) -> Option<SystemTable> {
         ),
         "pg_language" => made(
             "oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool, \
-             lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl text[]",
+             lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl aclitem[]",
             |_| {
                 let row = |(oid, name): (u32, &str)| {
                     let trusted = flag(oid == super::sql_functions::SQL);
@@ -291,178 +300,12 @@ fn server(name: &str) -> Option<SystemTable> {
             type_rows::pg_collation,
         ),
         "pg_tablespace" => {
-            made("oid oid, spcname name, spcowner oid, spcacl text[], spcoptions text[]", |_| {
+            made("oid oid, spcname name, spcowner oid, spcacl aclitem[], spcoptions text[]", |_| {
                 Ok(vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(ROOT)]])
             })
         }
         _ => None,
     }
-}
-
-fn class_row(
-    oid: u32,
-    name: &str,
-    schema: u32,
-    kind: &str,
-    natts: usize,
-    checks: usize,
-    has_index: bool,
-) -> Vec<Datum> {
-    let am = match kind {
-        "r" | "m" => 2,
-        "i" | "I" => 403,
-        _ => 0,
-    };
-    vec![
-        Datum::Oid(oid),
-        text(name),
-        object(schema),
-        Datum::Oid(0),
-        Datum::Oid(0),
-        Datum::Oid(ROOT),
-        Datum::Oid(am),
-        Datum::Oid(oid),
-        Datum::Oid(0),
-        Datum::Int4(0),
-        Datum::Float4(-1.0),
-        Datum::Int4(0),
-        Datum::Oid(0),
-        flag(has_index),
-        flag(false),
-        text("p"),
-        text(kind),
-        Datum::Int2(natts as i16),
-        Datum::Int2(checks as i16),
-        flag(matches!(kind, "v" | "m")),
-        flag(false),
-        flag(false),
-        flag(false),
-        flag(false),
-        flag(true),
-        text(if matches!(kind, "r" | "m" | "p") { "d" } else { "n" }),
-        flag(false),
-        Datum::Oid(0),
-        Datum::Oid(0),
-        Datum::Oid(0),
-    ]
-}
-
-/// Position of `reltype`.
-const ROW_TYPE: usize = 3;
-/// Positions of `relpages`, `reltuples` and `relhastriggers`.
-const PAGES: usize = 9;
-const TUPLES: usize = 10;
-const TRIGGERS: usize = 20;
-/// Position of `relispopulated`.
-const POPULATED: usize = 24;
-/// Positions of `relnamespace`, `relowner`, `relpersistence`, `relam`, `relacl` and `reloptions`.
-const NAMESPACE: usize = 2;
-const OWNER: usize = 5;
-const METHOD: usize = 6;
-const ACL: usize = 30;
-const OPTIONS: usize = 31;
-/// Positions of `relhassubclass`, `relispartition` and `relpartbound`.
-const SUBCLASS: usize = 21;
-const PARTITION: usize = 26;
-const BOUND: usize = 32;
-const PERSISTENCE: usize = 15;
-
-/// The access method of an index in `pg_am`.
-fn method_oid(i: &Index) -> u32 {
-    type_rows::access_method(i.method())
-}
-
-/// A table or a partition with its indexes.
-fn table_rows(v: &View<'_>, t: &Arc<Table>, rows: &mut Vec<Vec<Datum>>) -> SqlResult<()> {
-    let indexes = v.indexes(t);
-    let (oid, visible) = (oid_of(t.id), t.visible_columns().count());
-    let indexed = !indexes.is_empty();
-    let divided = t.partitioning().and_then(|d| d.key_of(t.shown_id())).is_some();
-    let kind = match t.materialized() {
-        Some(_) => "m",
-        None if divided => "p",
-        None => "r",
-    };
-    let mut row = class_row(oid, &t.name, t.schema, kind, visible, t.checks.len(), indexed);
-    row[ROW_TYPE] = Datum::Oid(oid);
-    row[POPULATED] = flag(t.materialized().is_none_or(|view| view.populated));
-    // Foreign keys are triggers in PostgreSQL: clients look for them only where there are some.
-    let references =
-        !t.foreign_keys.is_empty() || v.catalog.referencing_tables(t.id).next().is_some();
-    row[TRIGGERS] = flag(references);
-    let (pages, tuples) = class_size(v, t);
-    (row[PAGES], row[TUPLES]) = (Datum::Int4(pages), Datum::Float4(tuples));
-    let inside = t.partitioning().is_some_and(|d| d.partitions_of(t.shown_id()).next().is_some());
-    row[SUBCLASS] = flag(inside);
-    if let Some(p) = t.window() {
-        row[PARTITION] = flag(true);
-        row.resize(BOUND + 1, Datum::Null);
-        row[BOUND] = text(bound_text(t, p)?);
-    }
-    rows.push(row);
-    for i in indexes {
-        let natts = i.columns.len() + i.include.len();
-        let kind = if divided { "I" } else { "i" };
-        let mut row = class_row(oid_of(i.id), &i.name, t.schema, kind, natts, 0, false);
-        row[METHOD] = Datum::Oid(method_oid(i));
-        let of_table = |p: &Partition| p.indexes.iter().any(|own| own.id == i.id);
-        row[PARTITION] = flag(t.window().is_some_and(of_table));
-        // An entry for each row; PostgreSQL has 0 as long as it does not know.
-        row[TUPLES] = Datum::Float4(tuples.max(0.0));
-        rows.push(row);
-    }
-    Ok(())
-}
-
-fn pg_class(v: &View<'_>) -> Made {
-    let mut rows = Vec::new();
-    for (_, t) in v.stored() {
-        table_rows(v, t, &mut rows)?;
-    }
-    for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
-        rows.push(class_row(
-            oid_of(view.id),
-            &view.name,
-            view.schema,
-            "v",
-            view.columns.len(),
-            0,
-            false,
-        ));
-    }
-    for s in v.catalog.sequences().filter(|x| v.schema(x.schema).is_some()) {
-        rows.push(class_row(oid_of(s.id), &s.name, s.schema, "S", 3, 0, false));
-    }
-    for (user, fields) in type_rows::composites(v) {
-        let mut row =
-            class_row(oid_of(user.id), &user.name, user.schema, "c", fields.len(), 0, false);
-        row[ROW_TYPE] = object(user.id);
-        rows.push(row);
-    }
-    for row in &mut rows {
-        let temporary = |s: &braid_catalog::Schema| s.name.starts_with("pg_temp_");
-        let schema = match &row[NAMESPACE] {
-            Datum::Oid(oid) => id_of_oid(*oid).and_then(|id| v.schema(id)),
-            _ => None,
-        };
-        if schema.is_some_and(|s| temporary(s)) {
-            row[PERSISTENCE] = text("t");
-        }
-        let Datum::Oid(oid) = row[0] else { continue };
-        let Some(id) = id_of_oid(oid) else { continue };
-        // An index is whose table it is.
-        let of_table = || v.catalog.index(id).map(|(table, _)| table.id);
-        let of_partition = v.catalog.partition_index(id).map(|(shown, _)| shown.id);
-        let table = of_partition.or_else(of_table);
-        row[OWNER] = roles::owner(v, table.unwrap_or(id));
-        row.resize(BOUND + 1, Datum::Null);
-        if let Some(option) = v.catalog.view(id).and_then(|view| view.check_option) {
-            let option = format!("check_option={}", option.sql().to_lowercase());
-            row[OPTIONS] = Datum::Array(ArrayValue::list(SqlType::Text, vec![text(option)]).into());
-        }
-        row[ACL] = if table.is_none() { roles::acl(v, id) } else { Datum::Null };
-    }
-    Ok(rows)
 }
 
 fn pg_namespace(v: &View<'_>) -> Made {
@@ -480,157 +323,6 @@ fn pg_namespace(v: &View<'_>) -> Made {
         rows.push(vec![object(s.id), text(s.name.as_str()), owner, acl]);
     }
     Ok(rows)
-}
-
-struct Attribute<'a> {
-    relation: u32,
-    name: &'a str,
-    ty: &'a SqlType,
-    /// Oid and modifier of the type as it was declared.
-    declared: (u32, i32),
-    collation: u32,
-    number: i16,
-    not_null: bool,
-    has_default: bool,
-    identity: &'a str,
-    generated: &'a str,
-    statistics: Option<u32>,
-    acl: Datum,
-    /// It is a partition's, which has it of its table.
-    inherited: bool,
-}
-
-impl<'a> Attribute<'a> {
-    /// One of which nothing is known but its name and its type.
-    fn plain(relation: u32, name: &'a str, ty: &'a SqlType, number: i16) -> Attribute<'a> {
-        Attribute {
-            relation,
-            name,
-            ty,
-            declared: (ty.oid(), ty.typmod()),
-            collation: collation(ty),
-            number,
-            not_null: false,
-            has_default: false,
-            identity: "",
-            generated: "",
-            statistics: None,
-            acl: Datum::Null,
-            inherited: false,
-        }
-    }
-}
-
-/// Oid and modifier of a column's type as it was declared.
-fn declared(v: &View<'_>, c: &Column) -> (u32, i32) {
-    match c.refinement {
-        Some(Refined::Domain(id)) => (oid_of(id), -1),
-        Some(Refined::Elements(id)) if let Some(user) = v.catalog.user_type(id) => {
-            (oid_of(user.array), -1)
-        }
-        _ => (c.ty.oid(), c.typmod()),
-    }
-}
-
-fn attribute_row(a: &Attribute<'_>) -> Vec<Datum> {
-    let length = a.ty.type_len();
-    vec![
-        Datum::Oid(a.relation),
-        text(a.name),
-        Datum::Oid(a.declared.0),
-        Datum::Int4(a.statistics.map_or(-1, |target| target as i32)),
-        Datum::Int2(length),
-        Datum::Int2(a.number),
-        Datum::Int4(i32::from(a.ty.element().is_some())),
-        Datum::Int4(-1),
-        Datum::Int4(a.declared.1),
-        flag((1..=8).contains(&length)),
-        text(if length == 8 { "d" } else { "i" }),
-        text(type_rows::storage(a.ty)),
-        text(""),
-        flag(a.not_null),
-        flag(a.has_default),
-        flag(false),
-        text(a.identity),
-        text(a.generated),
-        flag(false),
-        flag(!a.inherited),
-        Datum::Int4(i32::from(a.inherited)),
-        Datum::Oid(a.collation),
-        a.acl.clone(),
-    ]
-}
-
-fn pg_attribute(v: &View<'_>) -> Made {
-    let mut rows = Vec::new();
-    for (_, t) in v.stored() {
-        for c in t.visible_columns() {
-            rows.push(attribute_row(&Attribute {
-                relation: oid_of(t.id),
-                name: &c.name,
-                ty: &c.ty,
-                declared: declared(v, c),
-                collation: column_collation(c),
-                number: c.id as i16,
-                not_null: !c.nullable,
-                has_default: c.default.is_some() || c.generated.is_some(),
-                identity: match c.identity {
-                    Some(braid_catalog::Identity::Always) => "a",
-                    Some(braid_catalog::Identity::ByDefault) => "d",
-                    None => "",
-                },
-                generated: if c.generated.is_some() { "s" } else { "" },
-                statistics: c.options.statistics,
-                acl: roles::column_acl(v, t.id, c.id),
-                inherited: t.window().is_some(),
-            }));
-        }
-        for i in v.indexes(t) {
-            let keys = i.columns.iter().map(|c| c.column).chain(i.include.iter().copied());
-            let mut taken = Vec::new();
-            for (at, id) in keys.enumerate() {
-                let Some(c) = t.column(id) else { continue };
-                let name = braid_sql::session::index_column_name(c, &taken);
-                let plain = Attribute::plain(oid_of(i.id), &name, &c.ty, at as i16 + 1);
-                let (declared, collation) = (declared(v, c), column_collation(c));
-                rows.push(attribute_row(&Attribute { declared, collation, ..plain }));
-                taken.push(name);
-            }
-        }
-    }
-    for (user, fields) in type_rows::composites(v) {
-        for f in fields {
-            let (relation, ty) = (oid_of(user.id), v.catalog.as_known(&f.ty));
-            let ty = ty.as_ref().unwrap_or(&f.ty);
-            let plain = Attribute::plain(relation, &f.name, ty, f.number as i16);
-            let column = Column::new(f.number, f.name.as_str(), ty.clone());
-            let declared = declared(v, &Column { refinement: f.refinement, ..column });
-            rows.push(attribute_row(&Attribute { declared, ..plain }));
-        }
-    }
-    for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
-        for (at, (name, ty)) in view.columns.iter().enumerate() {
-            let acl = roles::column_acl(v, view.id, at as u32 + 1);
-            let plain = Attribute::plain(oid_of(view.id), name, ty, at as i16 + 1);
-            let own = view.collations.get(at).copied().flatten();
-            let collation = own.unwrap_or(plain.collation);
-            rows.push(attribute_row(&Attribute { acl, collation, ..plain }));
-        }
-    }
-    sequence_attributes(v, &mut rows);
-    Ok(rows)
-}
-
-/// What a SELECT from a sequence shows.
-fn sequence_attributes(v: &View<'_>, rows: &mut Vec<Vec<Datum>>) {
-    let columns =
-        [("last_value", SqlType::Int8), ("log_cnt", SqlType::Int8), ("is_called", SqlType::Bool)];
-    for s in v.catalog.sequences().filter(|s| v.schema(s.schema).is_some()) {
-        for ((name, ty), number) in columns.iter().zip(1..) {
-            let plain = Attribute::plain(oid_of(s.id), name, ty, number);
-            rows.push(attribute_row(&Attribute { not_null: true, ..plain }));
-        }
-    }
 }
 
 fn pg_attrdef(v: &View<'_>) -> Made {

@@ -6,6 +6,8 @@ use braid_scalar::SessionFunctions;
 use braid_sql::session::SessionState;
 use braid_types::{ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType};
 
+use super::relations::{Listed, listed_by_oid};
+
 /// The answer of one of these functions; `None` if it is another.
 pub(super) fn function(
     session: &SessionState,
@@ -94,6 +96,15 @@ impl Asked<'_> {
         if kind == Securable::Function {
             return Ok(Datum::Bool(true));
         }
+        if let Some(relation) = self.of_system(kind, &place[0])? {
+            let missing = place.get(1).map(|column| relation.has_column(column)).transpose()?;
+            return Ok(match missing {
+                Some(false) => Datum::Null,
+                _ => Datum::Bool(
+                    self.catalog.is_superuser(role) || wanted.contains(&Privileges::of("r")),
+                ),
+            });
+        }
         let Some(id) = self.object(kind, &place[0])? else { return Ok(Datum::Null) };
         let own = if kind == Securable::Column { Securable::Table } else { kind };
         let column = match place.get(1) {
@@ -131,6 +142,21 @@ impl Asked<'_> {
             found.ok_or_else(|| unrecognized(word))
         };
         list.split(',').map(one).collect()
+    }
+
+    /// The relation of the system that a name or an oid means.
+    fn of_system(&self, kind: Securable, value: &Datum) -> SqlResult<Option<&'static Listed>> {
+        if !matches!(kind, Securable::Table | Securable::Column) {
+            return Ok(None);
+        }
+        let oid = match value {
+            Datum::Oid(oid) => Some(*oid),
+            Datum::Text(name) if self.session.relation_oid(name)?.is_none() => {
+                braid_scalar::system_oid(name)
+            }
+            _ => None,
+        };
+        Ok(oid.and_then(listed_by_oid))
     }
 
     /// The object of a name or an oid; `None` for an oid of nothing.

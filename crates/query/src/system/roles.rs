@@ -6,6 +6,8 @@ use braid_catalog::{
 };
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType};
 
+use super::relations::{acl_of_system, listed};
+use super::sql_functions;
 use super::table::{Rows, SystemTable, View, flag, object, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -40,7 +42,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
             made("roleid oid, member oid, grantor oid, admin_option bool", pg_auth_members)
         }
         "pg_default_acl" => made(
-            "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
+            "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl aclitem[]",
             pg_default_acl,
         ),
         "pg_db_role_setting" => {
@@ -55,24 +57,38 @@ pub(super) fn information_table(name: &str) -> Option<SystemTable> {
     match name {
         "table_privileges" | "role_table_grants" => made(
             "grantor name, grantee name, table_catalog name, table_schema name, \
-             table_name name, privilege_type text, is_grantable text, with_hierarchy text",
+             table_name name, privilege_type text, is_grantable yes_or_no, \
+             with_hierarchy yes_or_no",
             table_privileges,
         ),
         "column_privileges" | "role_column_grants" => made(
             "grantor name, grantee name, table_catalog name, table_schema name, \
-             table_name name, column_name name, privilege_type text, is_grantable text",
+             table_name name, column_name name, privilege_type text, is_grantable yes_or_no",
             column_privileges,
         ),
         "usage_privileges" | "role_usage_grants" => made(
             "grantor name, grantee name, object_catalog name, object_schema name, \
-             object_name name, object_type text, privilege_type text, is_grantable text",
+             object_name name, object_type text, privilege_type text, is_grantable yes_or_no",
             usage_privileges,
         ),
+        "routine_privileges" | "role_routine_grants" => made(
+            "grantor name, grantee name, specific_catalog name, specific_schema name, \
+             specific_name name, routine_catalog name, routine_schema name, routine_name name, \
+             privilege_type text, is_grantable yes_or_no",
+            routine_privileges,
+        ),
+        "administrable_role_authorizations" => {
+            made("grantee name, role_name name, is_grantable yes_or_no", |v| {
+                let mut rows = applicable_roles(v)?;
+                rows.retain(|row| matches!(row.last(), Some(Datum::Text(may)) if **may == *"YES"));
+                Ok(rows)
+            })
+        }
         "enabled_roles" => made("role_name name", |v| {
             Ok(all(v).into_iter().map(|role| vec![text(role.name)]).collect())
         }),
         "applicable_roles" => {
-            made("grantee name, role_name name, is_grantable text", applicable_roles)
+            made("grantee name, role_name name, is_grantable yes_or_no", applicable_roles)
         }
         _ => None,
     }
@@ -238,7 +254,12 @@ pub(super) fn owner(v: &View<'_>, id: u32) -> Datum {
 
 /// Its name.
 pub(super) fn owner_name(v: &View<'_>, id: u32) -> Datum {
-    v.catalog.role_name(v.catalog.owner(id), v.user).map_or(Datum::Null, Datum::text)
+    role_name(v, v.catalog.owner(id))
+}
+
+/// The name of a role by its oid.
+pub(super) fn role_name(v: &View<'_>, role: u32) -> Datum {
+    v.catalog.role_name(role, v.user).map_or(Datum::Null, Datum::text)
 }
 
 /// What `relacl` and its like say of an object.
@@ -281,22 +302,38 @@ fn granted([grantor, grantee, privilege, grantable]: [Datum; 4], place: &[Datum]
     row
 }
 
-/// Tables and views: id, schema, name, numbered columns.
-type Relations<'a> = Vec<(u32, &'a str, &'a str, Vec<(u32, &'a str)>)>;
+/// A table or a view, what was granted on it, and its numbered columns.
+struct Granted<'a> {
+    /// Its id; none: it is one of the system's.
+    id: Option<u32>,
+    schema: &'a str,
+    name: &'a str,
+    acl: Vec<Grant>,
+    columns: Vec<(u32, &'a str)>,
+}
 
-fn relations<'a>(v: &View<'a>) -> Relations<'a> {
+fn relations<'a>(v: &View<'a>) -> Vec<Granted<'a>> {
     let mut out = Vec::new();
     for (schema, t) in v.tables() {
         let columns = t.visible_columns().map(|c| (c.id, c.name.as_str())).collect();
-        out.push((t.id, schema.name.as_str(), t.name.as_str(), columns));
+        let acl = whole(v, t.id, Securable::Table);
+        out.push(Granted { id: Some(t.id), schema: &schema.name, name: &t.name, acl, columns });
     }
     for view in v.catalog.views() {
         if let Some(schema) = v.schema(view.schema) {
             let names = view.columns.iter().map(|(name, _)| name.as_str());
             let columns = (1..).zip(names).collect();
-            out.push((view.id, schema.name.as_str(), view.name.as_str(), columns));
+            let (id, acl) = (Some(view.id), whole(v, view.id, Securable::Table));
+            out.push(Granted { id, schema: &schema.name, name: &view.name, acl, columns });
         }
     }
+    out.extend(listed().iter().map(|of| Granted {
+        id: None,
+        schema: of.relation.schema,
+        name: of.relation.name,
+        acl: acl_of_system().to_vec(),
+        columns: (1..).zip(of.columns.iter().map(|column| column.name)).collect(),
+    }));
     out
 }
 
@@ -306,14 +343,13 @@ fn whole(v: &View<'_>, id: u32, kind: Securable) -> Vec<Grant> {
 
 fn table_privileges(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for (id, schema, name, _) in relations(v) {
-        let acl = whole(v, id, Securable::Table);
-        for line in lines(v, &acl, Securable::Table.privileges()) {
+    for of in relations(v) {
+        for line in lines(v, &of.acl, Securable::Table.privileges()) {
             let hierarchy = match &line[2] {
                 Datum::Text(name) if **name == *"SELECT" => text("YES"),
                 _ => text("NO"),
             };
-            let place = [text(v.database), text(schema), text(name)];
+            let place = [v.database, of.schema, of.name].map(text);
             let mut row = granted(line, &place);
             row.push(hierarchy);
             rows.push(row);
@@ -324,18 +360,34 @@ fn table_privileges(v: &View<'_>) -> Made {
 
 fn column_privileges(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
-    for (id, schema, name, columns) in relations(v) {
-        let acl = whole(v, id, Securable::Table);
-        for (number, column) in columns {
-            let mut all = acl.clone();
-            let own = v.catalog.notes(id).and_then(|n| n.columns.get(&number));
+    for of in relations(v) {
+        for (number, column) in of.columns {
+            let mut all = of.acl.clone();
+            let notes = of.id.and_then(|id| v.catalog.notes(id));
+            let own = notes.and_then(|n| n.columns.get(&number));
             for grant in own.into_iter().flatten() {
                 braid_catalog::change_acl(&mut all, *grant, false);
             }
             for line in lines(v, &all, Securable::Column.privileges()) {
-                let place = [text(v.database), text(schema), text(name), text(column)];
+                let place = [v.database, of.schema, of.name, column].map(text);
                 rows.push(granted(line, &place));
             }
+        }
+    }
+    Ok(rows)
+}
+
+fn routine_privileges(v: &View<'_>) -> Made {
+    let mut rows = Vec::new();
+    for (schema, f) in sql_functions::all(v) {
+        let acl = whole(v, f.id, Securable::Function);
+        for line in lines(v, &acl, Securable::Function.privileges()) {
+            let names = [text(v.database), text(schema), sql_functions::specific_name(f)];
+            let place: Vec<Datum> = names
+                .into_iter()
+                .chain([text(v.database), text(schema), text(f.name.as_str())])
+                .collect();
+            rows.push(granted(line, &place));
         }
     }
     Ok(rows)

@@ -42,9 +42,9 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
     let (layout, rows): (_, super::table::Rows) = match name {
         "pg_stats" => (
             "schemaname name, tablename name, attname name, inherited bool, null_frac float4, \
-             avg_width int4, n_distinct float4, most_common_vals text, \
-             most_common_freqs float4[], histogram_bounds text, correlation float4, \
-             most_common_elems text, most_common_elem_freqs float4[], \
+             avg_width int4, n_distinct float4, most_common_vals anyarray, \
+             most_common_freqs float4[], histogram_bounds anyarray, correlation float4, \
+             most_common_elems anyarray, most_common_elem_freqs float4[], \
              elem_count_histogram float4[]",
             pg_stats,
         ),
@@ -54,8 +54,8 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              stakind5 int2, staop1 oid, staop2 oid, staop3 oid, staop4 oid, staop5 oid, \
              stacoll1 oid, stacoll2 oid, stacoll3 oid, stacoll4 oid, stacoll5 oid, \
              stanumbers1 float4[], stanumbers2 float4[], stanumbers3 float4[], \
-             stanumbers4 float4[], stanumbers5 float4[], stavalues1 text, stavalues2 text, \
-             stavalues3 text, stavalues4 text, stavalues5 text",
+             stanumbers4 float4[], stanumbers5 float4[], stavalues1 anyarray, stavalues2 anyarray, \
+             stavalues3 anyarray, stavalues4 anyarray, stavalues5 anyarray",
             pg_statistic,
         ),
         "pg_stat_user_tables" | "pg_stat_all_tables" => (ACTIVITY, pg_stat_tables),

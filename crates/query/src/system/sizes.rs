@@ -4,7 +4,7 @@
 use braid_catalog::{Catalog, id_of_oid};
 use braid_sql::session::SessionState;
 use braid_sql::statistics::SizeOf;
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, system_relation};
 
 /// The answer of one of these functions; `None` if the name is another one's.
 ///
@@ -34,6 +34,8 @@ pub(super) fn function(
         };
     }
     let relation = match args.first() {
+        // Those of the system are made when they are read.
+        Some(Datum::Oid(oid)) if system_relation(*oid).is_some() => return Ok(Some(number(0))),
         Some(Datum::Oid(oid)) => id_of_oid(*oid).and_then(|id| catalog.relation_by_id(id)),
         _ => None,
     };

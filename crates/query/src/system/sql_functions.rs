@@ -25,7 +25,7 @@ pub(super) fn function(catalog: &Catalog, oid: u32) -> Option<&Arc<Function>> {
 }
 
 /// Functions of the session's database.
-fn all<'a>(v: &View<'a>) -> impl Iterator<Item = (&'a str, &'a Function)> {
+pub(super) fn all<'a>(v: &View<'a>) -> impl Iterator<Item = (&'a str, &'a Function)> {
     let (catalog, database) = (v.catalog, v.database_id);
     catalog.functions().filter_map(move |f| {
         let schema = catalog.schema_by_id(f.schema).filter(|s| s.database == database)?;
@@ -49,7 +49,7 @@ fn proc_row(v: &View<'_>, f: &Function) -> Vec<Datum> {
     let of_all = |one: &dyn Fn(&Parameter) -> Datum| f.params.iter().map(one).collect();
     let all_types = if plain { Datum::Null } else { list(SqlType::Oid, of_all(&oids)) };
     let letter = |p: &Parameter| text(p.mode.letter());
-    let modes = if plain { Datum::Null } else { list(SqlType::Text, of_all(&letter)) };
+    let modes = if plain { Datum::Null } else { list(SqlType::CharByte, of_all(&letter)) };
     let name = |p: &Parameter| text(p.name.as_deref().unwrap_or_default());
     let names = match f.params.iter().any(|p| p.name.is_some()) {
         true => list(SqlType::Text, of_all(&name)),
@@ -231,12 +231,13 @@ const ROUTINES: &str = "specific_catalog name, specific_schema name, specific_na
      name, type_udt_schema name, type_udt_name name, scope_catalog name, scope_schema name, \
      scope_name name, maximum_cardinality int4, dtd_identifier name, routine_body text, \
      routine_definition text, external_name text, external_language text, parameter_style \
-     text, is_deterministic text, sql_data_access text, is_null_call text, sql_path text, \
-     schema_level_routine text, max_dynamic_result_sets int4, is_user_defined_cast text, \
-     is_implicitly_invocable text, security_type text, to_sql_specific_catalog name, \
-     to_sql_specific_schema name, to_sql_specific_name name, as_locator text, created \
-     timestamptz, last_altered timestamptz, new_savepoint_level text, is_udt_dependent \
-     text, result_cast_from_data_type text, result_cast_as_locator text, \
+     text, is_deterministic yes_or_no, sql_data_access text, is_null_call yes_or_no, \
+     sql_path text, schema_level_routine yes_or_no, max_dynamic_result_sets int4, \
+     is_user_defined_cast yes_or_no, \
+     is_implicitly_invocable yes_or_no, security_type text, to_sql_specific_catalog name, \
+     to_sql_specific_schema name, to_sql_specific_name name, as_locator yes_or_no, created \
+     timestamptz, last_altered timestamptz, new_savepoint_level yes_or_no, is_udt_dependent \
+     yes_or_no, result_cast_from_data_type text, result_cast_as_locator yes_or_no, \
      result_cast_char_max_length int4, result_cast_char_octet_length int4, \
      result_cast_char_set_catalog name, result_cast_char_set_schema name, \
      result_cast_char_set_name name, result_cast_collation_catalog name, \
@@ -250,7 +251,7 @@ const ROUTINES: &str = "specific_catalog name, specific_schema name, specific_na
      result_cast_maximum_cardinality int4, result_cast_dtd_identifier name";
 
 const PARAMETERS: &str = "specific_catalog name, specific_schema name, specific_name name, \
-     ordinal_position int4, parameter_mode text, is_result text, as_locator text, \
+     ordinal_position int4, parameter_mode text, is_result yes_or_no, as_locator yes_or_no, \
      parameter_name name, data_type text, character_maximum_length int4, \
      character_octet_length int4, character_set_catalog name, character_set_schema name, \
      character_set_name name, collation_catalog name, collation_schema name, \
@@ -260,7 +261,7 @@ const PARAMETERS: &str = "specific_catalog name, specific_schema name, specific_
      scope_name name, maximum_cardinality int4, dtd_identifier name, parameter_default text";
 
 /// `f_16500`, unique among overloads.
-fn specific_name(f: &Function) -> Datum {
+pub(super) fn specific_name(f: &Function) -> Datum {
     text(format!("{}_{}", f.name, oid_of(f.id)))
 }
 

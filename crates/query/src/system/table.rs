@@ -5,9 +5,9 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Definition, Index, Schema, Table, oid_of};
 use braid_scalar::EvalContext;
 use braid_sql::{Database, PlanContext};
-use braid_types::{Datum, SqlResult, SqlType};
+use braid_types::{Datum, SqlResult, SqlType, system_relation};
 
-use super::type_named;
+use super::relations::{SystemColumn, declared};
 
 /// Oid of the schema `pg_catalog`.
 pub(crate) const PG_CATALOG: u32 = 11;
@@ -25,23 +25,38 @@ pub type Rows = fn(&View<'_>) -> SqlResult<Vec<Vec<Datum>>>;
 /// A system table.
 #[derive(Clone, Copy)]
 pub struct SystemTable {
-    /// `name type, name type, ...`
+    /// `name type, name type, ...`. In `information_schema` `name`, `text`, `int4` and
+    /// `timestamptz` stand for its domains over them.
     pub layout: &'static str,
     /// Its rows.
     pub rows: Rows,
-    /// What its hidden column `tableoid` says; 0: it has none.
+    /// Its oid, which is known when it was found by its name.
     pub oid: u32,
 }
 
 impl SystemTable {
     /// Columns by the layout.
     pub fn columns(&self) -> Vec<(String, SqlType)> {
-        self.layout
-            .split(',')
-            .filter_map(|column| column.trim().split_once(' '))
-            .map(|(name, ty)| (name.to_string(), type_named(ty.trim())))
-            .chain((self.oid != 0).then(|| (TABLE_OID.to_string(), SqlType::Oid)))
+        self.declared()
+            .map(|column| (column.name.to_string(), column.ty))
+            .chain(self.has_table_oid().then(|| (TABLE_OID.to_string(), SqlType::Oid)))
             .collect()
+    }
+
+    /// Columns as they are declared.
+    pub(super) fn declared(&self) -> impl Iterator<Item = SystemColumn> {
+        let relation = system_relation(self.oid);
+        let is_standard = relation.is_some_and(|r| r.schema == "information_schema");
+        let columns = self.layout.split(',').filter_map(|column| column.trim().split_once(' '));
+        columns.map(move |(name, ty)| {
+            let (ty, declared) = declared(ty.trim(), is_standard);
+            SystemColumn { name, ty, declared }
+        })
+    }
+
+    /// Whether its rows tell which table they are of: those of views do not.
+    pub(super) fn has_table_oid(&self) -> bool {
+        system_relation(self.oid).is_some_and(|relation| !relation.is_view)
     }
 
     /// Number of columns.

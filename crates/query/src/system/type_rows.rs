@@ -17,6 +17,7 @@ use braid_types::{
 };
 
 use super::pg_tables::collation;
+use super::relations::types_of_system;
 use super::roles;
 use super::table::{PG_CATALOG, ROOT, View, constraint_oid, flag, object, text};
 
@@ -58,7 +59,24 @@ pub(super) fn storage(ty: &SqlType) -> &'static str {
     }
 }
 
-fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
+/// At which addresses PostgreSQL would keep values.
+pub(super) fn alignment(ty: &SqlType) -> &'static str {
+    let of = ty.element().unwrap_or(ty);
+    let of_ranges = match of {
+        SqlType::Range(kind) | SqlType::Multirange(kind) => kind.element().type_len() == 8,
+        _ => false,
+    };
+    let shape = matches!(of, SqlType::Geometry(_));
+    match ty {
+        SqlType::Bool | SqlType::CharByte | SqlType::Name | SqlType::Uuid | SqlType::Unknown => "c",
+        SqlType::Int2 | SqlType::Tid => "s",
+        _ if ty.type_len() == 8 || of_ranges || of.is_row() || shape => "d",
+        _ => "i",
+    }
+}
+
+/// The row of a type; the schema is an oid.
+pub(super) fn type_row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     let length = ty.type_len();
     let kind = match ty {
         SqlType::Record | SqlType::Void | SqlType::Unknown => "p",
@@ -69,12 +87,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
         _ => "b",
     };
     let relation = if kind == "c" { ty.oid() } else { 0 };
-    let of_ranges = match ty.element().unwrap_or(ty) {
-        SqlType::Range(kind) | SqlType::Multirange(kind) => kind.element().type_len() == 8,
-        _ => false,
-    };
     let of = ty.element().unwrap_or(ty);
-    let by_eight = length == 8 || of_ranges || of.is_row() || matches!(of, SqlType::Geometry(_));
     let element = ty.subscripted().map_or(0, |ty| ty.oid());
     let subscripts = match ty {
         SqlType::Geometry(_) => RAW_SUBSCRIPTS,
@@ -102,7 +115,7 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
     // typmodin, typmodout, typanalyze: there are no such functions.
     row.extend(std::iter::repeat_n(Datum::Oid(0), 3));
     row.extend([
-        text(if by_eight { "d" } else { "i" }),
+        text(alignment(ty)),
         text(storage(ty)),
         flag(false),
         Datum::Oid(0),
@@ -116,9 +129,9 @@ fn row(ty: &SqlType, schema: u32) -> Vec<Datum> {
 pub(super) fn pg_type(v: &View<'_>) -> Made {
     let (mut rows, mut domains) = (Vec::new(), Vec::new());
     let mut add = |ty: &SqlType, schema: u32| {
-        rows.push(row(ty, schema));
+        rows.push(type_row(ty, schema));
         if ty.array_oid() != 0 {
-            rows.push(row(&SqlType::Array(Box::new(ty.clone())), schema));
+            rows.push(type_row(&SqlType::Array(Box::new(ty.clone())), schema));
         }
     };
     let citext = v.catalog.extension(v.database_id, "citext").map(|extension| extension.schema);
@@ -129,7 +142,7 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
         }
     }
     let pseudo = PSEUDO_TYPES.map(|(oid, name, length)| {
-        let mut row = row(&SqlType::Void, PG_CATALOG);
+        let mut row = type_row(&SqlType::Void, PG_CATALOG);
         (row[0], row[1], row[4]) = (Datum::Oid(oid), text(name), Datum::Int2(length));
         row[5] = flag(length > 0);
         row
@@ -146,8 +159,8 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
             TypeKind::Enum(_) | TypeKind::Composite(_) => add(&ty, oid_of(user.schema)),
             TypeKind::Domain(domain) => {
                 let array = SqlType::Array(Box::new(ty.clone()));
-                domains.push(domain_row(v, user, domain, row(&ty, oid_of(user.schema))));
-                domains.push(domain_array_row(user, row(&array, oid_of(user.schema))));
+                domains.push(domain_row(v, user, domain, type_row(&ty, oid_of(user.schema))));
+                domains.push(domain_array_row(user, type_row(&array, oid_of(user.schema))));
             }
         }
     }
@@ -157,6 +170,7 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
     rows.extend(domains);
     rows.extend(pseudo);
     own(v, &mut rows);
+    rows.extend_from_slice(types_of_system());
     Ok(rows)
 }
 
@@ -198,23 +212,27 @@ fn own(v: &View<'_>, rows: &mut [Vec<Datum>]) {
     }
 }
 
-/// Positions of the fields in which a domain differs from its base type.
-mod field {
-    pub(super) const OID: usize = 0;
-    pub(super) const NAME: usize = 1;
-    pub(super) const OWNER: usize = 3;
-    pub(super) const KIND: usize = 6;
-    pub(super) const PREFERRED: usize = 8;
-    pub(super) const SUBSCRIPTS: usize = 12;
-    pub(super) const ELEMENT: usize = 13;
-    pub(super) const ARRAY: usize = 14;
-    pub(super) const NOT_NULL: usize = 24;
-    pub(super) const BASE: usize = 25;
-    pub(super) const MODIFIER: usize = 26;
-    pub(super) const COLLATION: usize = 28;
-    pub(super) const DEFAULT_EXPRESSION: usize = 29;
-    pub(super) const DEFAULT: usize = 30;
-    pub(super) const ACL: usize = 31;
+/// Positions of fields, for rows that differ in them from another type's.
+pub(super) mod field {
+    pub(in crate::system) const OID: usize = 0;
+    pub(in crate::system) const NAME: usize = 1;
+    pub(in crate::system) const OWNER: usize = 3;
+    pub(in crate::system) const LENGTH: usize = 4;
+    pub(in crate::system) const BY_VALUE: usize = 5;
+    pub(in crate::system) const KIND: usize = 6;
+    pub(in crate::system) const CATEGORY: usize = 7;
+    pub(in crate::system) const PREFERRED: usize = 8;
+    pub(in crate::system) const RELATION: usize = 11;
+    pub(in crate::system) const SUBSCRIPTS: usize = 12;
+    pub(in crate::system) const ELEMENT: usize = 13;
+    pub(in crate::system) const ARRAY: usize = 14;
+    pub(in crate::system) const NOT_NULL: usize = 24;
+    pub(in crate::system) const BASE: usize = 25;
+    pub(in crate::system) const MODIFIER: usize = 26;
+    pub(in crate::system) const COLLATION: usize = 28;
+    pub(in crate::system) const DEFAULT_EXPRESSION: usize = 29;
+    pub(in crate::system) const DEFAULT: usize = 30;
+    pub(in crate::system) const ACL: usize = 31;
 }
 
 fn domain_row(v: &View<'_>, user: &UserType, domain: &Domain, mut row: Vec<Datum>) -> Vec<Datum> {

@@ -2,12 +2,14 @@
 
 use braid_types::numeric::{self, BigDecimal};
 use braid_types::oid::{pseudo_type_name, pseudo_type_oid};
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use braid_types::{
+    Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident, system_type_name, system_type_oid,
+};
 
 use super::{bool_of, f64_of, i64_of, interval_of, text_of};
-use crate::EvalContext;
 use crate::array_operators::array;
 use crate::registry::{Eval, Table};
+use crate::{EvalContext, system_oid};
 
 /// Oid of the one user.
 const ROOT: u32 = 10;
@@ -357,7 +359,9 @@ fn privileges(t: &mut Table) {
 
 fn describing(t: &mut Table) {
     t.add("to_regclass(text) regclass -- oid of a table, NULL if there is none", |a, c| {
-        Ok(c.session.relation_oid(text_of(&a[0]))?.map_or(Datum::Null, Datum::Oid))
+        let name = text_of(&a[0]);
+        let found = c.session.relation_oid(name)?.or_else(|| system_oid(name));
+        Ok(found.map_or(Datum::Null, Datum::Oid))
     })
     .stable();
     t.add("format_type(oid, int4) text -- a type's name", |a, c| {
@@ -379,7 +383,7 @@ fn describing(t: &mut Table) {
             None if *oid == 0 => "-".to_string(),
             None => match pseudo_type_name(*oid) {
                 Some(name) => quote_ident(name).to_string(),
-                None => "???".to_string(),
+                None => system_type_name(*oid).unwrap_or_else(|| "???".to_string()),
             },
         }))
     })
@@ -390,7 +394,9 @@ fn describing(t: &mut Table) {
         let lowered = name.to_lowercase();
         let built_in = SqlType::from_name(&lowered).map(|ty| ty.oid());
         let built_in = built_in.or_else(|| pseudo_type_oid(&lowered));
-        Ok(built_in.or_else(|| c.session.type_oid(name)).map_or(Datum::Null, Datum::Oid))
+        let of_user = || c.session.type_oid(name);
+        let found = built_in.or_else(of_user).or_else(|| system_type_oid(name));
+        Ok(found.map_or(Datum::Null, Datum::Oid))
     })
     .stable();
     t.add(

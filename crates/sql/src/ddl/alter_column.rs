@@ -385,8 +385,8 @@ pub(super) fn alter(
                     t.name
                 )));
             }
-            check_default(c, value, (name, &new.columns[at].ty))?;
-            new.columns[at].default = Some(value.to_string());
+            let kept = check_default(c, value, (name, &new.columns[at].ty))?;
+            new.columns[at].default = Some(kept);
             set_sequence_of_default(c, &mut new, at)?;
         }
         ast::AlterColumnOperation::DropDefault => {

@@ -413,8 +413,7 @@ fn convert_default(c: &Change, t: &mut Table, at: usize, old: &SqlType) -> SqlRe
             ),
         ));
     }
-    check_default(c, &e, (&column.name, &column.ty))?;
-    column.default = Some(e.to_string());
+    column.default = Some(check_default(c, &e, (&column.name, &column.ty))?);
     Ok(())
 }
 

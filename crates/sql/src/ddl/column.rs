@@ -8,10 +8,9 @@ use braid_types::{
 };
 use sqlparser::ast;
 
-use super::{Change, bad_table, commit_timestamp, composite, constraint, sequence};
+use super::{Change, bad_table, commit_timestamp, composite, constraint, sequence, sequence_names};
 use braid_parser::{Name, SequenceChange};
 use braid_scalar::{Scope, ident_name};
-use braid_types::quote_ident;
 
 /// What a column declaration says beyond the column itself.
 pub(super) struct Declared {
@@ -218,8 +217,7 @@ fn option(
         ast::ColumnOption::Null => {}
         ast::ColumnOption::NotNull => col.nullable = false,
         ast::ColumnOption::Default(e) => {
-            check_default(c, e, (&col.name, &col.ty))?;
-            col.default = Some(e.to_string());
+            col.default = Some(check_default(c, e, (&col.name, &col.ty))?);
         }
         ast::ColumnOption::PrimaryKey(p) => {
             let mut p = p.clone();
@@ -283,14 +281,14 @@ pub(crate) fn named_column(e: SqlError, name: &str, what: &str) -> SqlError {
         .or_place(e.place().cloned())
 }
 
-/// Checks that a DEFAULT fits its column.
+/// Checks that a DEFAULT fits its column; gives it as it is kept.
 pub(super) fn check_default(
     c: &Change,
     e: &ast::Expr,
     (name, ty): (&str, &SqlType),
-) -> SqlResult<()> {
+) -> SqlResult<String> {
     match braid_scalar::bind_to(e, ty, &Scope::empty(), &mut c.ctx.no_params()) {
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(sequence_names::kept(c, e)),
         Err(e) if braid_scalar::needs_general_query(&e) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in DEFAULT expression",
@@ -326,7 +324,7 @@ pub(super) fn finish(
             t.columns[at].sequence = Some(id);
             if t.columns[at].identity.is_none() {
                 let schema = c.ctx.schema_name(t.schema);
-                let full = format!("{}.{}", quote_ident(&schema), quote_ident(&name));
+                let full = sequence_names::full_name(&schema, &name);
                 t.columns[at].default = Some(format!("nextval('{full}'::regclass)"));
             }
         }

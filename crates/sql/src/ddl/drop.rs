@@ -130,7 +130,8 @@ fn drop_relation(
         Relation::Sequence(s) => {
             let defaults = sequence::defaults_of(c, &BTreeSet::from([s.id]), &|_, _| false)?;
             let lines: Vec<String> = sequence::lines(&defaults).collect();
-            refuse_or_notice(c, cascade, &format!("sequence {}", s.name), &lines)?;
+            let what = format!("sequence {}", sequence::called(c, s.id));
+            refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
             c.catalog.remove(s.id);
             c.sync();

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Database, Schema, Table};
+use braid_catalog::{Database, Schema, Sequence, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, drop, exists, parts};
+use super::{Change, drop, exists, parts, sequence_names};
 use braid_scalar::ident_name;
 
 pub(crate) fn create_schema(
@@ -73,6 +73,8 @@ pub(crate) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<St
                         format!("schema \"{new}\" already exists"),
                     ));
                 }
+                let renamed = sequence_names::in_renamed(c, schema.id, &new);
+                sequence_names::follow(c, &renamed)?;
                 c.catalog.put_schema(Schema { name: new, ..(*schema).clone() });
             }
             other => return Err(SqlError::unsupported(format!("ALTER SCHEMA {other}"))),
@@ -127,7 +129,11 @@ pub(super) fn set_schema(c: &mut Change, t: &Arc<Table>, schema: &str) -> SqlRes
             return Err(exists(n));
         }
     }
-    let mut new = (**t).clone();
+    let own = t.columns.iter().filter_map(|x| c.catalog.sequence(x.sequence?));
+    let full = |s: &Arc<Sequence>| (s.id, sequence_names::full_name(&schema.name, &s.name));
+    let moved = own.map(full).collect();
+    sequence_names::follow(c, &moved)?;
+    let mut new = (*c.stored(t.id)?).clone();
     new.schema = schema.id;
     for s in t.columns.iter().filter_map(|x| x.sequence) {
         if let Some(seq) = c.catalog.sequence(s).cloned() {

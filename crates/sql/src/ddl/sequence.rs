@@ -14,7 +14,7 @@ use sqlparser::ast::{self, Visitor};
 
 use super::access::roles::wrong_kind;
 use super::other_kinds::in_schema;
-use super::{Change, exists};
+use super::{Change, exists, sequence_names};
 use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange, named_sequence};
 
@@ -315,6 +315,7 @@ pub(crate) fn alter(
         new.generation = c.new_generation()?;
         c.ctx.db.setval(&new, value, false)?;
     }
+    sequence_names::follow_one(c, &old, &new)?;
     c.catalog.put_sequence(new);
     c.sync();
     Ok(tag)
@@ -467,7 +468,7 @@ pub(super) fn defaults_of(
 }
 
 /// A sequence's name, with its schema where the search path does not find it.
-fn called(c: &Change, id: u32) -> String {
+pub(super) fn called(c: &Change, id: u32) -> String {
     let Some((schema, name)) = c.catalog.qualified_name(id) else { return String::new() };
     let found = c.catalog.resolve(c.ctx.database, &c.ctx.search_path, &name);
     match found.is_some_and(|relation| relation.id() == id) {

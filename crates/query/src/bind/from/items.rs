@@ -266,11 +266,12 @@ impl Binder<'_> {
         let query = with_keys(query, renamed);
         let bound = self.isolated(|b| b.query(&query)).and_then(whole)?;
         let table = alias.map(|a| ident_name(&a.name));
+        let origins: Vec<_> = bound.columns.iter().map(|column| column.origin).collect();
         let mut relation = relation_of(bound, table);
         if let Some(alias) = alias {
             rename_columns(&mut relation, alias)?;
         }
-        Ok(bare(relation))
+        Ok(self.coming_from(bare(relation), origins))
     }
 
     /// A relation by its name, whose place an error tells.
@@ -400,6 +401,7 @@ impl Binder<'_> {
                 attnum: column.id as i16,
                 key: keys.contains(&column.id),
                 keys: if table.has_row_id() { 0 } else { keys.len() },
+                stored: true,
             });
         }
         Ok(item)
@@ -434,7 +436,7 @@ impl Binder<'_> {
         source: Source,
     ) -> SqlResult<Item> {
         let qualifier = self.fresh("t");
-        let is_system = schema.as_deref() == Some("pg_catalog");
+        let is_system = matches!(schema.as_deref(), Some("pg_catalog" | "information_schema"));
         let names = crate::bind::cte::names_apart(columns.iter().map(|(name, _)| name.as_str()));
         let own = names.iter().cloned().zip(columns.iter().map(|(_, ty)| ty.clone())).collect();
         let provider = SqlTable::new(name.to_string(), own, source, self.place.clone())
@@ -501,7 +503,10 @@ impl Binder<'_> {
             }
         };
         let columns = table.columns();
-        self.scan_item(name, shown, Some(schema.to_string()), columns, Source::Rows(rows)).map(Some)
+        let numbered = (1..=table.width() as i16).map(|attnum| Some((table.oid, attnum)));
+        let source = Source::Rows(rows);
+        let item = self.scan_item(name, shown, Some(schema.to_string()), columns, source)?;
+        Ok(Some(self.coming_from(item, numbered)))
     }
 
     /// A sequence as a table of one row.
@@ -561,7 +566,31 @@ impl Binder<'_> {
             });
             relation.columns.push(column.expr);
         }
-        Ok(bare(relation))
+        let oid = braid_catalog::oid_of(view.id);
+        let numbered = (1..=view.columns.len() as i16).map(|attnum| Some((oid, attnum)));
+        Ok(self.coming_from(bare(relation), numbered))
+    }
+
+    /// Tells clients of which tables the columns of something that is no stored table are.
+    fn coming_from(
+        &mut self,
+        mut item: Item,
+        columns: impl IntoIterator<Item = Option<(u32, i16)>>,
+    ) -> Item {
+        self.next_relation += 1;
+        let relation = self.next_relation;
+        let origin = |(table_oid, attnum)| Origin {
+            relation,
+            table_oid,
+            attnum,
+            key: false,
+            keys: 0,
+            stored: false,
+        };
+        for (own, column) in item.origins.iter_mut().zip(columns) {
+            *own = column.map(origin);
+        }
+        item
     }
 
     fn cte_item(
@@ -585,7 +614,9 @@ impl Binder<'_> {
                 self.ctes.extend(later);
                 let bound = bound.and_then(whole)?;
                 crate::bind::cte::check_width(&name, &columns, &bound)?;
-                let mut item = bare(relation_of(bound, None));
+                let origins: Vec<_> = bound.columns.iter().map(|column| column.origin).collect();
+                let item = bare(relation_of(bound, None));
+                let mut item = self.coming_from(item, origins);
                 let shown_columns = item.relation.scope.columns_mut().iter_mut();
                 for (column, name) in shown_columns.filter(|c| !c.hidden).zip(&columns) {
                     column.name = name.clone();

@@ -19,8 +19,8 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         "user_defined_types" => (STRUCTURED, user_defined_types),
         "domain_constraints" => (
             "constraint_catalog name, constraint_schema name, constraint_name name, \
-             domain_catalog name, domain_schema name, domain_name name, is_deferrable text, \
-             initially_deferred text",
+             domain_catalog name, domain_schema name, domain_name name, is_deferrable yes_or_no, \
+             initially_deferred yes_or_no",
             domain_constraints,
         ),
         "domain_udt_usage" => (
@@ -56,7 +56,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
 }
 
 const ATTRIBUTES: &str = "udt_catalog name, udt_schema name, udt_name name, \
-     attribute_name name, ordinal_position int4, attribute_default text, is_nullable text, \
+     attribute_name name, ordinal_position int4, attribute_default text, is_nullable yes_or_no, \
      data_type text, character_maximum_length int4, character_octet_length int4, \
      character_set_catalog name, character_set_schema name, character_set_name name, \
      collation_catalog name, collation_schema name, collation_name name, \
@@ -64,7 +64,7 @@ const ATTRIBUTES: &str = "udt_catalog name, udt_schema name, udt_name name, \
      datetime_precision int4, interval_type text, interval_precision int4, \
      attribute_udt_catalog name, attribute_udt_schema name, attribute_udt_name name, \
      scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
-     dtd_identifier name, is_derived_reference_attribute text";
+     dtd_identifier name, is_derived_reference_attribute yes_or_no";
 
 const DOMAINS: &str = "domain_catalog name, domain_schema name, domain_name name, \
      data_type text, character_maximum_length int4, character_octet_length int4, \
@@ -86,9 +86,10 @@ const ELEMENTS: &str = "object_catalog name, object_schema name, object_name nam
      maximum_cardinality int4, dtd_identifier name";
 
 const STRUCTURED: &str = "user_defined_type_catalog name, user_defined_type_schema name, \
-     user_defined_type_name name, user_defined_type_category text, is_instantiable text, \
-     is_final text, ordering_form text, ordering_category text, ordering_routine_catalog name, \
-     ordering_routine_schema name, ordering_routine_name name, reference_type text, \
+     user_defined_type_name name, user_defined_type_category text, is_instantiable yes_or_no, \
+     is_final yes_or_no, ordering_form text, ordering_category text, \
+     ordering_routine_catalog name, ordering_routine_schema name, \
+     ordering_routine_name name, reference_type text, \
      data_type text, character_maximum_length int4, character_octet_length int4, \
      character_set_catalog name, character_set_schema name, character_set_name name, \
      collation_catalog name, collation_schema name, collation_name name, \
@@ -110,7 +111,7 @@ fn attributes(v: &View<'_>) -> Made {
             let ty = v.catalog.as_known(&f.ty);
             let ty = ty.as_ref().unwrap_or(&f.ty);
             let place = f.number as i32;
-            let column = column_row(v, &schema.name, &user.name, &f.name, place, ty);
+            let column = column_row(v.database, &schema.name, &user.name, &f.name, place, ty);
             let mut row = column[..7].to_vec();
             row.extend(OF_TYPE.iter().chain(&OF_NAMES).map(|at| column[*at].clone()));
             row.push(yes_no(false));
@@ -134,7 +135,7 @@ fn all_domains<'a>(v: &View<'a>) -> Vec<(&'a str, &'a UserType, &'a Domain)> {
 fn domains(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     for (schema, user, domain) in all_domains(v) {
-        let mut column = column_row(v, schema, &user.name, "", 1, &domain.base);
+        let mut column = column_row(v.database, schema, &user.name, "", 1, &domain.base);
         if let SqlType::Array(_) = domain.base {
             column[7] = text(domain.base.base_name());
         }

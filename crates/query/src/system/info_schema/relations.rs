@@ -1,17 +1,22 @@
 //! Tables, columns, constraints, views, sequences and indexes, with Spanner's columns in `tables`
 //! and `columns`, and its tables `indexes`, `index_columns` and `column_options`.
 
+use std::sync::LazyLock;
+
 use braid_catalog::{
     CheckOption, Column, Deferral, IndexConstraint, InterleaveForm, RefAction, Refined, Sequence,
     id_of_oid,
 };
 use braid_sql::session::{Shown, checked_columns, deparsed, row_deletion_policy};
 use braid_sql::views::may_write;
-use braid_types::{Datum, IntervalFields, SqlResult, SqlType, quote_ident};
+use braid_types::{
+    DEFAULT_COLLATION, Datum, IntervalFields, SqlResult, SqlType, quote_ident, system_type_name,
+};
 
 use super::{declared_types, unused, usage};
 use crate::system::defaults::shown_default;
 use crate::system::definition;
+use crate::system::relations::{Listed, SystemColumn, listed};
 use crate::system::table::{Rows, SystemTable, View, text};
 
 pub(super) type Made = SqlResult<Vec<Vec<Datum>>>;
@@ -24,7 +29,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
             "table_catalog name, table_schema name, table_name name, table_type text, \
              self_referencing_column_name name, reference_generation text, \
              user_defined_type_catalog name, user_defined_type_schema name, \
-             user_defined_type_name name, is_insertable_into text, is_typed text, \
+             user_defined_type_name name, is_insertable_into yes_or_no, is_typed yes_or_no, \
              commit_action text, parent_table_name name, on_delete_action text, \
              interleave_type text, spanner_state text, \
              row_deletion_policy_expression text",
@@ -32,7 +37,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
         ),
         "columns" => t(
             "table_catalog name, table_schema name, table_name name, column_name name, \
-             ordinal_position int4, column_default text, is_nullable text, data_type text, \
+             ordinal_position int4, column_default text, is_nullable yes_or_no, data_type text, \
              character_maximum_length int4, character_octet_length int4, numeric_precision int4, \
              numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, \
              interval_type text, interval_precision int4, character_set_catalog name, \
@@ -40,11 +45,11 @@ pub fn table(name: &str) -> Option<SystemTable> {
              collation_schema name, collation_name name, domain_catalog name, domain_schema name, \
              domain_name name, udt_catalog name, udt_schema name, udt_name name, \
              scope_catalog name, scope_schema name, scope_name name, maximum_cardinality int4, \
-             dtd_identifier name, is_self_referencing text, is_identity text, \
+             dtd_identifier name, is_self_referencing yes_or_no, is_identity yes_or_no, \
              identity_generation text, identity_start text, identity_increment text, \
-             identity_maximum text, identity_minimum text, identity_cycle text, \
-             is_generated text, generation_expression text, is_updatable text, \
-             spanner_type text, is_stored text, spanner_state text",
+             identity_maximum text, identity_minimum text, identity_cycle yes_or_no, \
+             is_generated text, generation_expression text, is_updatable yes_or_no, \
+             spanner_type text, is_stored yes_or_no, spanner_state text",
             columns,
         ),
         "key_column_usage" => t(
@@ -61,7 +66,8 @@ pub fn table(name: &str) -> Option<SystemTable> {
         "table_constraints" => t(
             "constraint_catalog name, constraint_schema name, constraint_name name, \
              table_catalog name, table_schema name, table_name name, constraint_type text, \
-             is_deferrable text, initially_deferred text, enforced text, nulls_distinct text",
+             is_deferrable yes_or_no, initially_deferred yes_or_no, enforced yes_or_no, \
+             nulls_distinct yes_or_no",
             table_constraints,
         ),
         "check_constraints" => t(
@@ -83,28 +89,28 @@ pub fn table(name: &str) -> Option<SystemTable> {
         ),
         "views" => t(
             "table_catalog name, table_schema name, table_name name, view_definition text, \
-             check_option text, is_updatable text, is_insertable_into text, \
-             is_trigger_updatable text, is_trigger_deletable text, \
-             is_trigger_insertable_into text",
+             check_option text, is_updatable yes_or_no, is_insertable_into yes_or_no, \
+             is_trigger_updatable yes_or_no, is_trigger_deletable yes_or_no, \
+             is_trigger_insertable_into yes_or_no",
             views,
         ),
         "sequences" => t(
             "sequence_catalog name, sequence_schema name, sequence_name name, data_type text, \
              numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
              start_value text, minimum_value text, maximum_value text, increment text, \
-             cycle_option text",
+             cycle_option yes_or_no",
             sequences,
         ),
         "indexes" => t(
             "table_catalog name, table_schema name, table_name name, index_name name, \
-             index_type text, parent_table_name name, is_unique text, is_null_filtered text, \
-             index_state text, spanner_is_managed text",
+             index_type text, parent_table_name name, is_unique yes_or_no, \
+             is_null_filtered yes_or_no, index_state text, spanner_is_managed yes_or_no",
             indexes,
         ),
         "index_columns" => t(
             "table_catalog name, table_schema name, table_name name, index_name name, \
              index_type text, column_name name, ordinal_position int4, column_ordering text, \
-             is_nullable text",
+             is_nullable yes_or_no",
             index_columns,
         ),
         "information_schema_catalog_name" => {
@@ -173,6 +179,10 @@ fn tables(v: &View<'_>) -> Made {
             rows.push(row(&s.name, &view.name, "VIEW", writable));
         }
     }
+    for r in listed().iter().map(|of| of.relation) {
+        let kind = if r.is_view { "VIEW" } else { "BASE TABLE" };
+        rows.push(row(r.schema, r.name, kind, false));
+    }
     Ok(rows)
 }
 
@@ -200,7 +210,7 @@ pub(in crate::system) fn udt_schema(ty: &SqlType) -> Datum {
 }
 
 pub(super) fn column_row(
-    v: &View<'_>,
+    database: &str,
     schema: &str,
     table: &str,
     name: &str,
@@ -208,7 +218,7 @@ pub(super) fn column_row(
     ty: &SqlType,
 ) -> Vec<Datum> {
     let mut row = vec![Datum::Null; 47];
-    row[0] = text(v.database);
+    row[0] = text(database);
     row[1] = text(schema);
     row[2] = text(table);
     row[3] = text(name);
@@ -249,7 +259,7 @@ pub(super) fn column_row(
         | SqlType::Interval => row[13] = number(6),
         _ => {}
     }
-    row[25] = text(v.database);
+    row[25] = text(database);
     row[26] = udt_schema(ty);
     row[27] = text(ty.internal_name());
     row[32] = text(at.to_string());
@@ -275,6 +285,14 @@ pub(super) fn collation_names(v: &View<'_>, oid: Option<u32>) -> [Datum; 3] {
 /// A column's default; a serial column's sequence has its schema if the search path needs it.
 fn default(v: &View<'_>, c: &Column) -> Option<String> {
     let shown = shown_default(c)?;
+    if c.sequence.is_none() && shown.contains("val(") {
+        let asked = [text(shown.as_str()), Datum::Oid(0)];
+        let named = v.eval.session.catalog_function("pg_get_expr", &asked).ok().flatten();
+        return match named {
+            Some(Datum::Text(named)) => Some(named.to_string()),
+            _ => Some(shown),
+        };
+    }
     let Some(id) = c.sequence.filter(|_| shown.starts_with("nextval(")) else { return Some(shown) };
     let (schema, name) = v.catalog.qualified_name(id)?;
     let visible = v.catalog.resolve(v.database_id, v.search_path, &name).map(|r| r.id());
@@ -286,10 +304,16 @@ fn default(v: &View<'_>, c: &Column) -> Option<String> {
 }
 
 fn columns(v: &View<'_>) -> Made {
+    let mut rows = columns_of_users(v);
+    rows.extend(columns_of_system(v));
+    Ok(rows)
+}
+
+fn columns_of_users(v: &View<'_>) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     for (s, t) in v.tables() {
         for c in t.visible_columns() {
-            let mut row = column_row(v, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
+            let mut row = column_row(v.database, &s.name, &t.name, &c.name, c.id as i32, &c.ty);
             row[19..22].clone_from_slice(&collation_names(
                 v,
                 c.options.collation.as_ref().map(|own| own.oid),
@@ -346,14 +370,62 @@ fn columns(v: &View<'_>) -> Made {
         let Some(s) = v.schema(view.schema) else { continue };
         let writable = may_write(v.catalog, view);
         for (at, (name, ty)) in view.columns.iter().enumerate() {
-            let mut row = column_row(v, &s.name, &view.name, name, at as i32 + 1, ty);
+            let mut row = column_row(v.database, &s.name, &view.name, name, at as i32 + 1, ty);
             let own = view.collations.get(at).copied().flatten();
             row[19..22].clone_from_slice(&collation_names(v, own));
             row[43] = yes_no(writable.as_ref().is_some_and(|columns| columns[at]));
             rows.push(row);
         }
     }
-    Ok(rows)
+    rows
+}
+
+fn columns_of_system(v: &View<'_>) -> impl Iterator<Item = Vec<Datum>> {
+    let database = text(v.database);
+    SYSTEM_COLUMNS.iter().map(move |row| {
+        let mut row = row.clone();
+        for (at, beside) in [(0, 1), (19, 20), (22, 23), (25, 26)] {
+            if !row[beside].is_null() {
+                row[at] = database.clone();
+            }
+        }
+        row
+    })
+}
+
+/// Columns of the relations of the system, without the database: in each they are the same.
+static SYSTEM_COLUMNS: LazyLock<Vec<Vec<Datum>>> = LazyLock::new(|| {
+    let rows = listed().iter().flat_map(|of| {
+        let columns = of.columns.iter().enumerate();
+        columns.map(|(at, column)| system_column_row(of, at, column))
+    });
+    rows.collect()
+});
+
+/// A column of a relation of the system, to which nobody writes.
+fn system_column_row(of: &Listed, at: usize, column: &SystemColumn) -> Vec<Datum> {
+    let relation = of.relation;
+    let (schema, number) = (relation.schema, at as i32 + 1);
+    let mut row = column_row("", schema, relation.name, column.name, number, &column.ty);
+    row[6] = yes_no(!relation.requires(at, column.name));
+    // That of the database needs no name.
+    if ![0, DEFAULT_COLLATION].contains(&of.collation(column)) {
+        (row[20], row[21]) = (text("pg_catalog"), text("C"));
+    }
+    row[43] = yes_no(false);
+    let own = system_type_name(column.declared).filter(|_| column.declared != column.ty.oid());
+    let Some(own) = own else { return row };
+    match own.strip_prefix("information_schema.") {
+        Some(domain) => {
+            (row[23], row[24]) = (text(schema), text(domain));
+        }
+        None if own.ends_with("[]") => row[27] = text(format!("_{}", own.trim_end_matches("[]"))),
+        None => {
+            row[7] = text(own.as_str());
+            row[27] = text(own);
+        }
+    }
+    row
 }
 
 fn column_options(v: &View<'_>) -> Made {
@@ -593,6 +665,12 @@ fn views(v: &View<'_>) -> Made {
                 text("NO"),
             ]
         })
+        .chain(listed().iter().map(|of| of.relation).filter(|r| r.is_view).map(|r| {
+            // Of these there are no queries.
+            let names = [v.database, r.schema, r.name].map(text);
+            let no = [false; 5].map(yes_no);
+            names.into_iter().chain([Datum::Null, text("NONE")]).chain(no).collect()
+        }))
         .collect())
 }
 

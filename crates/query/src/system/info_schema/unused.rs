@@ -50,14 +50,14 @@ fn of_the_standard(name: &str) -> Option<&'static str> {
     Some(match name {
         "sql_features" => {
             "feature_id text, feature_name text, sub_feature_id text, sub_feature_name \
-             text, is_supported text, is_verified_by text, comments text"
+             text, is_supported yes_or_no, is_verified_by text, comments text"
         }
         "sql_implementation_info" => {
             "implementation_info_id text, implementation_info_name text, integer_value \
              int4, character_value text, comments text"
         }
         "sql_parts" => {
-            "feature_id text, feature_name text, is_supported text, is_verified_by \
+            "feature_id text, feature_name text, is_supported yes_or_no, is_verified_by \
              text, comments text"
         }
         "sql_sizing" => "sizing_id int4, sizing_name text, supported_value int4, comments text",

@@ -116,8 +116,7 @@ fn column(
     };
     let default = match op {
         ast::AlterColumnOperation::SetDefault { value } => {
-            crate::ddl::column::check_default(c, value, (&col.name, &col.ty))?;
-            Some(value.to_string())
+            Some(crate::ddl::column::check_default(c, value, (&col.name, &col.ty))?)
         }
         ast::AlterColumnOperation::DropDefault => None,
         ast::AlterColumnOperation::SetNotNull if !col.nullable => return Ok(()),

@@ -4,8 +4,10 @@
 //! - [`like`]: LIKE, written out.
 //! - [`other_kinds`]: ALTER TABLE of sequences, views and indexes.
 //! - [`primary_key`]: a table gets or loses its primary key.
+//! - [`sequence_names`]: sequences in defaults.
 
 pub(crate) mod create_table;
 mod like;
 pub(crate) mod other_kinds;
 pub(in crate::ddl) mod primary_key;
+pub(in crate::ddl) mod sequence_names;

@@ -62,10 +62,8 @@ fn set_default(
     (name, domain): (&str, &mut Domain),
     default: Option<&sqlparser::ast::Expr>,
 ) -> SqlResult<()> {
-    if let Some(e) = default {
-        crate::ddl::column::check_default(c, e, (name, &domain.base))?;
-    }
-    domain.default = default.map(ToString::to_string);
+    let kept = |e| crate::ddl::column::check_default(c, e, (name, &domain.base));
+    domain.default = default.map(kept).transpose()?;
     Ok(())
 }
 
