@@ -12,7 +12,7 @@
 //! writers look at the notes before their batch goes into the memtable, and cut them at the keys
 //! that they put. Nothing of this is stored; it is lost when the store closes.
 //!
-//! **Nothing gets past.** A scan says what it is walking over before it does ([`DeadSpans::watch`]).
+//! **Nothing gets past.** A scan says what it walks over before it does ([`DeadSpans::watch`]).
 //! A writer says that its batch begins, then looks whether anybody watches; a watcher registers,
 //! then looks whether a batch has begun that its view does not see. One of the two sees the other.
 //! Ingests and excises close the notes while they become visible; views from before cannot watch.
@@ -133,8 +133,9 @@ impl DeadSpans {
     }
 
     /// A scan is about to walk through a span and may find nothing there. `None`: it cannot say
-    /// what came after its view. `current`, asked once others know of the watch: the earliest moment
-    /// that is as good as the view's if that has all ingests and excises, and its time is not over.
+    /// what came after its view. `current`, asked once others know of the watch: the earliest
+    /// moment that is as good as the view's, if that has all ingests and excises and its time is
+    /// not over.
     pub(crate) fn watch(
         &self,
         span: KeySpan,

@@ -71,7 +71,8 @@ impl<'a> Stretch<'a> {
         self
     }
 
-    /// Ends the stretch once `patience` entries were passed without a row, `dead` of them before it.
+    /// Ends the stretch once `patience` entries were passed without a row, `dead` of them before
+    /// it.
     pub(crate) fn with_patience(mut self, dead: u64, patience: u64) -> Stretch<'a> {
         (self.dead, self.patience) = (dead, patience);
         self
