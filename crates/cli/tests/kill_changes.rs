@@ -173,7 +173,7 @@ fn there(client: &mut Client) -> Vec<bool> {
     let names: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let inside = lines(client, "SHOW CREATE TABLE note").join(" ").contains("INTERLEAVE");
     let kind = lines(client, "SHOW CREATE TABLE kind").join(" ");
-    let stamps = kind.contains("allow_commit_timestamp");
+    let stamps = kind.contains("commit_timestamp");
     let is_there = |name: &str| {
         names.iter().any(|n| n == name)
             || (name == "note_in_item" && inside)

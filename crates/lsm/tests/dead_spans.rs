@@ -229,7 +229,7 @@ fn scans_agree_with_gets_beside_writers() {
     let readers: Vec<_> = (0..3)
         .map(|seed| {
             let (db, written, stop) = (db.clone(), written.clone(), stop.clone());
-            std::thread::spawn(move || {
+            let work = move || {
                 let (mut random, mut compared) = (Random::seeded(seed), 0u64);
                 while !stop.load(Ordering::Relaxed) {
                     let ts = written.load(Ordering::Acquire);
@@ -245,7 +245,8 @@ fn scans_agree_with_gets_beside_writers() {
                     compared += 1;
                 }
                 compared
-            })
+            };
+            std::thread::Builder::new().spawn(work).expect("a thread can be started")
         })
         .collect();
     let mut random = Random::seeded(99);

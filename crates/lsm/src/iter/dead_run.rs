@@ -94,17 +94,11 @@ impl DeadRun {
         }
         let spans = &plan.view.store().dead_spans;
         let to = spans.pass(at, plan.options.classes, plan.read(), backward);
-        match &to {
-            Some(to) => {
-                self.end(plan);
-                self.watch(plan, span, to.clone());
-            }
-            None if self.watching.is_none() => {
-                if !self.watch(plan, span, here) {
-                    self.step = (self.step * 2).min(STEP_MAX);
-                }
-            }
-            None => {}
+        if let Some(to) = &to {
+            self.end(plan);
+            self.watch(plan, span, to.clone());
+        } else if self.watching.is_none() && !self.watch(plan, span, here) {
+            self.step = (self.step * 2).min(STEP_MAX);
         }
         self.patience = self.passed + self.step;
         to

@@ -90,7 +90,7 @@ mod tests {
         for sql in [
             "create table t (a int primary key with (fillfactor = 70), b int)",
             "create table t (a int, unique (a) include (b) with (fillfactor = '70') deferrable)",
-            "create table t (a int unique nulls not distinct using index tablespace pg_default)",
+            "create table t (a int, unique (a) using index tablespace pg_default)",
             "alter table only s.t add constraint k primary key (a) with (deduplicate_items = off)",
             "create table t (a int) using heap with (fillfactor = 10)",
             "create table t using heap as select 1",
