@@ -175,7 +175,7 @@ fn kind(plan: &dyn ExecutionPlan, by_index: bool) -> String {
         "HashJoinExec" => "Hash Join",
         "NestedLoopJoinExec" | "CrossJoinExec" => "Nested Loop",
         "SortMergeJoinExec" => "Merge Join",
-        "CoalescePartitionsExec" | "GatherExec" => "Gather",
+        "CoalescePartitionsExec" => "Gather",
         "SortPreservingMergeExec" => "Gather Merge",
         "SortExec" => "Sort",
         "UnionExec" | "InOrder" => "Append",

@@ -29,7 +29,6 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::bare_groups::BareGroups;
 use crate::distinct_groups::DistinctGroups;
-use crate::exec::partitions::gather::Gathers;
 use crate::exec::partitions::in_order::UnionsInOrder;
 use crate::exec::project_set::ProjectSets;
 use crate::exec::stoppable::check;
@@ -114,9 +113,6 @@ pub(crate) fn physical_rules(short_memory: bool, threads: usize) -> Vec<Physical
     }
     if short_memory {
         rules.push(Arc::new(WholeSorts));
-    }
-    if threads > 1 {
-        rules.push(Arc::new(Gathers));
     }
     rules.push(Arc::new(CountedWindows));
     rules
