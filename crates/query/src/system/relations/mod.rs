@@ -3,7 +3,7 @@
 //! - [`classes`]: rows of `pg_class`.
 //! - [`attributes`]: rows of `pg_attribute`.
 //! - [`of_system`]: what these and others say of `pg_catalog` and `information_schema`.
-//! - [`types_of_system`]: rows of `pg_type` that belong to those.
+//! - [`mod@types_of_system`]: rows of `pg_type` that belong to those.
 
 mod attributes;
 mod classes;
