@@ -56,3 +56,27 @@ fn rows_that_say_more_than_which_are_joined() {
         assert!(plan.contains("general plan"), "{form}\n{plan}");
     }
 }
+
+/// Conditions beside the join are handed on, some of them as text.
+#[test]
+fn other_conditions_keep_their_parentheses() {
+    let or = "(j.run_at < 0 OR j.id IN (SELECT 59 UNION SELECT 7))";
+    let forms = [
+        format!(
+            "WITH next AS ({FIRST}) DELETE FROM jobs j USING next WHERE j.id = next.id AND {or}"
+        ),
+        format!(
+            "WITH next AS ({FIRST}) DELETE FROM jobs j USING next WHERE {or} AND (next.id = j.id)"
+        ),
+        format!(
+            "WITH next AS ({FIRST}) UPDATE jobs j SET state = 'x' FROM next WHERE ((j.id = next.id) AND {or})"
+        ),
+    ];
+    for form in forms {
+        let mut db = jobs();
+        db.run(&form);
+        let left =
+            "SELECT id FROM jobs WHERE state = 'ready' AND id IN (7, 58, 59, 60) ORDER BY id";
+        assert_eq!(db.run(left), ["7", "58", "60"], "{form}");
+    }
+}

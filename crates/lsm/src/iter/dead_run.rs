@@ -115,7 +115,8 @@ impl DeadRun {
         self.watching.is_some()
     }
 
-    fn end(&mut self, plan: &ScanPlan) {
+    /// Nobody has to tell this scan any more what comes; it says what it has found.
+    pub(crate) fn end(&mut self, plan: &ScanPlan) {
         let Some(Watching { watch, from, reached }) = self.watching.take() else { return };
         let dead = reached.map(|reached| match plan.options.reverse {
             true => KeySpan { start: reached, end: from },
@@ -124,10 +125,5 @@ impl DeadRun {
         let spans = &plan.view.store().dead_spans;
         let is_worth_it = self.passed >= self.least * WORTH_A_NOTE;
         spans.end_watch(watch, plan.options.classes, dead, is_worth_it);
-    }
-
-    /// The scan is over.
-    pub(crate) fn drop_with(&mut self, plan: &ScanPlan) {
-        self.end(plan);
     }
 }

@@ -203,17 +203,13 @@ impl Notes {
             let last = spans.range(..=span.end.clone()).next_back();
             last.is_some_and(|(_, note)| note.end >= span.start)
         };
-        let known = self.sets.iter().find(|(set, _)| *set == classes);
-        if !is_worth_it && !known.is_some_and(|(_, spans)| touches(spans)) {
-            return;
-        }
         let at = match self.sets.iter().position(|(set, _)| *set == classes) {
-            Some(at) => at,
-            None if self.sets.len() < SETS_MAX => {
+            Some(at) if is_worth_it || touches(&self.sets[at].1) => at,
+            None if is_worth_it && self.sets.len() < SETS_MAX => {
                 self.sets.push((classes, BTreeMap::new()));
                 self.sets.len() - 1
             }
-            None => return,
+            _ => return,
         };
         let spans = &mut self.sets[at].1;
         let KeySpan { mut start, mut end } = span;

@@ -684,6 +684,6 @@ impl MergeCursor {
 
 impl Drop for MergeCursor {
     fn drop(&mut self) {
-        self.dead.drop_with(&self.plan);
+        self.dead.end(&self.plan);
     }
 }

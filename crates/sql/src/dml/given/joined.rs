@@ -17,7 +17,7 @@ use sqlparser::ast::{
     Statement, TableFactor, TableWithJoins, UpdateTableFromKind,
 };
 
-use super::values::{VALUES_MAX, literal};
+use super::values::{VALUES_MAX, bare, literal};
 use crate::general_query::GivenRows;
 
 /// Takes the join out of a statement. Whether it did.
@@ -65,13 +65,16 @@ struct Joined<'a> {
 
 /// Name and alias of a table that stands alone.
 fn alone(table: &TableWithJoins) -> Option<(Vec<String>, Option<String>)> {
-    let TableFactor::Table { name, alias, args: None, .. } = &table.relation else { return None };
-    let renames = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
-    if renames || !table.joins.is_empty() {
-        return None;
-    }
+    if table.joins.is_empty() { named(&table.relation) } else { None }
+}
+
+fn named(table: &TableFactor) -> Option<(Vec<String>, Option<String>)> {
+    let TableFactor::Table { name, alias, args: None, .. } = table else { return None };
     let parts = object_name_parts(name).iter().map(|part| part.to_string()).collect();
-    Some((parts, alias.as_ref().map(|alias| ident_name(&alias.name))))
+    match alias {
+        Some(alias) if !alias.columns.is_empty() => None,
+        alias => Some((parts, alias.as_ref().map(|alias| ident_name(&alias.name)))),
+    }
 }
 
 /// As [`alone`], or of `(SELECT * FROM name) AS alias`: what a query that locks rows has become.
@@ -80,18 +83,11 @@ fn alone_or_derived(table: &TableWithJoins) -> Option<(Vec<String>, Option<Strin
     else {
         return alone(table);
     };
-    let SetExpr::Select(select) = &*subquery.body else { return None };
-    let ([SelectItem::Wildcard(_)], [from]) =
-        (select.projection.as_slice(), select.from.as_slice())
-    else {
-        return None;
-    };
-    let (name, inner) = alone(from)?;
-    let name = [name.last()?.clone()];
-    let text = format!("SELECT * FROM {}", braid_types::quote_ident(&name[0]));
-    let is_bare = braid_parser::parse_query(&text).is_ok_and(|bare| *bare == **subquery);
+    let (SelectItem::Wildcard(_), from) = bare(subquery)? else { return None };
+    let (name, inner) = named(from)?;
     let is_plain = alias.columns.is_empty() && table.joins.is_empty() && inner.is_none();
-    (is_bare && is_plain).then(|| (name.to_vec(), Some(ident_name(&alias.name))))
+    // Within a WITH of its own the name may mean something else.
+    (is_plain && subquery.with.is_none()).then(|| (name, Some(ident_name(&alias.name))))
 }
 
 impl<'a> Joined<'a> {
@@ -199,6 +195,7 @@ impl<'a> Joined<'a> {
 
     /// A column of the table, and that of the rows which has to be equal to it.
     fn pair<'e>(&self, condition: &'e Expr) -> Option<(&'e Expr, usize)> {
+        let condition = without_parentheses(condition);
         let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return None };
         let of = |expr: &Expr, table: &str| match expr {
             Expr::CompoundIdentifier(parts) => match parts.as_slice() {
@@ -219,15 +216,21 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// What has to be true all together.
+/// What has to be true all together; each with the parentheses that it needs as a text.
 fn conjuncts(expr: &Expr) -> Vec<&Expr> {
-    match expr {
+    match without_parentheses(expr) {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
             let mut parts = conjuncts(left);
             parts.append(&mut conjuncts(right));
             parts
         }
-        Expr::Nested(inner) => conjuncts(inner),
-        other => vec![other],
+        _ => vec![expr],
     }
+}
+
+fn without_parentheses(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
 }

@@ -75,25 +75,14 @@ impl VisitorMut for Putter<'_> {
 impl Putter<'_> {
     /// The values that a query of one column of given rows has.
     fn values(&self, query: &ast::Query) -> Option<Vec<Expr>> {
-        let plain = query.order_by.is_none()
-            && query.limit_clause.is_none()
-            && query.fetch.is_none()
-            && query.locks.is_empty();
-        let SetExpr::Select(select) = &*query.body else { return None };
-        let ([item], [from]) = (select.projection.as_slice(), select.from.as_slice()) else {
-            return None;
-        };
-        let is_bare = select.selection.is_none()
-            && select.distinct.is_none()
-            && select.having.is_none()
-            && matches!(&select.group_by, ast::GroupByExpr::Expressions(e, _) if e.is_empty());
-        let TableFactor::Table { name, alias: None, args: None, .. } = &from.relation else {
+        let (item, from) = bare(query)?;
+        let TableFactor::Table { name, alias: None, args: None, .. } = from else {
             return None;
         };
         let parts = object_name_parts(name);
         let given = self.given.iter().find(|given| *parts == [given.name.as_str()])?;
         let rows = given.rows.as_ref()?;
-        if !plain || !is_bare || !from.joins.is_empty() || rows.len() > VALUES_MAX {
+        if rows.len() > VALUES_MAX {
             return None;
         }
         let columns = given.columns.as_ref()?;
@@ -118,6 +107,23 @@ impl Putter<'_> {
         };
         rows.iter().map(|row| literal(&row[at], &columns[at].1)).collect()
     }
+}
+
+/// What a query selects that has one item over one table, and nothing else that says which rows.
+pub(super) fn bare(query: &ast::Query) -> Option<(&SelectItem, &TableFactor)> {
+    let plain = query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let ([item], [from]) = (select.projection.as_slice(), select.from.as_slice()) else {
+        return None;
+    };
+    let is_bare = select.selection.is_none()
+        && select.distinct.is_none()
+        && select.having.is_none()
+        && matches!(&select.group_by, ast::GroupByExpr::Expressions(e, _) if e.is_empty());
+    (plain && is_bare && from.joins.is_empty()).then_some((item, &from.relation))
 }
 
 /// A value as it is written; `None` for types that are not written so.
