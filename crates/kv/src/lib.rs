@@ -59,7 +59,7 @@ mod txn;
 mod watch;
 
 pub use braid_lsm::{
-    BlockPart, CommitTs, KeySpan, Piece, RowBatch, Sidecar, SingleRows, even_cuts,
+    BlockPart, CommitTs, KeySpan, Piece, RowBatch, Sidecar, SingleRows, even_cuts, prefetch,
 };
 pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, ScratchFile, SpillAs, Spilled};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};

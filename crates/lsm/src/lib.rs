@@ -75,7 +75,7 @@ mod view;
 mod wal;
 
 pub use batch::{Batch, BatchWrite};
-pub use cache::Sidecar;
+pub use cache::{Sidecar, prefetch};
 pub use commit::{Durability, Pending};
 pub use compaction::CompactionReason;
 pub use db::Db;

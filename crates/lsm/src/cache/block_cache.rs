@@ -31,6 +31,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::{ArcSwapAny, ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
+use super::prefetch::prefetch;
 use super::shelf::Shelf;
 use crate::sstable::RowBlock;
 
@@ -58,6 +59,11 @@ impl Sidecar {
     pub(crate) fn new(made: impl Any + Send + Sync, bytes: usize) -> Arc<Sidecar> {
         let bytes = (bytes + size_of::<Sidecar>()) as u64;
         Arc::new(Sidecar { made: Box::new(made), bytes })
+    }
+
+    /// Brings what was made closer, without waiting for it.
+    pub fn prefetch(&self) {
+        prefetch(&raw const *self.made);
     }
 
     /// What was made, if it is of this type.
@@ -148,6 +154,13 @@ impl Frames {
         ring.sweep_dead();
         ring.evict(self.cache.capacity);
         self.cache.note_room_beside(&ring);
+    }
+
+    /// Brings what lies beside the block in a slot closer, if anything does.
+    pub(crate) fn prefetch_sidecar(&self, at: usize) {
+        if let Some(sidecar) = &*self.slots[at].sidecar.load() {
+            prefetch(Arc::as_ptr(sidecar));
+        }
     }
 
     /// What lies beside the block in a slot. Lock-free.

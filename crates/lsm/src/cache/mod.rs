@@ -16,5 +16,5 @@ pub use block_cache::Sidecar;
 pub(crate) use block_cache::{BlockCache, COLD, Frames, Pinned, WARM};
 pub(crate) use frame::{Frame, Header};
 pub(crate) use frame_pool::{Life, region_bytes, release_free};
-pub(crate) use prefetch::prefetch;
+pub use prefetch::prefetch;
 pub(crate) use shelf::OnShelf;

@@ -82,6 +82,11 @@ impl BlockPart {
         self.block.memory()
     }
 
+    /// Brings what was kept beside the block closer, without waiting for it.
+    pub fn prefetch_kept(&self) {
+        self.place.prefetch_sidecar();
+    }
+
     /// What was kept beside the block.
     pub fn kept(&self) -> Option<Arc<Sidecar>> {
         self.place.sidecar()

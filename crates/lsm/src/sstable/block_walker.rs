@@ -45,6 +45,11 @@ impl BlockPlace {
         self.was_cached && self.part.has_room_beside()
     }
 
+    /// Brings what lies beside the block closer, if anything does.
+    pub(crate) fn prefetch_sidecar(&self) {
+        self.part.prefetch_sidecar(self.at);
+    }
+
     /// What lies beside the block.
     pub(crate) fn sidecar(&self) -> Option<Arc<Sidecar>> {
         self.part.sidecar(self.at)
@@ -59,6 +64,17 @@ impl BlockPlace {
     pub(crate) fn keep(&self, sidecar: Arc<Sidecar>) {
         self.part.set_sidecar(self.at, sidecar);
     }
+}
+
+/// What is going to be looked at of the next block.
+#[derive(Clone, Copy)]
+pub(crate) enum Ahead {
+    /// Where a search begins; that says where its rows are.
+    Search,
+    /// Its first rows.
+    Rows,
+    /// Which of its rows a reader sees; that begins with the header, which has to be there.
+    Part,
 }
 
 /// The index entry a walker stands on.
@@ -251,14 +267,16 @@ impl BlockWalker {
         BlockPlace { part: self.part().clone(), at: self.at, was_cached: self.was_cached }
     }
 
-    /// Brings the next block of the partition closer, if it is in memory: where a search begins, or
-    /// with `columns` where a scan begins, which the former says.
-    pub(crate) fn prefetch_next(&self, reader: &SstReader, columns: bool) {
+    /// Brings the next blocks of the partition closer, if they are in memory.
+    pub(crate) fn prefetch_next(&self, reader: &SstReader, what: Ahead) {
         let Some(part) = &self.part else { return };
-        if columns {
-            reader.prefetch_columns(part, self.at + 1);
-        } else {
-            reader.prefetch_block(part, self.at + 1);
+        match what {
+            Ahead::Search => reader.prefetch_block(part, self.at + 1),
+            Ahead::Rows => reader.prefetch_columns(part, self.at + 1),
+            Ahead::Part => {
+                reader.prefetch_header(part, self.at + 2);
+                reader.prefetch_classes(part, self.at + 1);
+            }
         }
     }
 

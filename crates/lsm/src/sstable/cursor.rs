@@ -5,7 +5,7 @@
 //! [`SstCursor::fill`] hands out whole stretches of rows below a limit without coming back to the
 //! merge for each of them.
 
-use super::block_walker::{BlockWalker, EntryRef, is_above};
+use super::block_walker::{Ahead, BlockWalker, EntryRef, is_above};
 use super::reader::SstReader;
 use super::row_block::RowBlock;
 use super::row_key::RowKey;
@@ -383,7 +383,12 @@ impl SstCursor {
     fn fill_from_block(&mut self, reader: &SstReader, stretch: &mut Stretch<'_>) -> bool {
         let Some(block) = &self.block else { return false };
         let (until, hidden_below) = (stretch.until(), stretch.hidden_below());
-        let mut end = EndRow { row: block.rows_surely_below(until), is_exact: false };
+        // Of many blocks that are gone through, the index tells it without a look at their keys.
+        let is_within = self.walker.entry().is_some_and(|entry| entry.separator() < until);
+        let mut end = match is_within {
+            true => EndRow { row: block.len(), is_exact: true },
+            false => EndRow { row: block.rows_surely_below(until), is_exact: false },
+        };
         if hidden_below > 0 {
             end = EndRow::of(block, until);
             if end.row < block.len() {
@@ -391,7 +396,8 @@ impl SstCursor {
                 block.prefetch_values(end.row, self.wanted.rows);
             }
         } else if self.wanted.rows > 64 {
-            self.walker.prefetch_next(reader, false);
+            let ahead = if self.wanted.blocks { Ahead::Part } else { Ahead::Search };
+            self.walker.prefetch_next(reader, ahead);
         }
         let place = self.wanted.blocks.then(|| self.walker.place());
         let mut rows = stretch.rows_of(block, place);
@@ -420,8 +426,9 @@ impl SstCursor {
             if next * 64 >= block.len() {
                 return true;
             }
-            if self.wanted.rows > 64 && (next + 1) * 64 >= block.len() {
-                self.walker.prefetch_next(reader, true);
+            let is_last = (next + 1) * 64 >= block.len();
+            if is_last && self.wanted.rows > 64 && !self.wanted.blocks {
+                self.walker.prefetch_next(reader, Ahead::Rows);
             }
             self.walker.work.rows_passed += std::mem::take(&mut self.word.unseen);
             self.word.enter(block, &self.wanted, next, 0);

@@ -69,6 +69,11 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
+    /// Brings what lies beside the block of an entry closer, if anything does.
+    pub(super) fn prefetch_sidecar(&self, at: usize) {
+        self.frames.prefetch_sidecar(at);
+    }
+
     /// What lies beside the block of an entry.
     pub(super) fn sidecar(&self, at: usize) -> Option<Arc<Sidecar>> {
         self.frames.sidecar(at)
@@ -373,19 +378,29 @@ impl SstReader {
 
     /// Brings the block of an entry closer, if it is in memory.
     pub(crate) fn prefetch_block(&self, partition: &Partition, at: usize) {
-        if at < partition.index.len()
-            && let Some(block) = &*partition.frames.get(at)
-        {
-            block.prefetch();
-        }
+        self.prefetch_of(partition, at, RowBlock::prefetch);
+    }
+
+    /// Brings the header of the block of an entry closer, if it is in memory.
+    pub(crate) fn prefetch_header(&self, partition: &Partition, at: usize) {
+        self.prefetch_of(partition, at, RowBlock::prefetch_header);
     }
 
     /// Brings the first rows of the block of an entry closer, if it is in memory.
     pub(crate) fn prefetch_columns(&self, partition: &Partition, at: usize) {
+        self.prefetch_of(partition, at, RowBlock::prefetch_columns);
+    }
+
+    /// Brings closer which classes the rows of the block of an entry have, if it is in memory.
+    pub(crate) fn prefetch_classes(&self, partition: &Partition, at: usize) {
+        self.prefetch_of(partition, at, RowBlock::prefetch_classes);
+    }
+
+    fn prefetch_of(&self, partition: &Partition, at: usize, prefetch: impl Fn(&RowBlock)) {
         if at < partition.index.len()
             && let Some(block) = &*partition.frames.get(at)
         {
-            block.prefetch_columns();
+            prefetch(block);
         }
     }
 

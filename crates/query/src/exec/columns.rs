@@ -17,6 +17,7 @@ use datafusion::arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, SchemaRef, UInt32Type,
 };
 
+use super::facts::Facts;
 use super::scan_filter::ScanFilter;
 use crate::arrow_form;
 
@@ -151,6 +152,8 @@ pub(super) struct ColumnScan {
     decoder: RowDecoder,
     schema: SchemaRef,
     filter: Option<ScanFilter>,
+    /// Spans of the table that it began with; 0: entries of an index.
+    spans: usize,
     /// Rows of the next batch.
     rows: usize,
 }
@@ -169,12 +172,18 @@ impl ColumnScan {
         };
         let probe = filter.as_ref().map_or(&[][..], |filter| &filter.columns);
         let decoder = scan.decoder(&forms(projection), &forms(probe));
-        ColumnScan { scan, decoder, schema, filter, rows: FIRST_ROWS }
+        let spans = match &scan {
+            Stored::Table(scan) => scan.spans_left(),
+            Stored::Index(_) => 0,
+        };
+        ColumnScan { scan, decoder, schema, filter, spans, rows: FIRST_ROWS }
     }
 
-    /// How many rows were read, and how many of them have columns beside their blocks.
-    pub(super) fn rows_read(&self) -> (u64, u64) {
-        self.decoder.rows_read()
+    /// Tells what it has found, if it has read the table itself.
+    pub(super) fn note_read(&self, facts: &Facts) {
+        if self.spans > 0 {
+            facts.note_read(self.spans, self.decoder.rows_read());
+        }
     }
 
     /// The next batch, of at most `left` rows.

@@ -196,18 +196,19 @@ pub(super) struct Learned<'a> {
 }
 
 impl Learned<'_> {
-    /// Adds what an expression says about the table's columns, or less.
-    pub(super) fn add(&self, expr: &Arc<dyn PhysicalExpr>, out: &mut Vec<Bound>) {
+    /// Adds what an expression says about the table's columns, or less: of lists with more values
+    /// than `most` nothing.
+    pub(super) fn add(&self, expr: &Arc<dyn PhysicalExpr>, most: usize, out: &mut Vec<Bound>) {
         if let Some(binary) = expr.downcast_ref::<PhysicalBinary>() {
             if *binary.op() == Operator::And {
-                self.add(binary.left(), out);
-                self.add(binary.right(), out);
+                self.add(binary.left(), most, out);
+                self.add(binary.right(), most, out);
             } else {
                 out.extend(self.comparison(binary));
             }
         } else if let Some(list) = expr.downcast_ref::<InListExpr>()
             && !list.negated()
-            && list.len() <= VALUES_MAX
+            && list.len() <= most.min(VALUES_MAX)
         {
             out.extend(self.list(list));
         }

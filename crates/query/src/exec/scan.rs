@@ -281,13 +281,24 @@ impl SqlScan {
         planned: &Access,
         execution: &Execution,
     ) -> SqlResult<Option<(Access, Vec<KeySpan>)>> {
-        let Some(facts) = &self.spec.facts else { return Ok(None) };
+        let Some(facts) = self.spec.facts.as_ref().filter(|_| !self.learned.is_empty()) else {
+            return Ok(None);
+        };
         let learned = Learned { layout, projection: &self.spec.projection };
+        let all_rows = facts.rows_now();
+        let wanted = self.wanted(layout);
+        let planned_spans = spans_of(planned, layout, execution).len();
+        let mut planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
+        if execution.is_validated(layout.table.id) {
+            planned_cost += facts.look_up_cost(LOOKUPS_TO_READ_LESS);
+        }
+        // More cost more however they are looked up.
+        let lookups_max = facts.lookups_for(planned_cost);
         let mut known = Vec::new();
         for filter in &self.learned {
             if let Some(filter) = filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
                 let now = filter.current().map_err(crate::error::from_df)?;
-                learned.add(&now, &mut known);
+                learned.add(&now, lookups_max, &mut known);
             }
         }
         if known.is_empty() {
@@ -300,24 +311,14 @@ impl SqlScan {
                 .filter(|access| access.is_better_than(planned, layout))
         };
         let listed = known.iter().map(alternatives).max().unwrap_or(0);
-        if listed > 0 {
-            let all_rows = facts.rows_now();
-            let wanted = self.wanted(layout);
-            let planned_spans = spans_of(planned, layout, execution).len();
-            let mut planned_cost = facts.cost(planned, planned_spans, all_rows, &wanted);
-            if execution.is_validated(layout.table.id) {
-                planned_cost += facts.look_up_cost(LOOKUPS_TO_READ_LESS);
-            }
-            // The cheapest way to look them up: before the spans are worked out.
-            if facts.look_up_cost(listed) < planned_cost
-                && execution.holds_keys(&self.spec, listed)
-                && let Some(access) = with(&known)
-            {
-                let spans = spans_of(&access, layout, execution);
-                if facts.cost(&access, spans.len(), all_rows, &wanted) < planned_cost {
-                    self.looked_up.fetch_add(spans.len() as u64, Ordering::Relaxed);
-                    return Ok(Some((access, spans)));
-                }
+        if listed > 0
+            && execution.holds_keys(&self.spec, listed)
+            && let Some(access) = with(&known)
+        {
+            let spans = spans_of(&access, layout, execution);
+            if facts.cost(&access, spans.len(), all_rows, &wanted) < planned_cost {
+                self.looked_up.fetch_add(spans.len() as u64, Ordering::Relaxed);
+                return Ok(Some((access, spans)));
             }
         }
         known.retain(|c| matches!(c.node(), Node::Compare(..)));

@@ -142,6 +142,8 @@ pub(super) struct ScanStream {
     execution: Arc<Execution>,
     /// Until operators above have told what they know.
     told: Option<BoxFuture<'static, ()>>,
+    /// Whether others, who were woken together with this one, have had their turn.
+    has_made_way: bool,
     /// `None` until the first batch is wanted.
     rows: Option<Rows>,
     /// If others read beside it.
@@ -156,7 +158,8 @@ impl ScanStream {
         let (probe, left) = (scan.probe_types(), scan.spec().limit.unwrap_or(usize::MAX));
         let _reading = (scan.spec().threads > 1).then(|| execution.readers.begin());
         let told = scan.told();
-        ScanStream { scan, execution, told, rows: None, _reading, probe, left }
+        let has_made_way = scan.spec().threads == 1;
+        ScanStream { scan, execution, told, has_made_way, rows: None, _reading, probe, left }
     }
 
     /// The next batch; what it asked the store is counted.
@@ -197,7 +200,7 @@ impl ScanStream {
             let batch = scan.next(self.left, &self.execution.cancel)?;
             self.left -= batch.as_ref().map_or(0, RecordBatch::num_rows);
             if let (None, Some(facts)) = (&batch, &spec.facts) {
-                facts.note_read(scan.rows_read());
+                scan.note_read(facts);
             }
             return Ok(batch);
         }
@@ -253,6 +256,14 @@ impl Stream for ScanStream {
         if let Some(told) = &mut self.told {
             ready!(told.poll_unpin(cx));
             self.told = None;
+        }
+        // Reading does not pause. A thread that ends what others wait for has one of them as its
+        // own next task, which no other thread takes: two parts of a scan would be read one after
+        // the other, beside an idle processor.
+        if !self.has_made_way {
+            self.has_made_way = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         Poll::Ready(self.batch().map_err(to_df).transpose())
     }

@@ -27,7 +27,7 @@ pub const LOOKUP_BYTES: usize = 800;
 pub(super) const LOOKUP: f64 = 40.0;
 /// What a row of a large scan costs whose columns lie beside its block.
 const KEPT: f64 = 0.15;
-/// Of fewer rows nothing is concluded.
+/// Of fewer rows in a span nothing is concluded.
 const MANY: u64 = 10_000;
 /// Rows that are read in the time of one behind an entry of an index.
 pub(super) const BEHIND_ENTRY: f64 = 20.0;
@@ -225,9 +225,11 @@ impl Facts {
         costs.reduce(f64::min)
     }
 
-    /// Notes how many rows a scan has read, and how many of them have columns beside their blocks.
-    pub fn note_read(&self, (rows, kept): (u64, u64)) {
-        if rows >= MANY {
+    /// Notes how many rows a scan of so many spans has read, and how many of them have columns
+    /// beside their blocks. Look-ups do not use those, and tell nothing: else whoever has looked up
+    /// once would do so for ever.
+    pub fn note_read(&self, spans: usize, (rows, kept): (u64, u64)) {
+        if rows >= MANY * spans as u64 {
             self.db.note_kept(&self.layout.table, kept as f64 / rows as f64);
         }
     }
@@ -257,6 +259,11 @@ impl Facts {
     /// The least that so many look-ups cost.
     pub fn look_up_cost(&self, lookups: usize) -> f64 {
         lookups as f64 * LOOKUP
+    }
+
+    /// How many look-ups cost no more than that, at the least.
+    pub fn lookups_for(&self, cost: f64) -> usize {
+        (cost / LOOKUP) as usize
     }
 
     /// Rows with the same values in these columns.

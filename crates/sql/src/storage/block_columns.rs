@@ -22,48 +22,9 @@ use std::sync::Arc;
 use braid_kv::{BlockPart, Piece, Rows, SingleRows};
 use braid_types::SqlResult;
 
+use super::beside::{TableColumns, find_beside, keep, most_beside};
 use super::columns::{Column, FEW, Located, RowDecoder, StoredRows, Target};
 use super::packed::{PackedColumn, Picks};
-
-/// What lies beside a block.
-struct BesideBlock {
-    tables: Vec<Arc<TableColumns>>,
-}
-
-/// Columns of a table's rows in one block.
-struct TableColumns {
-    /// Which table, with all that tells its rows from others.
-    table: u128,
-    /// Which rows of the block are the table's.
-    rows: Arc<[u16]>,
-    /// By what they are called ([`Names`]). `None` for one that not all rows have.
-    columns: Vec<(u128, Option<Arc<PackedColumn>>)>,
-}
-
-/// What lies beside a block may take so many times its own bytes; then only what was used last
-/// stays.
-const MOST_BESIDE: usize = 2;
-
-impl TableColumns {
-    fn memory(&self) -> usize {
-        let packed = |column: &Option<Arc<PackedColumn>>| column.as_ref().map_or(0, |c| c.memory());
-        let columns = self.columns.iter().map(|(_, column)| packed(column) + 64);
-        size_of_val(&*self.rows) + columns.sum::<usize>() + 128
-    }
-
-    fn get(&self, name: u128) -> Option<&PackedColumn> {
-        self.columns.iter().find(|(known, _)| *known == name).and_then(|(_, c)| c.as_deref())
-    }
-
-    /// Whether one of these cannot be made.
-    fn lacks(&self, names: &[u128]) -> bool {
-        self.columns.iter().any(|(name, column)| column.is_none() && names.contains(name))
-    }
-
-    fn has(&self, names: &[u128]) -> bool {
-        names.iter().all(|name| self.get(*name).is_some())
-    }
-}
 
 /// What columns are called beside blocks: all that their values depend on apart from the block.
 pub(super) struct Names {
@@ -271,9 +232,13 @@ impl RowDecoder {
         filter: impl FnOnce(Vec<Column>, usize) -> SqlResult<Option<Vec<u32>>>,
         columns: &mut [Column],
     ) -> SqlResult<Pushed> {
-        let sources = rows.pieces().map(|piece| match piece {
+        let pieces: Vec<Piece<'_>> = rows.pieces().collect();
+        let mut known = find_beside(&pieces, names).into_iter();
+        let sources = pieces.into_iter().map(|piece| match piece {
             Piece::Single(rows) => Source::Single(rows),
-            Piece::Part(part, wanted) => self.source_of(part, wanted, names),
+            Piece::Part(part, wanted) => {
+                self.source_of(part, wanted, names, known.next().flatten())
+            }
         });
         let sources: Vec<Source<'_>> = sources.collect();
         let (mut probed, mut total, mut kept) = (self.empty_probe(), 0, 0);
@@ -302,15 +267,15 @@ impl RowDecoder {
         Ok(Pushed { rows: total, passed: before - self.len(), kept })
     }
 
-    /// A part of a block: with what lies beside the block, if it is read again.
+    /// A part of a block: with what is known to lie beside the block, if it is read again.
     fn source_of<'a>(
         &self,
         part: &'a BlockPart,
         wanted: Range<usize>,
         names: &Names,
+        known: Option<Arc<TableColumns>>,
     ) -> Source<'a> {
         let wanted = &part.rows()[wanted];
-        let known = find_beside(part, names.table);
         let has = |wanted: &[u128]| known.as_ref().is_some_and(|table| table.has(wanted));
         let (has_probe, has_all) = (has(&names.probe), has(&names.probe) && has(&names.out));
         let lacks = known.as_ref().is_some_and(|t| t.lacks(&names.probe) || t.lacks(&names.out));
@@ -450,50 +415,4 @@ impl RowDecoder {
         keep(part, &table);
         table.has(names).then_some(table)
     }
-}
-
-impl TableColumns {
-    /// Adds the picked values of a column that it has.
-    fn give(&self, name: u128, picks: Picks<'_>, (column, before): (&mut Column, usize)) {
-        self.get(name).expect("it was made before").give(picks, column, before);
-    }
-
-    /// Which rows of the block these are.
-    fn picked(&self, picks: Picks<'_>) -> Vec<u16> {
-        match picks {
-            Picks::Run(from, to) => self.rows[from..to].to_vec(),
-            Picks::These(places) => places.iter().map(|at| self.rows[usize::from(*at)]).collect(),
-        }
-    }
-}
-
-/// What lies beside a block of a table, if anything does.
-fn find_beside(part: &BlockPart, table: u128) -> Option<Arc<TableColumns>> {
-    let sidecar = part.kept()?;
-    let tables = &sidecar.get::<BesideBlock>()?.tables;
-    let found = tables.iter().find(|known| known.table == table)?;
-    part.note_use_of_kept();
-    Some(found.clone())
-}
-
-/// Bytes that may lie beside a block.
-fn most_beside(part: &BlockPart) -> usize {
-    MOST_BESIDE * part.block_bytes()
-}
-
-/// Keeps a table's columns beside a block, with those of other tables if there is room.
-fn keep(part: &BlockPart, table: &Arc<TableColumns>) {
-    let mut tables = vec![table.clone()];
-    let mut bytes = table.memory();
-    if let Some(sidecar) = part.kept()
-        && let Some(beside) = sidecar.get::<BesideBlock>()
-    {
-        for other in &beside.tables {
-            if other.table != table.table && bytes + other.memory() <= most_beside(part) {
-                bytes += other.memory();
-                tables.push(other.clone());
-            }
-        }
-    }
-    part.keep(BesideBlock { tables }, bytes);
 }

@@ -14,6 +14,7 @@
 //! - [`layout`]: where a table's rows and an index's entries lie: keys, spans, decoding.
 //! - [`scan`]: rows of a table or through an index, over spans.
 
+mod beside;
 mod block_columns;
 pub mod bulk;
 mod column_scan;

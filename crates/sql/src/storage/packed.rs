@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 
+use braid_kv::prefetch;
 use foldhash::HashMap;
 
 use super::columns::{Column, Values};
@@ -119,6 +120,13 @@ impl Above {
     }
 }
 
+/// Brings values closer, up to 256 bytes: the processor sees for itself that more are read.
+fn prefetch_all<T>(values: &[T]) {
+    let bytes = size_of_val(values).min(256);
+    let first = values.as_ptr().cast::<u8>();
+    (0..bytes).step_by(64).for_each(|at| prefetch(first.wrapping_add(at)));
+}
+
 /// Adds the picked values, as `make` makes them.
 fn give<S: Copy, T>(all: &[S], picks: Picks<'_>, out: &mut Vec<T>, make: impl Fn(S) -> T) {
     match picks {
@@ -213,6 +221,32 @@ impl PackedColumn {
             PackedValues::Few(which, texts) => which.len() + texts.memory(),
         };
         size_of::<PackedColumn>() + size_of_val(&*self.nulls) + values
+    }
+
+    /// Brings the first values closer, without waiting for them. The column itself is there.
+    pub(super) fn prefetch(&self) {
+        match &self.values {
+            PackedValues::Numbers { above, .. } => match above {
+                Above::Nothing => {}
+                Above::U8(all) => prefetch_all(all),
+                Above::U16(all) => prefetch_all(all),
+                Above::U32(all) => prefetch_all(all),
+                Above::U64(all) => prefetch_all(all),
+            },
+            PackedValues::Decimals(all) => prefetch_all(all),
+            PackedValues::Bools(all) => prefetch_all(all),
+            PackedValues::F32(all) => prefetch_all(all),
+            PackedValues::F64(all) => prefetch_all(all),
+            PackedValues::Bytes(texts) => {
+                prefetch_all(&texts.ends);
+                prefetch_all(&texts.bytes);
+            }
+            PackedValues::Few(which, texts) => {
+                prefetch_all(which);
+                prefetch_all(&texts.ends);
+                prefetch_all(&texts.bytes);
+            }
+        }
     }
 
     /// Adds the picked values to a column of the same form that has `before` rows.

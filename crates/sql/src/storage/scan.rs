@@ -195,6 +195,11 @@ impl TableScan {
         &self.spans.layout
     }
 
+    /// How many spans were not begun yet.
+    pub fn spans_left(&self) -> usize {
+        self.spans.spans.len()
+    }
+
     /// Sets which state the scan sees. Default: the transaction's, recorded.
     pub fn reading(mut self, mode: ReadMode) -> TableScan {
         self.spans.options.mode = mode;
