@@ -19,7 +19,9 @@ use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
-use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
+use braid_sql::{
+    ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext, SideBySide,
+};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -238,6 +240,7 @@ impl GeneralQueries for Engine {
             binding: Binding::Kept,
             cancel: context.cancel.clone(),
             state: run::planner().clone(),
+            side_by_side: SideBySide::NEVER,
             params: ParamTypes::new(declared).with_types(context.types()),
         });
         let bound = binder.statement(query)?;
@@ -294,6 +297,7 @@ impl Plan {
             binding,
             cancel: run.cancel.clone(),
             state,
+            side_by_side: run.side_by_side,
             params: ParamTypes::new(&declared).with_types(run.plan.types()),
         });
         let bound = binder.statement(&self.query)?;
@@ -364,7 +368,7 @@ impl Plan {
         let optimized = run::optimized(&copy.logical, &run.cancel)?;
         let way = match known {
             Some(way) => way,
-            None => self.way(run, side_by_side::at_first(run, &optimized)?),
+            None => self.way(run, side_by_side::at_first(run.side_by_side, &optimized)?),
         };
         let operators = run::physical_at(optimized, &copy.place, way, &run.cancel)?;
         if !self.kept {

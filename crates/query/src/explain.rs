@@ -33,7 +33,8 @@ use futures::{Stream, StreamExt};
 
 use crate::error::from_df;
 use crate::exec::around::around_rows;
-use crate::exec::execution::about_scan;
+use crate::exec::execution::{about_scan, common_rows};
+use crate::exec::materialized::Materialized;
 use crate::exec::stoppable::{is_stoppable, stoppable};
 use crate::run::drive;
 
@@ -63,6 +64,9 @@ fn measured(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if is_stoppable(&node) {
             return Ok(Transformed::no(node));
         }
+        if let Some(rows) = common_rows(node.as_ref()) {
+            rows.run_within(measured);
+        }
         let node: Arc<dyn ExecutionPlan> = Arc::new(Measured { input: node, seen: Arc::default() });
         Ok(Transformed::yes(node))
     })?;
@@ -89,24 +93,41 @@ pub(super) fn measure(
 
 /// The operators of a plan, measured or not, from this depth on.
 pub(super) fn lines(plan: &Arc<dyn ExecutionPlan>, depth: usize) -> Vec<PlanLine> {
-    let mut out = Vec::new();
-    add_lines(plan, None, depth, &mut out);
-    out
+    let mut lines = Lines::default();
+    lines.add(plan, None, depth);
+    lines.out
 }
 
-fn add_lines(
-    plan: &Arc<dyn ExecutionPlan>,
-    seen: Option<&Seen>,
-    depth: usize,
-    out: &mut Vec<PlanLine>,
-) {
-    // By name: a measure passes itself off as what it is around.
-    if let Some(measured) = as_measured(plan) {
-        return add_lines(&measured.input, Some(&measured.seen), depth, out);
+/// What was said so far.
+#[derive(Default)]
+struct Lines {
+    out: Vec<PlanLine>,
+    /// Common table expressions whose operators are there.
+    told: Vec<*const Materialized>,
+}
+
+impl Lines {
+    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>, seen: Option<&Seen>, depth: usize) {
+        // By name: a measure passes itself off as what it is around.
+        if let Some(measured) = as_measured(plan) {
+            return self.add(&measured.input, Some(&measured.seen), depth);
+        }
+        if is_stoppable(plan) {
+            return plan.children().into_iter().for_each(|below| self.add(below, seen, depth));
+        }
+        self.out.push(line(plan, seen, depth));
+        if let Some(rows) = common_rows(plan.as_ref())
+            && !self.told.contains(&Arc::as_ptr(rows))
+            && let Ok(operators) = rows.operators()
+        {
+            self.told.push(Arc::as_ptr(rows));
+            self.add(&operators, None, depth + 1);
+        }
+        plan.children().into_iter().for_each(|below| self.add(below, None, depth + 1));
     }
-    if is_stoppable(plan) {
-        return plan.children().into_iter().for_each(|below| add_lines(below, seen, depth, out));
-    }
+}
+
+fn line(plan: &Arc<dyn ExecutionPlan>, seen: Option<&Seen>, depth: usize) -> PlanLine {
     let text = displayable(plan.as_ref()).one_line().to_string();
     let text = format!("{}{}", "  ".repeat(depth), text.trim());
     let scan = about_scan(plan.as_ref());
@@ -126,8 +147,7 @@ fn add_lines(
         (operator.relation, operator.index) = (Some(scan.relation), scan.index);
         operator.estimate = scan.estimate.or(operator.estimate);
     }
-    out.push(PlanLine { text, operator: Some(operator) });
-    plan.children().into_iter().for_each(|below| add_lines(below, None, depth + 1, out));
+    PlanLine { text, operator: Some(operator) }
 }
 
 fn as_measured(plan: &Arc<dyn ExecutionPlan>) -> Option<&Measured> {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use braid_catalog::memory_error;
 use braid_env::memory::Account;
+use braid_sql::SideBySide;
 use braid_sql::answer::{Answer, Cell, CellReader, ColumnBatch};
 use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
@@ -45,6 +46,7 @@ use crate::memory::{runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::shared_parts::{PartPlanner, linked, shared};
 use crate::short_memory::refused;
+use crate::side_by_side;
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -173,6 +175,32 @@ pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn E
     stopping_at(&bounds(state).cancel, || {
         let ordered = ordered(state.optimize(plan)?, state)?;
         linked(drive(state.query_planner().create_physical_plan(&ordered, state))?)
+    })
+    .map_err(from_df)
+}
+
+/// As [`physical`], by several threads if it reads much and they may.
+///
+/// # Errors
+/// As there.
+pub(crate) fn physical_side_by_side(
+    state: &SessionState,
+    plan: &LogicalPlan,
+    settings: SideBySide,
+) -> SqlResult<Arc<dyn ExecutionPlan>> {
+    check_size(plan)?;
+    let (cancel, threads) = (&bounds(state).cancel, side_by_side::threads(settings));
+    let optimized = stopping_at(cancel, || ordered(state.optimize(plan)?, state));
+    let optimized = optimized.map_err(from_df)?;
+    let is_worth_it = side_by_side::at_first(settings, &optimized)?;
+    let helpers = match is_worth_it && side_by_side::is_possible(plan).map_err(from_df)? {
+        true => threads - 1,
+        false => 0,
+    };
+    let planner = planner_for(Way { short_memory: false, helpers });
+    let state = if helpers > 0 { planner.as_ref() } else { state };
+    stopping_at(cancel, || {
+        linked(drive(state.query_planner().create_physical_plan(&optimized, state))?)
     })
     .map_err(from_df)
 }

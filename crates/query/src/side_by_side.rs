@@ -14,7 +14,8 @@
 //! - the next ones go by how many entries the one before has looked at.
 //!
 //! One thread reads for a query that calls volatile functions, or whose aggregates depend on the
-//! order of the rows, and for a query that another one runs for its values.
+//! order of the rows, and for a query that another one runs for its values. A common table
+//! expression that is computed once is a query of its own in this.
 
 use braid_env::tasks::cores;
 use braid_sql::{RunContext, SideBySide};
@@ -47,14 +48,14 @@ pub(crate) fn after(run: &RunContext, entries: u64) -> bool {
 ///
 /// # Errors
 /// Of walking through the plan.
-pub(crate) fn at_first(run: &RunContext, plan: &LogicalPlan) -> SqlResult<bool> {
-    if run.side_by_side.helpers == 0 {
+pub(crate) fn at_first(settings: SideBySide, plan: &LogicalPlan) -> SqlResult<bool> {
+    if settings.helpers == 0 {
         return Ok(false);
     }
     let mut much = false;
     let walked = plan.apply(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            much |= is_large(run.side_by_side, scan)?;
+            much |= is_large(settings, scan)?;
         }
         Ok(if much { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });

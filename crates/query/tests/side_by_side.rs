@@ -57,6 +57,11 @@ const QUERIES: &[&str] = &[
     "SELECT sum(CASE WHEN s LIKE '%9' THEN 1 ELSE 0 END), bool_or(id = 7), bool_and(n > 0) FROM p",
     "SELECT few.name, x.m FROM few LEFT JOIN LATERAL \
         (SELECT max(c.id) AS m FROM c WHERE c.ref = few.k) x ON true",
+    "WITH t AS (SELECT kind, count(*) AS n, sum(n) AS s FROM p GROUP BY kind) \
+        SELECT a.kind, a.n, a.s FROM t a WHERE a.n >= (SELECT avg(b.n) FROM t b)",
+    "WITH t AS MATERIALIZED (SELECT id, s FROM p WHERE kind = 2), \
+        u AS MATERIALIZED (SELECT c.ref, count(t.s) AS n FROM c LEFT JOIN t USING (id) GROUP BY 1) \
+        SELECT count(*), sum(n), (SELECT count(*) FROM t), (SELECT max(ref) FROM u) FROM u",
 ];
 
 #[test]

@@ -152,6 +152,11 @@ pub struct SideBySide {
     pub least_bytes: u64,
 }
 
+impl SideBySide {
+    /// One thread reads.
+    pub const NEVER: SideBySide = SideBySide { helpers: 0, least_bytes: u64::MAX };
+}
+
 /// Bytes that a row takes.
 pub fn row_memory(row: &[Datum]) -> usize {
     size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_scalar::object_name_parts;
-use braid_sql::GivenRows;
+use braid_sql::{GivenRows, SideBySide};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
@@ -47,11 +47,11 @@ impl Binder<'_> {
         entry: &Cte,
     ) -> SqlResult<Option<Cte>> {
         let Cte::Query { name, columns, query, recursive } = entry else { return Ok(None) };
-        let volatile = || self.params.calls_volatile(&**query);
+        let volatile = self.params.calls_volatile(&**query);
         let wanted = match &cte.materialized {
             Some(ast::CteAsMaterialized::Materialized) => true,
-            Some(ast::CteAsMaterialized::NotMaterialized) => volatile(),
-            None => volatile() || uses(whole, name) - uses(&cte.query, name) > 1,
+            Some(ast::CteAsMaterialized::NotMaterialized) => volatile,
+            None => volatile || uses(whole, name) - uses(&cte.query, name) > 1,
         };
         // Inside of a recursive term the work table changes from step to step.
         if !wanted || self.ctes.iter().any(|c| matches!(c, Cte::Work { .. })) {
@@ -77,7 +77,9 @@ impl Binder<'_> {
         let collations = bound.columns.iter().map(|c| c.collation.clone()).collect();
         let names = names_apart(shown.iter().map(|(name, _)| name.as_str()));
         let columns = bound.columns.into_iter().zip(names).map(|(c, name)| c.expr.alias(name));
-        let rows = Materialized::new(bound.plan, columns.collect(), self.state.clone())?;
+        let side_by_side = if volatile { SideBySide::NEVER } else { self.side_by_side };
+        let (plan, state) = (bound.plan, self.state.clone());
+        let rows = Materialized::new(plan, columns.collect(), state, side_by_side)?;
         let (name, rows) = (name.clone(), Arc::new(rows));
         Ok(Some(Cte::Shared { name, columns: shown, collations, rows }))
     }

@@ -44,7 +44,7 @@ use braid_scalar::{
     bind_unsettled, ident_name, missing_table, object_name_parts, order_form,
 };
 use braid_sql::session::types_in_reach;
-use braid_sql::{GivenRows, PlanContext};
+use braid_sql::{GivenRows, PlanContext, SideBySide};
 use braid_types::{
     CastContext, Collated, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
 };
@@ -224,6 +224,7 @@ pub struct Binder<'a> {
     place: Arc<Place>,
     cancel: Arc<AtomicBool>,
     state: Arc<SessionState>,
+    side_by_side: SideBySide,
     binding: Binding,
     params: ParamTypes,
     levels: Vec<Level>,
@@ -270,6 +271,8 @@ pub struct Surroundings<'a> {
     pub cancel: Arc<AtomicBool>,
     /// DataFusion's session.
     pub state: Arc<SessionState>,
+    /// Whether several threads may read for what is computed beforehand.
+    pub side_by_side: SideBySide,
     /// Parameter types so far.
     pub params: ParamTypes,
 }
@@ -285,6 +288,7 @@ impl<'a> Binder<'a> {
             binding: s.binding,
             cancel: s.cancel,
             state: s.state,
+            side_by_side: s.side_by_side,
             params: s.params,
             levels: Vec::new(),
             ctes: Vec::new(),

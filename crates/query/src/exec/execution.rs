@@ -24,6 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use super::facts::LOOKUP_BYTES;
+use super::materialized::Materialized;
 use super::partitions::pieces::Readers;
 use super::scan::{Spec, SqlScan};
 use super::stoppable::Bounds;
@@ -207,6 +208,14 @@ pub(crate) fn rows_expected(plan: &Arc<dyn ExecutionPlan>) -> Vec<f64> {
         waiting.extend(node.children());
     }
     rows
+}
+
+/// The common table expression that an operator reads, if it reads one that is computed once.
+pub(crate) fn common_rows(plan: &dyn ExecutionPlan) -> Option<&Arc<Materialized>> {
+    match &plan.downcast_ref::<SqlScan>()?.spec().source {
+        Source::Shared(rows) => Some(rows),
+        _ => None,
+    }
 }
 
 /// About an operator that is a scan, in the execution that runs.

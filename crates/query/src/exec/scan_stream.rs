@@ -10,14 +10,14 @@ use braid_sql::storage::{IndexScan, TableLayout, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 
 use super::columns::{ColumnScan, Stored, canceled};
 use super::execution::Execution;
-use super::materialized::Materialized;
+use super::materialized::{Computing, Materialized};
 use super::partitions::pieces::Reading;
 use super::scan::{Spec, SqlScan};
 use super::scan_filter::ScanFilter;
@@ -29,7 +29,7 @@ const BATCH_ROWS: usize = 1024;
 
 /// The batches of a common table expression.
 pub(super) struct SharedStream {
-    rows: Arc<Materialized>,
+    rows: Computing,
     /// Once they are computed.
     batches: Option<SendableRecordBatchStream>,
     projection: Vec<usize>,
@@ -38,9 +38,9 @@ pub(super) struct SharedStream {
 }
 
 impl SharedStream {
-    pub(super) fn new(rows: Arc<Materialized>, spec: &Spec) -> SharedStream {
+    pub(super) fn new(rows: &Materialized, spec: &Spec) -> SharedStream {
         SharedStream {
-            rows,
+            rows: rows.rows(),
             batches: None,
             projection: spec.projection.clone(),
             schema: spec.schema.clone(),
@@ -65,9 +65,12 @@ impl Stream for SharedStream {
             return Poll::Ready(None);
         }
         if self.batches.is_none() {
-            match self.rows.rows() {
+            match ready!(self.rows.poll_unpin(cx)) {
                 Ok(rows) => self.batches = Some(rows.read()),
-                Err(e) => return Poll::Ready(Some(Err(e))),
+                Err(e) => {
+                    self.left = 0;
+                    return Poll::Ready(Some(Err(DataFusionError::Shared(e))));
+                }
             }
         }
         let next = self.batches.as_mut().map(|batches| batches.poll_next_unpin(cx));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 pub(crate) use braid_types::regexp::regex;
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use memchr::memmem::Finder;
 use regex::Regex;
 
 /// A LIKE pattern taken apart: `%` any run, `_` one character, the escape character (usually
@@ -11,8 +12,19 @@ use regex::Regex;
 struct LikePattern {
     parts: Vec<Part>,
     ignore_case: bool,
-    /// The texts between the runs, if it has nothing but texts and runs: most patterns.
-    pieces: Option<Vec<String>>,
+    /// If it has nothing but texts and runs: most patterns.
+    pieces: Option<Pieces>,
+}
+
+/// Texts with runs between them.
+enum Pieces {
+    Only(String),
+    /// The text begins with the first and ends with the last; the others are found in between.
+    Between {
+        first: String,
+        inner: Vec<Finder<'static>>,
+        last: String,
+    },
 }
 
 impl LikePattern {
@@ -45,7 +57,7 @@ impl LikePattern {
                 _ => pieces = None,
             }
         }
-        LikePattern { parts, ignore_case, pieces }
+        LikePattern { parts, ignore_case, pieces: pieces.map(Pieces::new) }
     }
 
     fn matches(&self, text: &str) -> SqlResult<bool> {
@@ -58,28 +70,40 @@ impl LikePattern {
             false => text,
         };
         match &self.pieces {
-            Some(pieces) => Ok(between_runs(text, pieces)),
+            Some(pieces) => Ok(pieces.make(text)),
             None => matches(&text.chars().collect::<Vec<char>>(), &self.parts),
         }
     }
 }
 
-/// Whether a text is these pieces with any text between them.
-fn between_runs(text: &str, pieces: &[String]) -> bool {
-    let (first, rest) = match pieces {
-        [] => return text.is_empty(),
-        [only] => return text == only,
-        [first, rest @ ..] => (first, rest),
-    };
-    let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
-    let (last, inner) = rest.split_last().expect("at least two pieces");
-    for piece in inner {
-        match text.find(piece.as_str()) {
-            Some(at) => text = &text[at + piece.len()..],
-            None => return false,
+impl Pieces {
+    fn new(mut pieces: Vec<String>) -> Pieces {
+        let last = pieces.pop().unwrap_or_default();
+        if pieces.is_empty() {
+            return Pieces::Only(last);
         }
+        let first = pieces.remove(0);
+        let inner = pieces.iter().filter(|piece| !piece.is_empty());
+        let inner = inner.map(|piece| Finder::new(piece).into_owned()).collect();
+        Pieces::Between { first, inner, last }
     }
-    text.ends_with(last.as_str())
+
+    /// Whether a text is made of the pieces, with any text between them.
+    fn make(&self, text: &str) -> bool {
+        let (first, inner, last) = match self {
+            Pieces::Only(only) => return text == only,
+            Pieces::Between { first, inner, last } => (first, inner, last),
+        };
+        let Some(mut text) = text.as_bytes().strip_prefix(first.as_bytes()) else { return false };
+        // Neither begins inside of a character, so bytes tell as much as characters.
+        for piece in inner {
+            match piece.find(text) {
+                Some(at) => text = &text[at + piece.needle().len()..],
+                None => return false,
+            }
+        }
+        text.ends_with(last.as_bytes())
+    }
 }
 
 /// Whether text matches a LIKE pattern.
