@@ -34,7 +34,7 @@ use futures::{Stream, StreamExt};
 use crate::error::from_df;
 use crate::exec::around::around_rows;
 use crate::exec::execution::{about_scan, common_rows};
-use crate::exec::materialized::Materialized;
+use crate::exec::materialized::{Materialized, Watching};
 use crate::exec::stoppable::{is_stoppable, stoppable};
 use crate::run::drive;
 
@@ -65,7 +65,7 @@ fn measured(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
             return Ok(Transformed::no(node));
         }
         if let Some(rows) = common_rows(node.as_ref()) {
-            rows.run_within(measured);
+            rows.watch(Watching { measured, told: |plan| lines(plan, 0) });
         }
         let node: Arc<dyn ExecutionPlan> = Arc::new(Measured { input: node, seen: Arc::default() });
         Ok(Transformed::yes(node))
@@ -118,10 +118,12 @@ impl Lines {
         self.out.push(line(plan, seen, depth));
         if let Some(rows) = common_rows(plan.as_ref())
             && !self.told.contains(&Arc::as_ptr(rows))
-            && let Ok(operators) = rows.operators()
+            && let Ok(Some(told)) = rows.told(|plan| lines(plan, 0))
         {
             self.told.push(Arc::as_ptr(rows));
-            self.add(&operators, None, depth + 1);
+            let blanks = "  ".repeat(depth + 1);
+            let below = |line: PlanLine| PlanLine { text: blanks.clone() + &line.text, ..line };
+            self.out.extend(told.into_iter().map(below));
         }
         plan.children().into_iter().for_each(|below| self.add(below, None, depth + 1));
     }

@@ -190,6 +190,40 @@ fn errors_and_limits_end_all_threads() {
     assert_eq!(error.expect_err("a division by zero").state().0, "22012");
 }
 
+/// What computes a common table expression ends with its rows or before, however much of its inputs
+/// nobody wants any more, and also when somebody watches it.
+#[test]
+fn common_rows_leave_nobody_reading() {
+    let mut db = db();
+    helpers(&mut db, 3);
+    let queries = [
+        // A join without rows on its held side ends before the other side is read.
+        "WITH t AS MATERIALIZED (SELECT p.kind, sum(c.pos) AS n FROM few \
+            JOIN c ON c.ref = few.k JOIN p ON p.id = c.id WHERE few.name = 'none' GROUP BY p.kind) \
+            SELECT (SELECT count(*) FROM t), (SELECT max(n) FROM t)",
+        "WITH t AS MATERIALIZED (SELECT p.id FROM p JOIN c ON p.kind = c.ref LIMIT 5) \
+            SELECT count(*), (SELECT count(*) FROM t) FROM t",
+        // Nobody gets so far as to ask, or asks for one row.
+        "WITH t AS MATERIALIZED (SELECT kind, count(*) AS n FROM p GROUP BY kind) \
+            SELECT few.name FROM few JOIN t ON t.kind = few.k WHERE few.k > 100",
+        "WITH t AS MATERIALIZED (SELECT id, s FROM p WHERE kind > 1) SELECT count(*) FROM \
+            (SELECT t.id FROM t JOIN c USING (id) LIMIT 1) x, (SELECT id FROM t LIMIT 1) y",
+    ];
+    let answers = ["0|", "5|5", "", "1"];
+    let fails = "WITH t AS MATERIALIZED (SELECT 10 / (id - 30000) AS q FROM p) \
+        SELECT count(*) FROM t a JOIN c ON c.ref = a.q";
+    for _ in 0..5 {
+        for (sql, answer) in queries.iter().zip(answers) {
+            assert_eq!(db.run(sql).join(";"), answer, "{sql}");
+            db.run(&format!("EXPLAIN ANALYZE {sql}"));
+        }
+        for sql in [fails.to_string(), format!("EXPLAIN ANALYZE {fails}")] {
+            assert_eq!(db.try_run(&sql).expect_err("a division by zero").state().0, "22012");
+        }
+        db.run("UPDATE p SET n = n + 1 WHERE id = 30000");
+    }
+}
+
 #[test]
 fn explain_analyze_counts_what_each_has_read_once() {
     let mut db = db();

@@ -6,14 +6,15 @@
 use std::sync::{Arc, OnceLock};
 
 use braid_sql::SideBySide;
+use braid_sql::explain::PlanLine;
 use braid_types::SqlResult;
-use datafusion::common::DataFusionError;
-use datafusion::execution::{SessionState, TaskContext};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::future::{BoxFuture, Shared, WeakShared};
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::Mutex;
 
 use super::kept::{Kept, Whole};
@@ -26,22 +27,32 @@ const PART: usize = 4;
 /// The rows, or why there are none.
 type Computed = std::result::Result<Arc<Whole>, Arc<DataFusionError>>;
 
-/// Puts something around the operators of a plan.
-pub(crate) type Around =
-    fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>, DataFusionError>;
-
 /// The rows, once they are computed.
 pub(super) type Computing = Shared<BoxFuture<'static, Computed>>;
 
-/// See the [module documentation](self).
-pub struct Materialized {
+/// How operators are watched while they run.
+#[derive(Clone, Copy)]
+pub(crate) struct Watching {
+    /// Puts measures around them.
+    pub(crate) measured: fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    /// What they did, when all is done. Not the operators themselves: they hold memory, and parts of
+    /// them may be about to read what nobody wants any more.
+    pub(crate) told: fn(&Arc<dyn ExecutionPlan>) -> Vec<PlanLine>,
+}
+
+/// What a common table expression is, for whoever computes it.
+#[derive(Clone)]
+struct Query {
     plan: LogicalPlan,
     state: Arc<SessionState>,
     side_by_side: SideBySide,
-    /// The operators, once somebody has asked for the rows or for their plan.
-    operators: Mutex<Option<Arc<dyn ExecutionPlan>>>,
-    /// What is put around the operators before they run.
-    around: OnceLock<Around>,
+}
+
+/// See the [module documentation](self).
+pub struct Materialized {
+    query: Query,
+    watching: OnceLock<Watching>,
+    told: Arc<OnceLock<Vec<PlanLine>>>,
     computed: Arc<OnceLock<Arc<Whole>>>,
     /// As long as somebody waits for them: computing ends with the streams that want the rows.
     computing: Mutex<Option<WeakShared<BoxFuture<'static, Computed>>>>,
@@ -63,34 +74,32 @@ impl Materialized {
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
         Ok(Materialized {
-            plan,
-            state,
-            side_by_side,
-            operators: Mutex::default(),
-            around: OnceLock::new(),
+            query: Query { plan, state, side_by_side },
+            watching: OnceLock::new(),
+            told: Arc::default(),
             computed: Arc::default(),
             computing: Mutex::default(),
         })
     }
 
-    /// Puts something around the operators, if they do not run yet.
-    pub(crate) fn run_within(&self, around: Around) {
-        let _: Result<(), Around> = self.around.set(around);
+    /// The operators are watched, if they do not run yet.
+    pub(crate) fn watch(&self, watching: Watching) {
+        self.watching.get_or_init(|| watching);
     }
 
-    /// The operators that compute the rows, or have done so.
+    /// What there is to say of the operators: of those that were watched, what they did. `None` if
+    /// nobody wanted their rows. Of others how they would be.
     ///
     /// # Errors
     /// Of planning.
-    pub(crate) fn operators(&self) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        let mut operators = self.operators.lock();
-        if let Some(made) = &*operators {
-            return Ok(made.clone());
+    pub(crate) fn told(
+        &self,
+        lines: fn(&Arc<dyn ExecutionPlan>) -> Vec<PlanLine>,
+    ) -> Result<Option<Vec<PlanLine>>> {
+        match self.watching.get() {
+            Some(_) => Ok(self.told.get().cloned()),
+            None => Ok(Some(lines(&self.query.operators()?))),
         }
-        let plan = physical_side_by_side(&self.state, &self.plan, self.side_by_side);
-        let plan = plan.map_err(to_df)?;
-        let plan = self.around.get().map_or(Ok(plan.clone()), |around| around(plan))?;
-        Ok(operators.insert(plan).clone())
     }
 
     /// The rows, as somebody computes them. What does not fit into memory goes to disk. After an
@@ -101,35 +110,44 @@ impl Materialized {
         if let Some(running) = running.filter(|running| !matches!(running.peek(), Some(Err(_)))) {
             return running;
         }
-        if last.is_some() && self.computed.get().is_none() {
-            // They have run, and not to their end.
-            *self.operators.lock() = None;
-        }
-        let (plan, task) = (self.operators(), self.state.task_ctx());
-        let computed = self.computed.clone();
+        let (query, watching) = (self.query.clone(), self.watching.get().copied());
+        let (computed, told) = (self.computed.clone(), self.told.clone());
         let computing = async move {
             if let Some(rows) = computed.get() {
                 return Ok(rows.clone());
             }
-            let rows = compute(plan?, task).await?;
+            let rows = match watching {
+                None => query.compute(query.operators()?).await?,
+                Some(watching) => {
+                    let operators = (watching.measured)(query.operators()?)?;
+                    let rows = query.compute(operators.clone()).await?;
+                    told.get_or_init(|| (watching.told)(&operators));
+                    rows
+                }
+            };
             Ok(computed.get_or_init(|| rows).clone())
         };
-        let computing = computing.boxed().shared();
+        let computing = computing.map_err(Arc::new).boxed().shared();
         *last = computing.downgrade();
         computing
     }
 }
 
-async fn compute(
-    plan: Arc<dyn ExecutionPlan>,
-    task: Arc<TaskContext>,
-) -> Result<Arc<Whole>, DataFusionError> {
-    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-    let names = ("common table expression", "rows of a common table expression");
-    let mut rows = Kept::new(names, plan.schema(), &task, metrics).within_part(PART, &task);
-    let mut stream = execute_stream(plan, task)?;
-    while let Some(batch) = stream.next().await {
-        rows.push(batch?)?;
+impl Query {
+    fn operators(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        physical_side_by_side(&self.state, &self.plan, self.side_by_side).map_err(to_df)
     }
-    Ok(rows.finish())
+
+    async fn compute(&self, operators: Arc<dyn ExecutionPlan>) -> Result<Arc<Whole>> {
+        let task = self.state.task_ctx();
+        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let names = ("common table expression", "rows of a common table expression");
+        let mut rows =
+            Kept::new(names, operators.schema(), &task, metrics).within_part(PART, &task);
+        let mut stream = execute_stream(operators, task)?;
+        while let Some(batch) = stream.next().await {
+            rows.push(batch?)?;
+        }
+        Ok(rows.finish())
+    }
 }
