@@ -36,6 +36,7 @@ use crate::exec::around::around_rows;
 use crate::exec::execution::{about_scan, common_rows};
 use crate::exec::materialized::{Materialized, Watching};
 use crate::exec::stoppable::{is_stoppable, stoppable};
+use crate::memory::fitting;
 use crate::run::drive;
 
 /// What was seen of an operator. Partitions of it may run side by side.
@@ -82,6 +83,7 @@ pub(super) fn measure(
     plan: Arc<dyn ExecutionPlan>,
     cancel: &Arc<AtomicBool>,
 ) -> SqlResult<(Arc<dyn ExecutionPlan>, u64)> {
+    let task = fitting(task, plan.as_ref());
     let plan = stoppable(plan, cancel).and_then(measured).map_err(from_df)?;
     let mut stream = execute_stream(plan.clone(), task).map_err(from_df)?;
     let mut rows = 0;

@@ -3,6 +3,7 @@
 //! Its operators ask before they grow. Those that can spill do so when they are refused, into files
 //! below the data directory; the others fail, and the error names them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use crate::error::from_df;
@@ -204,6 +206,40 @@ pub(crate) fn common_runtime(spill: &SpillDirectory) -> SqlResult<Arc<RuntimeEnv
     // What may be spilled is bounded by the disk, not by a number.
     let disk = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(u64::MAX);
     RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc().map_err(from_df)
+}
+
+/// With up to so many operators that share equally, each sort reserves what it usually does.
+const FEW_SPILLERS: usize = 8;
+/// A sort reserves that much for merging at least.
+const MERGING_LEAST: usize = 64 << 10;
+
+/// The context for the execution of a plan: the more operators share what there is, the less of it
+/// each sort reserves for merging what it may spill, or the reservations alone would be too much.
+pub(crate) fn fitting(task: Arc<TaskContext>, plan: &dyn ExecutionPlan) -> Arc<TaskContext> {
+    let (config, spillers) = (task.session_config(), spillers(plan));
+    let usual = config.options().execution.sort_spill_reservation_bytes;
+    if spillers <= FEW_SPILLERS || usual <= MERGING_LEAST {
+        return task;
+    }
+    let mut config = config.clone();
+    let less = (usual / spillers * FEW_SPILLERS).max(MERGING_LEAST);
+    config.options_mut().execution.sort_spill_reservation_bytes = less;
+    let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
+    let (scalar, higher, aggregate, window) = none;
+    let (name, runtime) = (String::new(), task.runtime_env());
+    Arc::new(TaskContext::new(None, name, config, scalar, higher, aggregate, window, runtime))
+}
+
+/// How often operators of a plan are going to ask as ones that share.
+fn spillers(plan: &dyn ExecutionPlan) -> usize {
+    let partitions = plan.properties().partitioning.partition_count();
+    let own = match plan.name() {
+        // And the merge.
+        "SortExec" => 2 * partitions,
+        "AggregateExec" | "RepartitionExec" | "SortMergeJoinExec" => partitions,
+        _ => 0,
+    };
+    own + plan.children().into_iter().map(|below| spillers(below.as_ref())).sum::<usize>()
 }
 
 /// What a statement's plans run in.

@@ -42,7 +42,7 @@ use crate::exec::partitions::pieces::Readers;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::learned_names;
-use crate::memory::{runtime, spillers_limit};
+use crate::memory::{fitting, runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::shared_parts::{PartPlanner, linked, shared};
 use crate::short_memory::refused;
@@ -280,6 +280,7 @@ fn start(
     plan: Arc<dyn ExecutionPlan>,
     cancel: &Arc<AtomicBool>,
 ) -> SqlResult<SendableRecordBatchStream> {
+    let task = fitting(task, plan.as_ref());
     let plan = stoppable(plan, cancel).map_err(from_df)?;
     execute_stream(plan, task).map_err(from_df)
 }

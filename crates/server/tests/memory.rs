@@ -319,3 +319,19 @@ fn large_values_have_room_for_all_their_copies_or_are_refused() {
     drop(others);
     wait_for_nothing_held(&server);
 }
+
+/// Each sort reserves something for merging what it may spill: of many that run at the same time, all
+/// together must leave room for their rows.
+#[test]
+fn many_sorts_share_a_small_memory() {
+    let (_server, mut talk) = server();
+    // EXPLAIN ANALYZE tries no other plan when this one is refused its memory.
+    let ranked = |n: usize| {
+        format!("SELECT max(r) FROM (SELECT rank() OVER (ORDER BY a % {n}) AS r FROM k) AS x")
+    };
+    let all: Vec<String> = (1..=24).map(ranked).collect();
+    talk.query("SET min_parallel_table_scan_size = 0; SET statement_mem = '64MB'");
+    talk.answer();
+    talk.query(&format!("EXPLAIN ANALYZE {}", all.join(" UNION ")));
+    assert_eq!(error(&mut talk), "");
+}

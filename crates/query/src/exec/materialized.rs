@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 use super::kept::{Kept, Whole};
 use crate::error::{from_df, to_df};
+use crate::memory::fitting;
 use crate::run::physical_side_by_side;
 
 /// This part of the statement's memory is for rows that are kept: other operators need the rest.
@@ -35,8 +36,8 @@ pub(super) type Computing = Shared<BoxFuture<'static, Computed>>;
 pub(crate) struct Watching {
     /// Puts measures around them.
     pub(crate) measured: fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
-    /// What they did, when all is done. Not the operators themselves: they hold memory, and parts of
-    /// them may be about to read what nobody wants any more.
+    /// What they did, when all is done. Not the operators themselves: they hold memory, and parts
+    /// of them may be about to read what nobody wants any more.
     pub(crate) told: fn(&Arc<dyn ExecutionPlan>) -> Vec<PlanLine>,
 }
 
@@ -139,7 +140,7 @@ impl Query {
     }
 
     async fn compute(&self, operators: Arc<dyn ExecutionPlan>) -> Result<Arc<Whole>> {
-        let task = self.state.task_ctx();
+        let task = fitting(self.state.task_ctx(), operators.as_ref());
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
         let names = ("common table expression", "rows of a common table expression");
         let mut rows =
