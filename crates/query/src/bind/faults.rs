@@ -7,6 +7,7 @@
 //!     t.k = u.k      a key of the join
 //!     10 / a >= 1    can fail: one filter `a <> 0 AND t.k = u.k AND 10 / a >= 1`, computed row by
 //!                    row from left to right, which stays above the join
+//!     t.k IN (..)    can fail as a whole: a filter of its own as well
 //! ```
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use braid_scalar::{Bound, CaseBranch, CmpOp, Node, QuantifiedOp, Volatility};
 use braid_types::{CastContext, Datum, SqlResult, SqlType, cast_exists, numeric};
 use datafusion::logical_expr::Expr;
 
+use super::lift::subquery_of;
 use super::{Binder, Slot};
 
 /// Functions and operators that give a value for every argument.
@@ -339,6 +341,19 @@ impl Binder<'_> {
         args.into_iter().map(guarded).collect()
     }
 
+    /// Whether a condition can fail only as a whole, because of a subquery that is the same for all
+    /// rows: it goes down to the table that it is about, as in PostgreSQL.
+    fn fails_alike(&self, condition: &Bound) -> bool {
+        let mut inner = condition;
+        while let Node::Not(deeper) = inner.node() {
+            inner = deeper;
+        }
+        let Some((applied, args)) = subquery_of(inner) else { return false };
+        let is_fixed =
+            applied.subquery.outer.is_empty() && condition.volatility() != Volatility::Volatile;
+        is_fixed && !args.is_empty() && args.iter().all(|arg| !self.can_fail(arg))
+    }
+
     /// The filters of a condition, in the order in which they are put upon each other. With
     /// `joined` it stands over tables, else over groups.
     pub(super) fn filters(&mut self, condition: &Bound, joined: bool) -> SqlResult<Vec<Expr>> {
@@ -346,12 +361,14 @@ impl Binder<'_> {
             condition.conjuncts().into_iter().flat_map(|c| self.factored(c)).collect();
         let (plain, risky): (Vec<Bound>, Vec<Bound>) =
             conjuncts.into_iter().partition(|c| joins(c) || !self.can_fail(c));
+        let (alike, risky): (Vec<Bound>, Vec<Bound>) =
+            risky.into_iter().partition(|c| self.fails_alike(c));
         let mut filters = Vec::new();
-        for part in &plain {
+        for part in plain.iter().chain(&alike) {
             filters.push(self.plan_expr(part)?);
         }
         if !risky.is_empty() {
-            let guarded = Bound::and(plain.into_iter().chain(risky).collect());
+            let guarded = Bound::and(plain.into_iter().chain(alike).chain(risky).collect());
             filters.push(self.pinned(&guarded, joined)?);
         }
         Ok(filters)

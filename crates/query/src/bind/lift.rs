@@ -49,7 +49,7 @@ pub(super) fn has_subquery(bound: &Bound) -> bool {
 }
 
 /// The subquery that an expression is.
-fn subquery_of(bound: &Bound) -> Option<(&AppliedSubquery, &[Bound])> {
+pub(super) fn subquery_of(bound: &Bound) -> Option<(&AppliedSubquery, &[Bound])> {
     let Node::Apply(code, args) = bound.node() else { return None };
     Some((code.as_any().downcast_ref::<AppliedSubquery>()?, args))
 }
