@@ -47,6 +47,8 @@ pub(crate) struct SstWriter {
     hashes: Vec<u64>,
     last_key: Vec<u8>,
     properties: Properties,
+    /// Bytes that are written at once.
+    write_size: usize,
 }
 
 /// A block of rows holds at most this many, so that counts fit their fields.
@@ -82,7 +84,23 @@ impl SstWriter {
             hashes: Vec::new(),
             last_key: Vec::new(),
             properties: Properties { min_ts: u64::MAX, ..Properties::default() },
+            write_size: WRITE_SIZE,
         })
+    }
+
+    /// Writes so many bytes at once, unless a block is longer.
+    pub(crate) fn write_at_once(&mut self, bytes: usize) {
+        self.write_size = bytes.min(WRITE_SIZE);
+    }
+
+    /// Bytes of memory that it takes, with what the filter needs in the end.
+    pub(crate) fn memory(&self) -> usize {
+        let hashes = self.hashes.capacity() * size_of::<u64>();
+        // Once by itself, and once more as a block.
+        let filter = self.hashes.len() * self.options.filter_bits_per_key as usize / 8 * 2;
+        let index = (self.partition.size() + self.top.size()) * 2;
+        let blocks = self.block.memory() + self.packer.memory();
+        self.buffer.capacity() + blocks + index + hashes + filter
     }
 
     /// Key of the last row added.
@@ -114,6 +132,9 @@ impl SstWriter {
             self.index(between, handle, facts)?;
         }
         if !same_key {
+            if self.hashes.len() == self.hashes.capacity() {
+                self.hashes.reserve_exact((self.hashes.len() / 4).max(512));
+            }
             self.hashes.push(key_hash(key));
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
@@ -175,7 +196,7 @@ impl SstWriter {
         let packing = (codec, &mut self.packer);
         let len = append_block(&mut self.buffer, image, kind, packing, self.file_no, offset);
         debug_assert_eq!(self.position(), offset + u64::from(len) + TRAILER as u64);
-        if self.buffer.len() >= WRITE_SIZE {
+        if self.buffer.len() >= self.write_size {
             self.write_out()?;
         }
         Ok(BlockHandle { offset, len })

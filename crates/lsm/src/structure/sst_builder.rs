@@ -143,6 +143,16 @@ impl SstBuilder {
         Ok(())
     }
 
+    /// Writes so many bytes at once, unless a row is longer: for those who have little memory.
+    pub fn write_at_once(&mut self, bytes: usize) {
+        self.writer.write_at_once(bytes);
+    }
+
+    /// Bytes of memory that it takes, with what its end needs. Grows with the number of rows.
+    pub fn memory(&self) -> usize {
+        self.writer.memory()
+    }
+
     /// Bytes so far, about.
     pub fn size(&self) -> u64 {
         self.writer.size()
