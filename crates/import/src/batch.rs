@@ -98,9 +98,13 @@ impl Batch {
         self.beyond.bytes() > 0
     }
 
-    /// It is given away.
+    /// It is given away: no more rows are expected.
     pub(crate) fn seal(&mut self) {
         self.beyond.ask_nobody();
+        let beyond = self.size.saturating_sub(self.most + self.most / 4);
+        if beyond < self.beyond.bytes() {
+            let _less_is_never_refused = self.beyond.resize(beyond);
+        }
     }
 
     /// Another row comes that may take so many bytes.

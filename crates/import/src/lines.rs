@@ -19,9 +19,8 @@ use crate::room::Room;
 
 /// The buffer at first, in bytes, where there is memory enough.
 pub(crate) const BUFFER: usize = 256 << 10;
-/// So many times a long record is in memory at most: here, as values, as it is stored, and while a
-/// file of it is written.
-const ROW_COPIES: usize = 6;
+/// So many times a long record is in memory before it is stored: here, and as values.
+const ROW_COPIES: usize = 4;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// See the [module documentation](self).
@@ -145,7 +144,7 @@ impl Lines {
         if length > self.bytes_max {
             return self.too_long();
         }
-        // What it needs on its whole way is refused, and told with that.
+        // What it needs next is refused, and told with that.
         let way = self.room.resize(length.saturating_mul(ROW_COPIES));
         let message = format!("out of memory: a row of {length} bytes");
         let e = self.at_line(SqlState::OUT_OF_MEMORY, &message);

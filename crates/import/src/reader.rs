@@ -203,7 +203,10 @@ fn open(job: &Job, file: &SourceFile, room: &Room) -> SqlResult<Box<dyn Source>>
     let lines = || {
         let (from, unpacking) = (job.from.offset, room.another("decompression"));
         let how = (options.compression, job.chunk(), unpacking);
-        let input = Input::open(&*job.fs, file, how, from)?;
+        let input = Input::open(&*job.fs, file, how, from).map_err(|e| match e.detail() {
+            None => e.with_detail(format!("in front of line {}", job.from.number + 1)),
+            Some(_) => e,
+        })?;
         let first = (job.memory / LINES_PART).clamp(BUFFER_MIN, lines::BUFFER);
         let sizes = (options.row_bytes_max, first);
         let room = room.another("the longest row of a file");

@@ -6,7 +6,7 @@ use crate::import::{avro_file, packed};
 use braid_env::random::Random;
 use braid_sql::Session;
 
-const ROWS: u64 = 24_000;
+const ROWS: u64 = 14_000;
 
 /// About 240 bytes, half of which compress.
 fn text(n: u64) -> String {
@@ -89,29 +89,37 @@ fn no_import_holds_more_than_it_was_given() {
     files.put("a.csv.bz2", packed(csv.as_bytes(), "bzip2"));
     files.put("a.avro", avro(&numbers, "null", 200));
     files.put("z.avro", avro(&numbers, "zstandard", 200));
-    run(s, "import into t csv data ('1.csv', '2.csv')");
-    run(s, "export into parquet 'p' with chunk_rows = '7000' from select * from t order by t");
-    check(s, "csv");
+    run(s, "create table other (id int, k int primary key, t text)");
+    run(s, "import into other csv data ('1.csv', '2.csv')");
+    run(s, "export into parquet 'p' with chunk_rows = '7000' from table other");
     let all = [
         ("csv data ('1.csv', '2.csv')", 1),
         ("jsonl data ('a.jsonl')", 1),
         ("csv data ('a.csv.gz')", 1),
         ("csv data ('a.csv.zst')", 4),
-        ("csv data ('a.csv.bz2')", 6),
+        ("csv data ('a.csv.bz2')", 4),
         ("avro data ('a.avro')", 1),
         ("avro data ('z.avro')", 4),
         ("parquet data ('p/*')", 16),
     ];
     for (what, least) in all {
         for mode in ["one_pass", "two_pass", "auto"] {
-            for memory in [1, 2, 4, 16] {
+            for memory in [1, 4, 16] {
                 // The last one is more than all rows take.
-                if memory < least || memory == 16 && (mode != "auto" || least < 16) {
+                if memory < least
+                    || memory == 4 && (least < 4 || mode == "two_pass")
+                    || memory == 16 && (mode != "auto" || least < 16)
+                {
                     continue;
                 }
                 let sql = format!("import into t {what} with mode = {mode}, memory = '{memory}MB'");
-                if memory == 16 {
+                if memory > 1 {
+                    s.take_notices();
                     assert_eq!(tag(s, &sql), format!("IMPORT {ROWS}"));
+                    let told = s.take_notices();
+                    let told = told.iter().find_map(|n| n.message.split("peak memory ").nth(1));
+                    let peak = told.and_then(|told| told.split(' ').next()?.parse::<u64>().ok());
+                    assert!(peak.is_none_or(|peak| peak <= memory), "{sql}: {peak:?}");
                 } else {
                     let peak = peak(s, &sql);
                     assert!(peak <= memory, "{sql}: {peak}");
@@ -160,7 +168,7 @@ fn a_long_row_takes_what_it_needs_or_says_how_much_that_is() {
             assert_eq!(rows(s, "select count(*) from t"), ["0"]);
             let enough = enough(s, &sql("4MB"));
             let wanted: u64 = enough.trim_end_matches("MB").parse().unwrap();
-            assert!((8..=32).contains(&wanted), "{enough}");
+            assert!((10..=24).contains(&wanted), "{enough}");
             s.take_notices();
             assert_eq!(tag(s, &sql(&enough)), "IMPORT 20", "{}", sql(&enough));
             let told = s.take_notices().iter().map(|n| n.message.clone()).collect::<String>();

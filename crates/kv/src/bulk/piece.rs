@@ -65,6 +65,11 @@ impl BulkLoad {
         self.pieces.iter().map(|(_, piece)| piece.reading()).sum()
     }
 
+    /// What the account would still give.
+    fn free(&self) -> usize {
+        self.account.limit().saturating_sub(self.account.used())
+    }
+
     /// Sees to it that everything can be merged in the memory that there is, on so many threads.
     /// The buffers are sorted.
     pub(super) fn fit_into_memory(&mut self, threads: usize) -> KvResult<()> {
@@ -73,7 +78,8 @@ impl BulkLoad {
         }
         let room = self.memory.saturating_sub(self.desk_share());
         let held: usize = self.buffers.iter().map(|(_, buffer)| buffer.held()).sum();
-        if held + self.reading() * threads <= room {
+        let wanted = self.reading() * threads;
+        if held + wanted <= room && wanted <= self.free() {
             return Ok(());
         }
         for n in 0..self.buffers.len() {
@@ -82,6 +88,8 @@ impl BulkLoad {
             }
             self.buffers[n].1.release();
         }
+        // Others of the same account may hold more than was planned.
+        let room = room.min(self.free());
         while self.reading() * threads > room && self.merge_some(usize::MAX, room)? {}
         Ok(())
     }
@@ -98,7 +106,8 @@ impl BulkLoad {
         empty.for_each(|(_, buffer)| buffer.release());
         let held: usize = self.buffers.iter().map(|(_, buffer)| buffer.held()).sum();
         // Half of them: the longest ones are not written again each time.
-        self.merge_some(runs / 2, self.memory.saturating_sub(self.desk_share() + held))?;
+        let room = self.memory.saturating_sub(self.desk_share() + held);
+        self.merge_some(runs / 2, room.min(self.free()))?;
         Ok(())
     }
 

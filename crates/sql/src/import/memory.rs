@@ -25,7 +25,7 @@ const REST: usize = 16;
 /// Each worker has so much, in bytes, or there are fewer of them.
 const WORKER_MIN: usize = 8 << 20;
 /// What is asked for where a row does not fit: so many times what was refused.
-const ENOUGH: usize = 2;
+const ENOUGH: usize = 4;
 
 /// Memory of an import.
 pub(super) struct Memory {
