@@ -49,8 +49,8 @@ pub(crate) struct Record {
 }
 
 impl Lines {
-    /// Lines of an input that was opened at a position, none of them longer than so many bytes, in a
-    /// buffer that has so many at first.
+    /// Lines of an input that was opened at a position, none of them longer than so many bytes, in
+    /// a buffer that has so many at first.
     pub(crate) fn new(
         input: Input,
         source: SourceFile,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::harness::import_files::{Files, ended};
 use crate::harness::{error, rows, run, session, state, try_run};
@@ -60,7 +60,7 @@ fn check_whole(s: &mut Session, what: &str) {
     assert_eq!(rows(s, "select count(*), sum(a), sum(b) from t"), [want], "{what}");
     for n in [0, 77, ROWS - 1] {
         let [a, b, c] = cells(n);
-        assert_eq!(rows(s, &format!("select a from t where c = '{c}'")), [a.clone()], "{what}");
+        assert_eq!(rows(s, &format!("select a from t where c = '{c}'")), [&*a], "{what}");
         let by_b = rows(s, &format!("select a from t where b = {b}"));
         assert!(by_b.contains(&a), "{what}");
     }
@@ -73,19 +73,13 @@ fn bulk_files(fs: &MemFs) -> Vec<String> {
 
 /// Takes away what nobody can reach, and waits until the store is not larger than it may be.
 fn space_comes_back(db: &Arc<Database>, fs: &MemFs, most: u64, what: &str) {
-    let begun = Instant::now();
-    loop {
+    for tries in 0.. {
         db.go_on_with_jobs().unwrap();
         db.reclaim(CommitTs(u64::MAX), usize::MAX).unwrap();
         if fs.used() <= most && bulk_files(fs).is_empty() {
             return;
         }
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "{what}: {} of {most} bytes, {:?}",
-            fs.used(),
-            bulk_files(fs)
-        );
+        assert!(tries < 1500, "{what}: {} of {most} bytes, {:?}", fs.used(), bulk_files(fs));
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -203,7 +197,7 @@ fn a_disk_that_is_full_at_any_moment_lets_it_wait_for_room() {
                 assert_eq!(e.state().0, "53100", "{what}: {e:?}");
                 continue;
             }
-            let begun = Instant::now();
+            let mut looks = 0;
             ran = loop {
                 let now = run(s, "show jobs").rows[0].clone();
                 match &*now[3] {
@@ -212,7 +206,8 @@ fn a_disk_that_is_full_at_any_moment_lets_it_wait_for_room() {
                     "running" => {}
                     other => panic!("{what}: {other} {now:?}"),
                 }
-                assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {now:?}");
+                looks += 1;
+                assert!(looks < 12_000, "{what}: {now:?}");
                 std::thread::sleep(Duration::from_millis(5));
             };
         }

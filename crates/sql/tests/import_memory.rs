@@ -185,14 +185,7 @@ fn a_long_row_takes_what_it_needs_or_says_how_much_that_is() {
     }
     // Several files: what one worker lacks another has.
     for n in 0..4 {
-        files.put(
-            &format!("{n}.part"),
-            &csv[..csv.find('\n').unwrap() + 1].replacen(
-                &format!("{},{}", numbers[0], numbers[0]),
-                &format!("{n},{n}"),
-                1,
-            ),
-        );
+        files.put(&format!("{n}.part"), row(&n));
     }
     assert_eq!(tag(s, "import into t csv data ('*.part') with memory = '16MB'"), "IMPORT 4");
 }

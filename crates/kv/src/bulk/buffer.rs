@@ -135,7 +135,7 @@ impl Buffer {
         let fits = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= row;
         let open = self.chunks.iter().skip(self.filling).position(fits);
         let slots = match self.slots.len() == self.slots.capacity() {
-            true => (self.slots.len() / 2).min(SLOTS_MAX).max(SLOTS_MIN),
+            true => (self.slots.len() / 2).clamp(SLOTS_MIN, SLOTS_MAX),
             false => 0,
         };
         let chunk = match open {

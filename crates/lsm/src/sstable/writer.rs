@@ -26,6 +26,8 @@ pub(crate) struct WriterOptions {
     pub(crate) filter_bits_per_key: u32,
     pub(crate) codec: Codec,
     pub(crate) row_class: RowClassFn,
+    /// Bytes that go to the disk at once.
+    pub(crate) write_size: usize,
 }
 
 /// An sst being written. Rows are added in order: keys ascending, timestamps descending.
@@ -47,13 +49,12 @@ pub(crate) struct SstWriter {
     hashes: Vec<u64>,
     last_key: Vec<u8>,
     properties: Properties,
-    /// Bytes that are written at once.
-    write_size: usize,
 }
 
 /// A block of rows holds at most this many, so that counts fit their fields.
 const MAX_BLOCK_ROWS: usize = 4_096;
-const WRITE_SIZE: usize = 1 << 20;
+/// Bytes that go to the disk at once, unless memory is short.
+pub(crate) const WRITE_SIZE: usize = 1 << 20;
 /// So much of a file is made durable at once. Whoever commits meanwhile syncs the log, and the
 /// device makes him wait for all that is on its way to it.
 const SYNC_SIZE: u64 = 4 << 20;
@@ -84,13 +85,12 @@ impl SstWriter {
             hashes: Vec::new(),
             last_key: Vec::new(),
             properties: Properties { min_ts: u64::MAX, ..Properties::default() },
-            write_size: WRITE_SIZE,
         })
     }
 
     /// Writes so many bytes at once, unless a block is longer.
     pub(crate) fn write_at_once(&mut self, bytes: usize) {
-        self.write_size = bytes.min(WRITE_SIZE);
+        self.options.write_size = bytes.min(WRITE_SIZE);
     }
 
     /// Bytes of memory that it takes, with what the filter needs in the end.
@@ -196,7 +196,7 @@ impl SstWriter {
         let packing = (codec, &mut self.packer);
         let len = append_block(&mut self.buffer, image, kind, packing, self.file_no, offset);
         debug_assert_eq!(self.position(), offset + u64::from(len) + TRAILER as u64);
-        if self.buffer.len() >= self.write_size {
+        if self.buffer.len() >= self.options.write_size {
             self.write_out()?;
         }
         Ok(BlockHandle { offset, len })
