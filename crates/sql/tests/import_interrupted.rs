@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use crate::harness::import_files::{Files, ended};
 use crate::harness::{error, rows, run, session, state, try_run};
+use braid_env::clock::WallClock;
 use braid_env::fs::{FileSystem, MemFs};
 use braid_env::random::Random;
-use braid_kv::CommitTs;
-use braid_sql::{Database, Session};
+use braid_kv::{CommitTs, KeySpan, Store, StoreOptions};
+use braid_sql::{Database, NoGeneralQueries, Session};
 
 const ROWS: u64 = 12_000;
 
@@ -71,15 +72,37 @@ fn bulk_files(fs: &MemFs) -> Vec<String> {
     if fs.exists(folder).unwrap() { fs.list(folder).unwrap() } else { Vec::new() }
 }
 
-/// Takes away what nobody can reach, and waits until the store is not larger than it may be.
-fn space_comes_back(db: &Arc<Database>, fs: &MemFs, most: u64, what: &str) {
+/// A database in these files, and its store.
+fn open(files: &Files, fs: &MemFs) -> (Arc<Store>, Arc<Database>) {
+    let mut options = StoreOptions::new(Arc::new(fs.clone()), "db", Arc::new(WallClock));
+    options.engine.row_class = braid_keys::row_class;
+    options.row_form = Some(braid_sql::ROW_FORM);
+    let store = Store::open(options).unwrap();
+    let db = Database::open(store.coordinator(), Arc::new(NoGeneralQueries)).unwrap();
+    db.set_import_folder(&files.0);
+    (store, db)
+}
+
+/// Takes away what nobody can reach, as if nobody could look into the past.
+fn take_away(store: &Store, db: &Arc<Database>) {
+    let before = store.gc_window();
+    store.set_gc_window(Duration::ZERO);
+    db.go_on_with_jobs().unwrap();
+    store.advance_gc().unwrap();
+    db.reclaim(CommitTs(u64::MAX), usize::MAX).unwrap();
+    store.engine().compact_span(&KeySpan::all()).unwrap();
+    store.set_gc_window(before);
+}
+
+/// Waits until the store is not larger than it may be.
+fn space_comes_back((store, db): (&Store, &Arc<Database>), fs: &MemFs, most: u64, what: &str) {
     for tries in 0.. {
-        db.go_on_with_jobs().unwrap();
-        db.reclaim(CommitTs(u64::MAX), usize::MAX).unwrap();
-        if fs.used() <= most && bulk_files(fs).is_empty() {
+        take_away(store, db);
+        let left = bulk_files(fs);
+        if fs.used() <= most && left.is_empty() {
             return;
         }
-        assert!(tries < 1500, "{what}: {} of {most} bytes, {:?}", fs.used(), bulk_files(fs));
+        assert!(tries < 200, "{what}: {} of {most} bytes, {left:?}", fs.used());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -106,7 +129,8 @@ fn one_that_is_canceled_at_any_moment_gives_its_space_back() {
         let files = Files::new();
         put_files(&files, random);
         let fs = MemFs::new();
-        let (db, s) = &mut files.database_on(&fs);
+        let (store, db) = &open(&files, &fs);
+        let s = &mut session(db);
         let way = ["import", "dump"][(seed % 2) as usize];
         if way == "import" {
             run(s, "create table t (a int primary key, b int, c text)");
@@ -144,7 +168,7 @@ fn one_that_is_canceled_at_any_moment_gives_its_space_back() {
                     _ => rows(s, "show tables"),
                 };
                 assert_eq!(left.concat(), if way == "import" { "0" } else { "" }, "{what}");
-                space_comes_back(db, &fs, before + (400 << 10), &what);
+                space_comes_back((store, db), &fs, before + (400 << 10), &what);
                 canceled += 1;
                 // Nobody is kept out.
                 run(s, &sql);
@@ -163,7 +187,8 @@ fn a_disk_that_is_full_at_any_moment_lets_it_wait_for_room() {
         let files = Files::new();
         put_files(&files, random);
         let fs = MemFs::new();
-        let (db, s) = &mut files.database_on(&fs);
+        let (store, db) = &open(&files, &fs);
+        let s = &mut session(db);
         let way = ["import", "dump"][(seed % 2) as usize];
         if way == "import" {
             run(s, "create table t (a int primary key, b int, c text)");
@@ -181,7 +206,7 @@ fn a_disk_that_is_full_at_any_moment_lets_it_wait_for_room() {
             // Somebody makes room: not enough at first. What a try before has erased comes back
             // when nobody may look into the past so far.
             fs.set_capacity(u64::MAX);
-            db.reclaim(CommitTs(u64::MAX), usize::MAX).unwrap();
+            take_away(store, db);
             if rounds < 4 {
                 fs.set_capacity(fs.used() + random.between(300 << 10, 5 << 20));
             }
@@ -214,7 +239,7 @@ fn a_disk_that_is_full_at_any_moment_lets_it_wait_for_room() {
         fs.set_capacity(u64::MAX);
         let s = &mut session(db);
         check_whole(s, &what);
-        space_comes_back(db, &fs, u64::MAX, &what);
+        space_comes_back((store, db), &fs, u64::MAX, &what);
     }
     assert!(waited > 0);
 }
