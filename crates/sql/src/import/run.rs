@@ -7,6 +7,7 @@ use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_import::reader::Job as Reading;
 use braid_import::{Batch, Misfit, Position, Reader, SourceFile, Target, TargetColumn};
+use braid_kv::Spilled;
 use braid_parser::Import;
 use braid_scalar::convert_datum;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
@@ -218,7 +219,9 @@ impl Run {
             return Ok(answer::of_dry_run(&self.report(written), &refused));
         }
         self.job.phase("write");
+        let spilled = load.spilled();
         self.finish(load, &refused)?;
+        self.tell_ways(spilled);
         self.end(written, &refused, reject)
     }
 
@@ -266,7 +269,6 @@ impl Run {
                 filled => filled?,
             };
             let written = load.written();
-            self.tell_ways(&load);
             if !refused.tolerates() {
                 return Ok((load, written));
             }
@@ -375,10 +377,9 @@ impl Run {
     }
 
     /// How rows went to the disk, if they did.
-    fn tell_ways(&self, load: &TableLoad) {
-        let spilled = load.spilled();
+    fn tell_ways(&self, spilled: Spilled) {
         let (runs, ssts, parts) = (spilled.runs, spilled.ssts, spilled.parts);
-        if runs + ssts + parts > 0 && !self.options.dry_run {
+        if runs + ssts + parts > 0 {
             let memory = self.memory.peak().div_ceil(1 << 20);
             let ways = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
             self.ctx.notice(format!("rows went to the disk as {ways}; peak memory {memory} MiB"));
