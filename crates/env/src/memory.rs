@@ -107,9 +107,7 @@ impl Pool {
 
     /// An account of this pool that may hold `limit` bytes.
     pub fn account(self: &Arc<Self>, limit: usize) -> Arc<Account> {
-        let zero = || AtomicUsize::new(0);
-        let (used, peak, passed) = (zero(), zero(), zero());
-        Arc::new(Account { pool: Arc::clone(self), limit, used, peak, passed })
+        Arc::new(Account::of(self, limit))
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -139,6 +137,10 @@ pub struct Account {
     peak: AtomicUsize,
     /// Taken from the pool for values that were passed on.
     passed: AtomicUsize,
+    /// Whose limit holds for this one, too.
+    parent: Option<Arc<Account>>,
+    /// What it would have held last, had it not been refused by its own limit.
+    refused: AtomicUsize,
 }
 
 /// Values of so many bytes are counted though nobody keeps them.
@@ -148,6 +150,20 @@ impl Account {
     /// An account without limits, for tools and tests.
     pub fn unlimited() -> Arc<Account> {
         Pool::unlimited().account(usize::MAX)
+    }
+
+    /// An account for a part of what this one is for: what it holds is held by this one, too, and
+    /// both limits count.
+    pub fn part(self: &Arc<Self>, limit: usize) -> Arc<Account> {
+        let mut part = Account::of(&self.pool, limit);
+        part.parent = Some(self.clone());
+        Arc::new(part)
+    }
+
+    fn of(pool: &Arc<Pool>, limit: usize) -> Account {
+        let zero = || AtomicUsize::new(0);
+        let (pool, used, peak) = (pool.clone(), zero(), zero());
+        Account { pool, limit, used, peak, passed: zero(), parent: None, refused: zero() }
     }
 
     /// Bytes that it may hold.
@@ -170,6 +186,11 @@ impl Account {
         self.peak.load(Ordering::Relaxed)
     }
 
+    /// What it would have held when its limit refused something last; 0 if it never did.
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
+    }
+
     /// Begins to hold memory, nothing at first. `what` is the name that an error will give.
     pub fn hold(self: &Arc<Self>, what: &'static str) -> Held {
         Held { account: Arc::clone(self), what, bytes: 0, unwritten: 0 }
@@ -182,14 +203,19 @@ impl Account {
     pub fn take(&self, what: &str, bytes: usize) -> Result<(), Exceeded> {
         let exceeded = |scope, limit| Exceeded { what: what.to_string(), bytes, scope, limit };
         let Some(used) = take(&self.used, self.limit, bytes) else {
+            self.refused.store(self.used().saturating_add(bytes), Ordering::Relaxed);
             return Err(exceeded(Scope::Statement, self.limit));
         };
-        if !self.pool.take(bytes) {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(exceeded(Scope::Node, self.pool.room()));
+        let above = match &self.parent {
+            Some(parent) => parent.take(what, bytes),
+            None if self.pool.take(bytes) => Ok(()),
+            None => Err(exceeded(Scope::Node, self.pool.room())),
+        };
+        match above {
+            Ok(()) => self.note_peak(used),
+            Err(_) => _ = self.used.fetch_sub(bytes, Ordering::Relaxed),
         }
-        self.note_peak(used);
-        Ok(())
+        above
     }
 
     /// Counts what a list or a table takes that is copied into a larger one by `copy`: both are
@@ -236,6 +262,9 @@ impl Account {
     /// Takes bytes that are already in use: over the limits if need be.
     pub fn take_anyway(&self, bytes: usize) {
         self.note_peak(self.used.fetch_add(bytes, Ordering::Relaxed) + bytes);
+        if let Some(parent) = &self.parent {
+            return parent.take_anyway(bytes);
+        }
         let used = self.pool.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.pool.peak.fetch_max(used, Ordering::Relaxed);
     }
@@ -253,7 +282,10 @@ impl Account {
             return;
         }
         self.used.fetch_sub(bytes, Ordering::Relaxed);
-        self.pool.used.fetch_sub(bytes, Ordering::Relaxed);
+        match &self.parent {
+            Some(parent) => parent.give(bytes),
+            None => _ = self.pool.used.fetch_sub(bytes, Ordering::Relaxed),
+        }
     }
 }
 
@@ -419,6 +451,26 @@ fn own_groups() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_an_account_share_its_limit() {
+        let pool = Pool::new(1000);
+        let whole = pool.account(100);
+        let (a, b) = (whole.part(usize::MAX), whole.part(30));
+        a.take("a", 60).unwrap();
+        assert_eq!(b.take("b", 40).unwrap_err().limit, 30);
+        b.take("b", 30).unwrap();
+        let e = a.take("a", 20).unwrap_err();
+        assert_eq!((e.scope, e.limit, whole.refused()), (Scope::Statement, 100, 110));
+        assert_eq!((a.used(), b.used(), whole.used(), pool.used()), (60, 30, 90, 90));
+        drop(b);
+        assert_eq!((whole.used(), whole.peak(), pool.used()), (60, 90, 60));
+        a.take_anyway(60);
+        a.give(20);
+        assert_eq!((a.used(), whole.used(), pool.used()), (100, 100, 100));
+        drop(a);
+        assert_eq!((whole.used(), pool.used()), (0, 0));
+    }
 
     #[test]
     fn what_is_taken_is_given_back_and_limits_hold() {

@@ -1,9 +1,10 @@
 //! What readers give: rows that fit their columns, and rows that do not.
 
-use braid_types::{Datum, SqlError};
+use braid_types::{Datum, SqlError, SqlResult};
 
-/// Bytes of input after which a batch ends.
-pub(crate) const BATCH_BYTES: usize = 512 << 10;
+use crate::reader::out_of_memory;
+use crate::room::Room;
+
 /// Rows after which a batch ends.
 pub(crate) const BATCH_ROWS: usize = 1024;
 
@@ -23,8 +24,15 @@ pub struct Row {
     pub number: u64,
     /// By column of the target; `None` where the file has nothing for it.
     pub values: Vec<Option<Datum>>,
-    /// Bytes of the input, about.
-    pub size: usize,
+}
+
+impl Row {
+    /// Bytes of memory.
+    fn memory(&self) -> usize {
+        let behind = |value: &Datum| value.memory() - size_of::<Datum>();
+        let places = self.values.len() * size_of::<Option<Datum>>();
+        size_of::<Row>() + places + self.values.iter().flatten().map(behind).sum::<usize>()
+    }
 }
 
 /// A row that cannot be one of the target.
@@ -40,8 +48,9 @@ pub struct Misfit {
     pub text: String,
 }
 
-/// Some rows of one file, in its order.
-#[derive(Debug, Default)]
+/// Some rows of one file, in its order. What they take of memory is counted as long as this is
+/// there.
+#[derive(Debug)]
 pub struct Batch {
     /// Which file, by its place in the list.
     pub file: usize,
@@ -53,24 +62,84 @@ pub struct Batch {
     pub read: u64,
     /// What comes behind this batch.
     pub end: Position,
-    /// Bytes of input in this batch, about.
-    pub size: usize,
+    /// Bytes of memory.
+    size: usize,
     /// Nothing comes after it from this file.
     pub last: bool,
+    /// Bytes after which it ends. They are counted before, and a quarter more.
+    most: usize,
+    /// What it takes beyond that: of long rows.
+    beyond: Room,
 }
 
 impl Batch {
+    /// An empty one, which ends at about so many bytes.
+    pub(crate) fn new(file: usize, most: usize, beyond: Room) -> Batch {
+        let (rows, misfits, end) = (Vec::new(), Vec::new(), Position::default());
+        Batch { file, rows, misfits, read: 0, end, size: 0, last: false, most, beyond }
+    }
+
     pub(crate) fn is_full(&self) -> bool {
-        self.size >= BATCH_BYTES || self.rows.len() + self.misfits.len() >= BATCH_ROWS
+        self.size >= self.most || self.rows.len() + self.misfits.len() >= BATCH_ROWS
     }
 
-    pub(crate) fn push(&mut self, row: Row) {
-        self.size += row.size;
+    /// Bytes of memory so far.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes that rows may still take before it is full.
+    pub(crate) fn left(&self) -> usize {
+        self.most.saturating_sub(self.size)
+    }
+
+    /// Whether it takes more than was counted before.
+    pub(crate) fn is_long(&self) -> bool {
+        self.beyond.bytes() > 0
+    }
+
+    /// It is given away: no more rows are expected.
+    pub(crate) fn seal(&mut self) {
+        self.beyond.ask_nobody();
+        let beyond = self.size.saturating_sub(self.most + self.most / 4);
+        if beyond < self.beyond.bytes() {
+            let _less_is_never_refused = self.beyond.resize(beyond);
+        }
+    }
+
+    /// Another row comes that may take so many bytes.
+    ///
+    /// # Errors
+    /// 53200 if there is no room for it.
+    pub(crate) fn expect(&mut self, bytes: usize) -> SqlResult<()> {
+        let beyond = (self.size + bytes).saturating_sub(self.most + self.most / 4);
+        if beyond <= self.beyond.bytes() {
+            return Ok(());
+        }
+        self.beyond.resize(beyond).map_err(|e| out_of_memory(&e))
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// 53200 if it takes more than was expected, and there is no room for that.
+    pub(crate) fn push(&mut self, row: Row) -> SqlResult<()> {
+        let size = row.memory();
+        self.expect(size)?;
+        self.size += size;
         self.rows.push(row);
+        Ok(())
     }
 
-    pub(crate) fn refuse(&mut self, misfit: Misfit) {
-        self.size += misfit.text.len();
+    /// Adds a row that is none.
+    ///
+    /// # Errors
+    /// As of [`Batch::push`].
+    pub(crate) fn refuse(&mut self, misfit: Misfit) -> SqlResult<()> {
+        let size = size_of::<Misfit>() + misfit.text.len();
+        self.expect(size)?;
+        self.size += size;
         self.misfits.push(misfit);
+        Ok(())
     }
 }

@@ -118,17 +118,21 @@ impl Source for CsvSource {
                 break;
             };
             let line = record.line;
-            if !self.passes(&record).map_err(|e| e.with_detail(format!("line {line}")))? {
+            if !self.passes(&record).map_err(|e| self.lines.placed(e, line))? {
                 continue;
             }
             let bytes = self.lines.bytes(&record);
-            match self.values(bytes) {
-                Ok(values) => out.push(Row { number: line, values, size: bytes.len() + 1 }),
+            let placed = |e: SqlError| self.lines.placed(e, line);
+            // Fields without their quotes, and their values.
+            out.expect(bytes.len() * 2).map_err(placed)?;
+            let taken = match self.values(bytes) {
+                Ok(values) => out.push(Row { number: line, values }),
                 Err((column, error)) => {
                     let text = String::from_utf8_lossy(bytes).into_owned();
-                    out.refuse(Misfit { number: line, column, error, text });
+                    out.refuse(Misfit { number: line, column, error, text })
                 }
-            }
+            };
+            taken.map_err(placed)?;
         }
         (out.read, out.end) = (self.lines.position(), self.lines.taken());
         Ok(())

@@ -21,9 +21,10 @@ use crate::archive::place::Archive;
 use crate::archive::script::{Places, Script};
 use crate::batch::Position;
 use crate::folder::{Folder, SourceFile};
-use crate::input::{Input, failed};
-use crate::lines::Lines;
+use crate::input::{CHUNK, Input, failed};
+use crate::lines::{BUFFER, Lines};
 use crate::options::Compression;
+use crate::room::Room;
 use crate::target::not_utf8;
 
 /// A piece of a dump.
@@ -101,7 +102,10 @@ impl Dump {
         let archive = Archive::open(fs, folder, (&file.name, opened));
         let mut others = Vec::new();
         let (input, places) = match archive.map_err(|e| failed(file, &e))? {
-            None => (Input::open(&**fs, file, compression, from.text.offset)?, None),
+            None => {
+                let room = Room::new(account, "decompression", None);
+                (Input::open(&**fs, file, (compression, CHUNK, room), from.text.offset)?, None)
+            }
             Some(archive) => {
                 others = archive.others();
                 let (script, places, read) = Script::from_entry(archive, from.entry);
@@ -111,8 +115,8 @@ impl Dump {
                 (input, Some(places))
             }
         };
-        let held = account.hold("the longest line of a dump");
-        let lines = Lines::new(input, file.clone(), from.text, row_bytes_max, held);
+        let room = Room::new(account, "the longest line of a dump", None);
+        let lines = Lines::new(input, file.clone(), from.text, (row_bytes_max, BUFFER), room);
         let (file, rest) = (file.clone(), None);
         let last = from.text.number;
         Ok(Dump { lines, file, others, rest, statement_max: row_bytes_max, places, last })
@@ -279,13 +283,17 @@ impl Open {
             self.text.push(c);
             at += c.len_utf8();
         }
-        self.text.push('\n');
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
         None
     }
 
     /// Takes what comes outside of everything; its length.
     fn plain(&mut self, c: char, rest: &str) -> usize {
         match c {
+            // What comes in front of it is no part of a statement, however much that is.
+            c if c.is_whitespace() && self.text.is_empty() => return c.len_utf8(),
             '\'' => {
                 let mut before = self.text.chars().rev();
                 let e = before.next().is_some_and(|b| matches!(b, 'e' | 'E'));

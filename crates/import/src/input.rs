@@ -9,14 +9,19 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use crate::folder::SourceFile;
 use crate::options::Compression;
+use crate::reader::out_of_memory;
+use crate::room::Room;
+use crate::unpacking::memory_of;
 
-/// Bytes asked of the disk at once.
-const CHUNK: usize = 256 << 10;
+/// Bytes asked of the disk at once, where there is memory enough.
+pub(crate) const CHUNK: usize = 256 << 10;
 
 /// The bytes of a file from a place on.
 pub(crate) struct Input {
     stream: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
+    /// What decompression takes.
+    _room: Option<Room>,
 }
 
 /// A file that is read from the front.
@@ -36,32 +41,37 @@ impl Read for Raw {
 }
 
 impl Input {
-    /// Opens a file, `from` bytes behind its beginning, decompressed.
+    /// Opens a file, `from` bytes behind its beginning, decompressed; so many bytes are asked of
+    /// the disk at once.
     pub(crate) fn open(
         fs: &dyn FileSystem,
         source: &SourceFile,
-        compression: Compression,
+        (compression, chunk, mut room): (Compression, usize, Room),
         from: u64,
     ) -> SqlResult<Input> {
-        let file = fs.open(&source.path).map_err(|e| failed(source, &e))?;
+        let failed = |e: io::Error| failed(source, &e);
+        let file = fs.open(&source.path).map_err(failed)?;
         let read = Arc::new(AtomicU64::new(0));
         let compression = compression.of(&source.path);
         let plain = matches!(compression, Compression::Auto | Compression::None);
         let at = if plain { from } else { 0 };
-        let raw = BufReader::with_capacity(CHUNK, Raw { file, at, read: read.clone() });
+        let need = memory_of(compression, &*file).map_err(failed)?;
+        room.resize(need.all).map_err(|e| out_of_memory(&e))?;
+        let raw = BufReader::with_capacity(chunk, Raw { file, at, read: read.clone() });
         let stream: Box<dyn Read + Send> = match compression {
             Compression::Auto | Compression::None => Box::new(raw),
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
             Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
             Compression::Zstd => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(raw);
-                Box::new(decoder.map_err(|e| failed(source, &e))?)
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(raw).map_err(failed)?;
+                decoder.window_log_max(need.window_log).map_err(failed)?;
+                Box::new(decoder)
             }
         };
-        let mut input = Input { stream, read };
+        let mut input = Input { stream, read, _room: Some(room) };
         if !plain {
             // Nothing else finds a place in compressed bytes.
-            input.skip(from).map_err(|e| failed(source, &e))?;
+            input.skip(from).map_err(failed)?;
         }
         Ok(input)
     }
@@ -73,7 +83,7 @@ impl Input {
 
     /// Bytes that come from elsewhere, and how many of the file were read for them.
     pub(crate) fn of(stream: Box<dyn Read + Send>, read: Arc<AtomicU64>) -> Input {
-        Input { stream, read }
+        Input { stream, read, _room: None }
     }
 
     /// Bytes read of the file so far.

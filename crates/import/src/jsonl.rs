@@ -105,13 +105,17 @@ impl Source for JsonSource {
                 continue;
             }
             let number = record.line;
-            match self.values(bytes) {
-                Ok(values) => out.push(Row { number, values, size: bytes.len() + 1 }),
+            let placed = |e: SqlError| self.lines.placed(e, number);
+            // The tree of the line, and its values.
+            out.expect(bytes.len() * 2).map_err(placed)?;
+            let taken = match self.values(bytes) {
+                Ok(values) => out.push(Row { number, values }),
                 Err((column, error)) => {
                     let text = String::from_utf8_lossy(bytes).into_owned();
-                    out.refuse(Misfit { number, column, error, text });
+                    out.refuse(Misfit { number, column, error, text })
                 }
-            }
+            };
+            taken.map_err(placed)?;
         }
         (out.read, out.end) = (self.lines.position(), self.lines.taken());
         Ok(())

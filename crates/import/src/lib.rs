@@ -29,7 +29,9 @@ mod lines;
 mod options;
 mod parquet;
 pub mod reader;
+mod room;
 mod target;
+mod unpacking;
 pub mod written;
 
 pub use batch::{Batch, Misfit, Position, Row};

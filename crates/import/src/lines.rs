@@ -9,16 +9,18 @@
 use std::io::Read;
 use std::ops::Range;
 
-use braid_env::memory::Held;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use crate::batch::Position;
 use crate::csv_syntax::CsvSyntax;
 use crate::folder::SourceFile;
 use crate::input::{Input, failed};
+use crate::room::Room;
 
-/// The buffer at first, in bytes.
-const BUFFER: usize = 256 << 10;
+/// The buffer at first, in bytes, where there is memory enough.
+pub(crate) const BUFFER: usize = 256 << 10;
+/// So many times a long record is in memory before it is stored: here, and as values.
+const ROW_COPIES: usize = 4;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// See the [module documentation](self).
@@ -34,7 +36,9 @@ pub(crate) struct Lines {
     /// Of what comes next, from 1.
     line: u64,
     bytes_max: usize,
-    held: Held,
+    /// Size of the buffer at first.
+    first: usize,
+    room: Room,
 }
 
 /// A record's place in the buffer, without its line break.
@@ -45,17 +49,18 @@ pub(crate) struct Record {
 }
 
 impl Lines {
-    /// Lines of an input that was opened at a position.
+    /// Lines of an input that was opened at a position, none of them longer than so many bytes, in
+    /// a buffer that has so many at first.
     pub(crate) fn new(
         input: Input,
         source: SourceFile,
         from: Position,
-        bytes_max: usize,
-        held: Held,
+        (bytes_max, first): (usize, usize),
+        room: Room,
     ) -> Lines {
         let (buffer, before, line) = (Vec::new(), from.offset, from.number + 1);
         let (start, filled, ended) = (0, 0, false);
-        Lines { input, source, buffer, start, filled, ended, before, line, bytes_max, held }
+        Lines { input, source, buffer, start, filled, ended, before, line, bytes_max, first, room }
     }
 
     /// The position behind what was taken.
@@ -100,7 +105,52 @@ impl Lines {
                 }
                 return (rest > 0).then(|| self.take(rest, rest)).transpose();
             }
-            self.fill()?;
+            match self.fill() {
+                Err(e) if e.state() == SqlState::OUT_OF_MEMORY => {
+                    return Err(self.without_memory(syntax, (scanned, inside)));
+                }
+                filled => filled?,
+            }
+        }
+    }
+
+    /// The error of a record for which there is no memory: it tells how long it is. The file is
+    /// read to its end for that.
+    fn without_memory(
+        &mut self,
+        syntax: Option<CsvSyntax>,
+        (mut scanned, mut inside): (usize, bool),
+    ) -> SqlError {
+        let mut passed = 0;
+        let length = loop {
+            // One byte in front of what comes says whether a quote opens.
+            let keep = scanned.saturating_sub(1);
+            (passed, scanned) = (passed + keep, scanned - keep);
+            self.start += keep;
+            if self.ended || self.fill().is_err() {
+                break passed + self.ahead().len();
+            }
+            let found = match syntax {
+                None => memchr::memchr(b'\n', &self.ahead()[scanned..]).map(|at| scanned + at),
+                Some(q) => q.end_of_record(self.ahead(), &mut scanned, &mut inside, self.ended),
+            };
+            if let Some(at) = found {
+                break passed + at;
+            }
+            if syntax.is_none() {
+                scanned = self.ahead().len();
+            }
+        };
+        if length > self.bytes_max {
+            return self.too_long();
+        }
+        // What it needs next is refused, and told with that.
+        let way = self.room.resize(length.saturating_mul(ROW_COPIES));
+        let message = format!("out of memory: a row of {length} bytes");
+        let e = self.at_line(SqlState::OUT_OF_MEMORY, &message);
+        match way {
+            Err(refused) => e.with_hint(refused.to_string()),
+            Ok(()) => e,
         }
     }
 
@@ -139,14 +189,7 @@ impl Lines {
             self.start = 0;
         }
         if self.filled == self.buffer.len() {
-            if self.filled >= self.bytes_max {
-                return Err(self.too_long());
-            }
-            let size = (self.buffer.len() * 2).clamp(BUFFER, self.bytes_max.max(BUFFER));
-            if let Err(e) = self.held.resize(size) {
-                return Err(self.at_line(SqlState::OUT_OF_MEMORY, &e.to_string()));
-            }
-            self.buffer.resize(size, 0);
+            self.grow()?;
         }
         let read = loop {
             match self.input.read(&mut self.buffer[self.filled..]) {
@@ -166,6 +209,28 @@ impl Lines {
             self.start = BYTE_ORDER_MARK.len();
         }
         Ok(())
+    }
+
+    /// Makes the buffer larger.
+    fn grow(&mut self) -> SqlResult<()> {
+        if self.filled >= self.bytes_max {
+            return Err(self.too_long());
+        }
+        let before = self.buffer.len();
+        let size = (before * 2).clamp(self.first, self.bytes_max.max(self.first));
+        // Both are there while one is copied into the other.
+        let grown = self.room.resize(before + size);
+        grown.map_err(|e| self.at_line(SqlState::OUT_OF_MEMORY, &e.to_string()))?;
+        let mut larger = vec![0; size];
+        larger[..self.filled].copy_from_slice(&self.buffer[..self.filled]);
+        self.buffer = larger;
+        let given_back = self.room.resize(size);
+        given_back.map_err(|e| self.at_line(SqlState::OUT_OF_MEMORY, &e.to_string()))
+    }
+
+    /// An error with its file and line.
+    pub(crate) fn placed(&self, e: SqlError, line: u64) -> SqlError {
+        e.with_detail(format!("file \"{}\", line {line}", self.source.name))
     }
 
     fn place(&self) -> String {

@@ -14,21 +14,22 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use braid_env::fs::File;
-use braid_env::memory::{Account, Exceeded, Held};
+use braid_env::memory::Exceeded;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
-use parquet::data_type::{DataType, FixedLenByteArray, Int96};
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
-use crate::batch::{BATCH_ROWS, Batch, Misfit, Row};
+use crate::batch::{Batch, Misfit, Row};
 use crate::folder::SourceFile;
 use crate::input::failed;
-use crate::reader::{Job, Source, damaged};
+use crate::reader::{Job, Source, damaged, out_of_memory};
+use crate::room::Room;
 use crate::target::{Target, Value};
 
 /// Days from 1970 to 2000.
@@ -124,14 +125,25 @@ pub(crate) struct ParquetSource {
     left: u64,
     row: u64,
     rows: u64,
-    account: Arc<Account>,
+    /// Bytes of a row in memory, as far as is known.
+    row_bytes: usize,
+    /// Rows that were read last at once.
+    taken: usize,
+    /// Of what the file says of itself.
+    room: Room,
 }
+
+/// Rows that are read at once: at first, and at most.
+const ROWS_FIRST: usize = 4;
+const ROWS_MAX: usize = 256;
+/// What a file says of its columns takes so many bytes of memory for each on the disk.
+const FOOTER_GROWS: usize = 6;
 
 /// Pages of a column, whose memory is counted: a dictionary stays until the column's end, another
 /// page until the next one.
 struct CountedPages {
     inner: Box<dyn PageReader>,
-    held: Held,
+    room: Room,
     dictionary: usize,
 }
 
@@ -147,11 +159,14 @@ impl PageReader for CountedPages {
     fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
         let Some(page) = self.inner.get_next_page()? else { return Ok(None) };
         let bytes = page.buffer().len();
-        if page.is_dictionary_page() {
-            self.dictionary = bytes;
+        if let Page::DictionaryPage { num_values, .. } = &page {
+            // Its values, each with its place in the page.
+            self.dictionary = bytes + *num_values as usize * size_of::<ByteArray>();
         }
-        let all = if page.is_dictionary_page() { bytes } else { self.dictionary + bytes };
-        self.held.resize(all).map_err(|e| ParquetError::External(Box::new(NoMemory(e))))?;
+        let all = if page.is_dictionary_page() { 0 } else { bytes } + self.dictionary;
+        // It is there once more as it lies on the disk.
+        let held = self.room.resize(all + bytes).and_then(|()| self.room.resize(all));
+        held.map_err(|e| ParquetError::External(Box::new(NoMemory(e))))?;
         Ok(Some(page))
     }
 
@@ -192,9 +207,13 @@ fn failure(file: &SourceFile, e: ParquetError) -> SqlError {
 }
 
 impl ParquetSource {
-    pub(crate) fn open(job: &Job, file: &SourceFile) -> SqlResult<ParquetSource> {
+    pub(crate) fn open(job: &Job, file: &SourceFile, room: &Room) -> SqlResult<ParquetSource> {
         let opened = job.fs.open(&file.path).map_err(|e| failed(file, &e))?;
         let len = opened.len().map_err(|e| failed(file, &e))?;
+        let mut room = room.another("the footer of a Parquet file");
+        let footer = footer_len(&*opened, len).map_err(|e| failed(file, &e))?;
+        let grown = room.resize(footer * FOOTER_GROWS);
+        grown.map_err(|e| out_of_memory(&e).with_detail(format!("its footer, near byte {len}")))?;
         let chunks = Chunks { file: opened, len };
         let reader = SerializedFileReader::new(chunks)
             .map_err(|e| damaged(file, e).with_detail(format!("its footer, near byte {len}")))?;
@@ -202,9 +221,20 @@ impl ParquetSource {
         let rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
         let columns = columns(reader.metadata().file_metadata().schema_descr(), &job.target)?;
         let (file, target) = (file.clone(), job.target.clone());
-        let (group, open, left, row) = (0, Vec::new(), 0, 0);
-        let account = job.account.clone();
-        Ok(ParquetSource { reader, file, target, columns, group, open, left, row, rows, account })
+        Ok(ParquetSource {
+            reader,
+            file,
+            target,
+            columns,
+            group: 0,
+            open: Vec::new(),
+            left: 0,
+            row: 0,
+            rows,
+            row_bytes: 0,
+            taken: ROWS_FIRST,
+            room,
+        })
     }
 
     /// Opens the next row group; `false` at the end.
@@ -214,13 +244,15 @@ impl ParquetSource {
         if self.group == self.reader.num_row_groups() {
             return Ok(false);
         }
+        // The pages of the one before are gone.
+        self.open = Vec::new();
         let group = self.reader.get_row_group(self.group).map_err(damaged)?;
         self.left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let open = self.columns.iter().map(|c| {
             let inner = group.get_column_page_reader(c.leaf)?;
-            let held = self.account.hold("pages of a Parquet file");
-            let pages = Box::new(CountedPages { inner, held, dictionary: 0 });
+            let room = self.room.another("a page of a Parquet file");
+            let pages = Box::new(CountedPages { inner, room, dictionary: 0 });
             Ok(get_column_reader(schema.column(c.leaf), pages))
         });
         self.open = open.collect::<ParquetResult<Vec<_>>>().map_err(damaged)?;
@@ -229,6 +261,11 @@ impl ParquetSource {
     }
 
     fn take_rows(&mut self, count: usize, out: &mut Batch) -> SqlResult<()> {
+        let before = out.size();
+        let row = self.row + 1;
+        let placed = |e: SqlError| e.with_detail(format!("row {row}"));
+        // Before they are rows, and as such.
+        out.expect(self.row_bytes * count * 2).map_err(placed)?;
         let mut by_column: Vec<std::vec::IntoIter<Value>> = Vec::with_capacity(self.columns.len());
         for (column, reader) in self.columns.iter().zip(&mut self.open) {
             let values = read(reader, column, count).map_err(|e| {
@@ -245,27 +282,26 @@ impl ParquetSource {
             self.row += 1;
             let mut values: Vec<Option<Datum>> = vec![None; self.target.columns.len()];
             let mut bad = None;
-            let mut size = 0;
             for (column, from) in self.columns.iter().zip(&mut by_column) {
                 let value = from.next().unwrap_or(Value::Null);
                 let text = format_value(&value, bad.is_none());
                 match self.target.value(column.target, value) {
-                    Ok(datum) => {
-                        size += datum.memory();
-                        values[column.target] = Some(datum);
-                    }
+                    Ok(datum) => values[column.target] = Some(datum),
                     Err(e) => bad = bad.or(Some((column.target, e, text()))),
                 }
             }
-            match bad {
-                None => out.push(Row { number: self.row, values, size }),
+            let taken = match bad {
+                None => out.push(Row { number: self.row, values }),
                 Some((column, error, text)) => {
                     let column = Some(column);
-                    out.refuse(Misfit { number: self.row, column, error, text });
+                    out.refuse(Misfit { number: self.row, column, error, text })
                 }
-            }
+            };
+            taken.map_err(placed)?;
         }
         self.left -= count as u64;
+        self.row_bytes = ((out.size() - before) / count.max(1)).max(self.row_bytes / 2);
+        self.taken = count;
         Ok(())
     }
 }
@@ -297,16 +333,26 @@ impl Source for ParquetSource {
                 }
                 continue;
             }
-            let room = BATCH_ROWS - (out.rows.len() + out.misfits.len()).min(BATCH_ROWS - 1);
-            // Rows may be long: not all at once.
-            let count = room.min(256).min(usize::try_from(self.left).unwrap_or(usize::MAX));
-            self.take_rows(count, out)?;
+            // Rows may be long: not many at once before it is known.
+            let fit = out.left() / self.row_bytes.max(1);
+            let count = fit.min(self.taken * 4).clamp(1, ROWS_MAX);
+            let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+            self.take_rows(count.min(left), out)?;
         }
         let part = self.row as f64 / self.rows.max(1) as f64;
         out.read = (self.file.size as f64 * part.min(1.0)) as u64;
         out.end.number = self.row;
         Ok(())
     }
+}
+
+/// Length of a file's footer, as its end says; 0 if that is none, or longer than the file.
+fn footer_len(file: &dyn File, len: u64) -> io::Result<usize> {
+    let mut end = [0; 8];
+    let Some(at) = len.checked_sub(8) else { return Ok(0) };
+    file.read_exact_at(&mut end, at)?;
+    let footer = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
+    Ok(if u64::from(footer) > at { 0 } else { footer as usize })
 }
 
 /// Which columns of the file are read, and for what.

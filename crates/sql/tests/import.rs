@@ -473,7 +473,7 @@ fn parquet_files_of_several_row_groups_and_codecs() {
     }
 }
 
-mod avro_file {
+pub(crate) mod avro_file {
     use std::io::Write;
 
     pub fn long(n: i64, out: &mut Vec<u8>) {
@@ -635,6 +635,25 @@ fn avro_files_of_several_blocks_and_codecs() {
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
 }
 
+/// Bytes as a file of some compression.
+pub(crate) fn packed(bytes: &[u8], packing: &str) -> Vec<u8> {
+    use std::io::Write;
+    match packing {
+        "gzip" => {
+            let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            out.write_all(bytes).unwrap();
+            out.finish().unwrap()
+        }
+        "bzip2" => {
+            let mut out = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            out.write_all(bytes).unwrap();
+            out.finish().unwrap()
+        }
+        "zstd" => zstd::encode_all(bytes, 1).unwrap(),
+        _ => bytes.to_vec(),
+    }
+}
+
 /// Damaged files: an error that names its place, or rows; never a panic, never a part of a file.
 /// BRAID_SEEDS says how many.
 #[test]
@@ -654,25 +673,37 @@ fn mutated_files_are_errors_or_rows_and_never_half() {
         .map(|n| format!("{{\"id\": {n}, \"name\": \"n\", \"d\": 1.5, \"tags\": [\"a\", null]}}\n"))
         .collect::<String>();
     let rows_of = |r: std::ops::Range<i64>| r.map(avro_file::row).collect::<Vec<_>>();
-    let mut seeds: Vec<(&str, Vec<u8>)> =
-        vec![("csv", csv.into_bytes()), ("jsonl", json.into_bytes())];
+    let (csv, json) = (csv.into_bytes(), json.into_bytes());
+    let mut seeds: Vec<(&str, &str, Vec<u8>)> = Vec::new();
+    for packing in ["none", "gzip", "zstd", "bzip2"] {
+        seeds.push(("csv", packing, packed(&csv, packing)));
+        seeds.push(("jsonl", packing, packed(&json, packing)));
+    }
     for codec in 0..4 {
-        seeds.push(("parquet", parquet_file::write(&[(0, 20), (20, 40)], codec)));
+        seeds.push(("parquet", "", parquet_file::write(&[(0, 20), (20, 40)], codec)));
     }
     for codec in avro_file::CODECS {
         let blocks = [rows_of(0..20), rows_of(20..40)];
-        seeds.push(("avro", avro_file::file(avro_file::SCHEMA, codec, &blocks)));
+        seeds.push(("avro", "", avro_file::file(avro_file::SCHEMA, codec, &blocks)));
     }
     for seed in first..first + rounds {
         let random = &mut Random::seeded(seed);
-        let (format, content) = &seeds[random.below(seeds.len() as u64) as usize];
+        let (format, packing, content) = &seeds[random.below(seeds.len() as u64) as usize];
         let mut content = content.clone();
         for _ in 0..random.between(1, 6) {
             mutate(&mut content, random);
         }
         files.put("m", &content);
-        let sql = format!("import into t {format} data ('m') with ignore_unknown_fields");
-        let sql = if *format == "csv" { format!("import into t {format} data ('m')") } else { sql };
+        let mode = ["auto", "one_pass", "two_pass"][random.below(3) as usize];
+        let memory = if *packing == "zstd" { 4 } else { 1 };
+        let mut options = format!("mode = {mode}, memory = '{memory}MB'");
+        if *format != "csv" {
+            options.push_str(", ignore_unknown_fields");
+        }
+        if !packing.is_empty() {
+            options.push_str(&format!(", decompress = {packing}"));
+        }
+        let sql = format!("import into t {format} data ('m') with {options}");
         match harness::try_run(s, &sql, &[]) {
             Ok(answer) => {
                 let count = rows(s, "select count(*) from t");

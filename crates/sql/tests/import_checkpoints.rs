@@ -76,7 +76,8 @@ fn a_crash_at_any_moment_goes_on_from_the_last_checkpoint() {
         let way = if mode == "online" {
             "online".into()
         } else {
-            format!("mode = {mode}, memory = '1MB', checkpoint_size = '200kB'")
+            // Decompression takes one of them.
+            format!("mode = {mode}, memory = '2MB', checkpoint_size = '200kB'")
         };
         let fs = MemFs::new();
         let (db, s) = &mut files.database_on(&fs);

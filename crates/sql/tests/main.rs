@@ -21,6 +21,8 @@ mod hierarchies;
 mod import;
 mod import_checkpoints;
 mod import_dumps;
+mod import_interrupted;
+mod import_memory;
 mod import_modes;
 mod interleave_proposals;
 mod key_spans;

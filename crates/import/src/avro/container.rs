@@ -3,8 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use braid_env::memory::Held;
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_types::{Datum, SqlError, SqlResult};
 
 use super::codec::Codec;
 use super::decode::{self, Bytes};
@@ -13,7 +12,8 @@ use crate::batch::{Batch, Misfit, Row};
 use crate::folder::SourceFile;
 use crate::input::{Input, failed};
 use crate::options::Compression;
-use crate::reader::{Job, Source, damaged};
+use crate::reader::{Job, Source, damaged, out_of_memory};
+use crate::room::Room;
 use crate::target::{Target, Value};
 
 const MAGIC: &[u8] = b"Obj\x01";
@@ -38,12 +38,13 @@ pub(crate) struct AvroSource {
     left: u64,
     row: u64,
     block_max: usize,
-    held: Held,
+    room: Room,
 }
 
 impl AvroSource {
-    pub(crate) fn open(job: &Job, file: &SourceFile) -> SqlResult<AvroSource> {
-        let input = Input::open(&*job.fs, file, Compression::None, 0)?;
+    pub(crate) fn open(job: &Job, file: &SourceFile, room: &Room) -> SqlResult<AvroSource> {
+        let how = (Compression::None, job.chunk(), room.another("decompression"));
+        let input = Input::open(&*job.fs, file, how, 0)?;
         let mut source = AvroSource {
             input,
             file: file.clone(),
@@ -57,7 +58,7 @@ impl AvroSource {
             left: 0,
             row: 0,
             block_max: job.options.row_bytes_max,
-            held: job.account.hold("a block of a file"),
+            room: room.another("a block of a file"),
         };
         source.read_header()?;
         Ok(source)
@@ -138,9 +139,10 @@ impl AvroSource {
     fn sized(&mut self, bytes: &mut usize) -> SqlResult<Vec<u8>> {
         let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         *bytes = bytes.saturating_add(length);
-        if *bytes > HEADER_MAX {
+        if *bytes > HEADER_MAX || *bytes as u64 > self.file.size {
             return Err(self.damaged("its header is too long"));
         }
+        self.make_room(*bytes)?;
         let mut out = vec![0; length];
         self.fill(&mut out)?;
         Ok(out)
@@ -169,9 +171,9 @@ impl AvroSource {
         if size as u64 > self.file.size || size > self.block_max {
             return Err(self.damaged(format!("a block of {size} bytes")));
         }
-        self.held
-            .resize(size * 2)
-            .map_err(|e| SqlError::new(SqlState::OUT_OF_MEMORY, e.to_string()))?;
+        // The one before is gone.
+        self.block = Vec::new();
+        self.make_room(size)?;
         let mut packed = vec![0; size];
         self.fill(&mut packed)?;
         let mut sync = [0; SYNC];
@@ -179,13 +181,24 @@ impl AvroSource {
         if sync != self.sync {
             return Err(self.damaged("a block does not end where it should"));
         }
-        let block = self.codec.decompress(&packed, self.block_max);
-        let block = block.map_err(|e| self.damaged(e))?.into_owned();
-        self.held
-            .resize(size + block.len())
-            .map_err(|e| SqlError::new(SqlState::OUT_OF_MEMORY, e.to_string()))?;
+        let (mut short, most) = (None, self.block_max);
+        let room = &mut self.room;
+        let block = self.codec.decompress(packed, most, &mut |bytes| {
+            let grown = room.resize(bytes);
+            grown.map_err(|e| short.insert(e).to_string())
+        });
+        if let Some(e) = short {
+            return Err(out_of_memory(&e).with_detail(self.place()));
+        }
+        let block = block.map_err(|e| self.damaged(e))?;
+        self.make_room(block.capacity())?;
         (self.block, self.at, self.left) = (block, 0, count);
         Ok(true)
+    }
+
+    fn make_room(&mut self, bytes: usize) -> SqlResult<()> {
+        let grown = self.room.resize(bytes);
+        grown.map_err(|e| out_of_memory(&e).with_detail(self.place()))
     }
 
     fn take_row(&mut self, out: &mut Batch) -> SqlResult<()> {
@@ -213,13 +226,13 @@ impl AvroSource {
         }
         let size = before - bytes.0.len();
         self.at += size;
-        match bad {
-            None => out.push(Row { number, values, size }),
+        let taken = match bad {
+            None => out.push(Row { number, values }),
             Some((column, error, text)) => {
-                out.refuse(Misfit { number, column: Some(column), error, text });
+                out.refuse(Misfit { number, column: Some(column), error, text })
             }
-        }
-        Ok(())
+        };
+        taken.map_err(|e| e.with_detail(format!("row {number}")))
     }
 }
 

@@ -3,8 +3,8 @@
 //! Keys of one target share a long beginning (the table's), so comparisons start behind what all
 //! have in common, with eight bytes as a number that decide nearly always.
 //!
-//! What the rows take is asked for before it grows, chunk by chunk; a buffer that is refused has to
-//! be emptied first.
+//! What the rows take is asked for before it grows, chunk by chunk; a buffer that is refused, or
+//! has all that it may have, has to be emptied first.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +15,10 @@ use braid_env::memory::{Account, Exceeded, Held};
 const CHUNK_MIN: usize = 16 << 10;
 /// but no more than this, unless a row is longer.
 const CHUNK_MAX: usize = 1 << 20;
+
+/// The index grows by half, but by no more rows than this, and no fewer than that.
+const SLOTS_MAX: usize = CHUNK_MAX / size_of::<Slot>();
+const SLOTS_MIN: usize = (CHUNK_MIN / 4) / size_of::<Slot>();
 
 /// Rows are compared with those that are this part of the buffer ahead, to see their order.
 const ORDER_PARTS: usize = 16;
@@ -43,14 +47,50 @@ pub(crate) struct Buffer {
     rising: usize,
     /// Bytes of keys and values.
     rows: usize,
+    /// Bytes that it may hold, unless a single row is longer.
+    limit: usize,
     held: Held,
 }
 
+/// There is no room for another row.
+#[derive(Debug)]
+pub(crate) enum Full {
+    /// It holds what it may hold.
+    Limit,
+    /// It was refused more.
+    Refused(Exceeded),
+}
+
+impl From<Exceeded> for Full {
+    fn from(e: Exceeded) -> Full {
+        Full::Refused(e)
+    }
+}
+
 impl Buffer {
-    pub(crate) fn new(account: &Arc<Account>) -> Buffer {
+    pub(crate) fn new(account: &Arc<Account>, limit: usize) -> Buffer {
         let held = account.hold("rows to be loaded");
-        let (chunks, slots) = (Vec::new(), Vec::new());
-        Buffer { chunks, filling: 0, slots, common: 0, sorted: true, rising: 0, rows: 0, held }
+        Buffer {
+            chunks: Vec::new(),
+            filling: 0,
+            slots: Vec::new(),
+            common: 0,
+            sorted: true,
+            rising: 0,
+            rows: 0,
+            limit,
+            held,
+        }
+    }
+
+    /// From now on it may hold so much.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Bytes of memory that it has.
+    pub(crate) fn held(&self) -> usize {
+        self.held.bytes()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,7 +106,7 @@ impl Buffer {
     ///
     /// # Errors
     /// There is no memory for more; nothing was added.
-    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Exceeded> {
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Full> {
         self.make_room(key.len() + value.len())?;
         match self.slots.first() {
             None => (self.common, self.sorted) = (key.len(), true),
@@ -91,21 +131,30 @@ impl Buffer {
     }
 
     /// Sees to it that one row of so many bytes fits without more memory.
-    fn make_room(&mut self, row: usize) -> Result<(), Exceeded> {
+    fn make_room(&mut self, row: usize) -> Result<(), Full> {
         let fits = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= row;
         let open = self.chunks.iter().skip(self.filling).position(fits);
-        if self.slots.len() == self.slots.capacity() {
-            let more = (self.slots.len() / 2).max(CHUNK_MIN / size_of::<Slot>());
-            self.held.grow(more * size_of::<Slot>())?;
-            self.slots.reserve_exact(more);
+        let slots = match self.slots.len() == self.slots.capacity() {
+            true => (self.slots.len() / 2).clamp(SLOTS_MIN, SLOTS_MAX),
+            false => 0,
+        };
+        let chunk = match open {
+            Some(_) => 0,
+            None => self.rows.clamp(CHUNK_MIN, CHUNK_MAX).min(self.limit / 8).max(row),
+        };
+        let more = slots * size_of::<Slot>() + chunk;
+        if more > 0 {
+            if !self.is_empty() && self.held.bytes() + more > self.limit {
+                return Err(Full::Limit);
+            }
+            self.held.grow(more)?;
+            self.slots.reserve_exact(slots);
         }
         match open {
             Some(ahead) => self.filling += ahead,
             None => {
-                let size = self.rows.clamp(CHUNK_MIN, CHUNK_MAX).max(row);
-                self.held.grow(size)?;
                 self.filling = self.chunks.len();
-                self.chunks.push(Vec::with_capacity(size));
+                self.chunks.push(Vec::with_capacity(chunk));
             }
         }
         Ok(())
@@ -188,11 +237,27 @@ impl Buffer {
         self.slots[at].iter().map(|slot| self.place(slot))
     }
 
-    /// Forgets the rows, and keeps the memory for the next ones.
+    /// Forgets the rows, and keeps the memory for the next ones, but for that of very long ones.
     pub(crate) fn clear(&mut self) {
+        let most = CHUNK_MAX.min(self.limit / 8);
+        let (chunks, held) = (&mut self.chunks, &mut self.held);
+        chunks.retain(|chunk| {
+            let keeps = chunk.capacity() <= most;
+            if !keeps {
+                held.shrink(chunk.capacity());
+            }
+            keeps
+        });
         self.chunks.iter_mut().for_each(Vec::clear);
         self.slots.clear();
         (self.filling, self.rows, self.rising) = (0, 0, 0);
+    }
+
+    /// Forgets the rows and gives their memory back.
+    pub(crate) fn release(&mut self) {
+        (self.chunks, self.slots) = (Vec::new(), Vec::new());
+        (self.filling, self.rows, self.rising) = (0, 0, 0);
+        self.held.release();
     }
 }
 
@@ -208,7 +273,7 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_behind_what_they_have_in_common() {
-        let mut buffer = Buffer::new(&Account::unlimited());
+        let mut buffer = Buffer::new(&Account::unlimited(), usize::MAX);
         for (key, value) in [("tab/10", "a"), ("tab/1", "b"), ("tab/2", "c"), ("tab/10", "d")] {
             buffer.push(key.as_bytes(), value.as_bytes()).unwrap();
         }
@@ -229,12 +294,13 @@ mod tests {
     #[test]
     fn memory_is_asked_for_before_it_grows() {
         let pool = Pool::new(100 << 10);
-        let mut buffer = Buffer::new(&pool.account(usize::MAX));
+        let mut buffer = Buffer::new(&pool.account(usize::MAX), usize::MAX);
         let mut rows = 0;
         let refused = loop {
             match buffer.push(&[7; 100], &[8; 400]) {
                 Ok(()) => rows += 1,
-                Err(e) => break e,
+                Err(Full::Refused(e)) => break e,
+                Err(Full::Limit) => panic!("it has no limit"),
             }
         };
         assert_eq!(refused.what, "rows to be loaded");
@@ -249,5 +315,27 @@ mod tests {
         assert_eq!((pool.used(), buffer.len()), (held, rows));
         drop(buffer);
         assert_eq!(pool.used(), 0);
+    }
+
+    #[test]
+    fn a_buffer_holds_what_it_may_hold_and_a_single_row_of_any_length() {
+        for (limit, value) in [(64 << 10, 5), (64 << 10, 300), (4 << 20, 20), (4 << 20, 50_000)] {
+            let account = Account::unlimited();
+            let mut buffer = Buffer::new(&account, limit);
+            let value = vec![7; value];
+            for round in 0..3 {
+                while buffer.push(b"some key", &value).is_ok() {}
+                assert!(account.used() <= limit, "{} of {limit}", account.used());
+                assert!(buffer.bytes() * 2 > limit, "{round}: {} of {limit}", buffer.bytes());
+                buffer.clear();
+                buffer.push(b"k", &vec![1; limit * 2]).unwrap();
+                assert!(account.used() > limit * 2);
+                assert!(buffer.push(b"l", b"").is_err());
+                buffer.clear();
+                assert!(account.used() <= limit);
+            }
+            buffer.release();
+            assert_eq!(account.used(), 0);
+        }
     }
 }

@@ -13,10 +13,12 @@ use braid_lsm::{CommitTs, KeySpan, SstBuilder, even_cuts};
 use bytes::Bytes;
 
 use super::buffer::Buffer;
+use super::desk::Desk;
 use super::files::BulkFiles;
-use super::load::{BulkLoad, Loaded, Piece};
+use super::load::{BulkLoad, Loaded};
 use super::merge::Part;
-use super::sst::Sst;
+use super::piece::Piece;
+use super::sst::{ROW_COPIES, Sst};
 use crate::error::{KvError, KvResult};
 
 /// Size at which an sst of a load ends, in bytes.
@@ -39,12 +41,11 @@ impl BulkLoad {
         let mut files = BulkFiles::new(&self.folder);
         for part in self.end_parts()? {
             let mut load = self.part_load(part, 1)?;
-            load.sort();
-            load.write(&Part::default(), &[], &mut files, &mut each)?;
+            load.write_whole(&[], &mut files, &mut each)?;
         }
         self.sort();
         let kept = self.take_apart();
-        self.write(&Part::default(), &starts(&kept), &mut files, each)?;
+        self.write_whole(&starts(&kept), &mut files, each)?;
         files.take_in(kept);
         Ok(files)
     }
@@ -67,17 +68,17 @@ impl BulkLoad {
         self.sort();
         let kept = self.take_apart();
         let fences = starts(&kept);
+        let threads = threads.max(1);
+        self.fit_into_memory(threads)?;
+        self.desk = None;
         let mut files = BulkFiles::new(&self.folder);
         let (load, each, fences) = (&self, &each, &fences);
         let own = || BulkFiles::new(&load.folder);
-        let threads = threads.max(1);
         let jobs = parts.chunks(parts.len().div_ceil(threads).max(1)).map(|parts| {
             let mut own = own();
             move || -> Result<BulkFiles, E> {
                 for part in parts {
-                    let mut load = load.part_load(*part, threads)?;
-                    load.sort();
-                    load.write(&Part::default(), &[], &mut own, each())?;
+                    load.part_load(*part, threads)?.write_whole(&[], &mut own, each())?;
                 }
                 Ok(own)
             }
@@ -87,7 +88,11 @@ impl BulkLoad {
         }
         let jobs = Part::between(load.cuts(threads)).into_iter().map(|part| {
             let mut own = own();
-            move || load.write(&part, fences, &mut own, each()).map(|()| own)
+            move || {
+                let share = (load.desk_share() / threads).max(Desk::MIN);
+                let mut desk = Desk::new(&load.account, share);
+                load.write(&part, fences, (&mut own, &mut desk), each()).map(|()| own)
+            }
         });
         for own in side_by_side("bulk-load", jobs.collect()) {
             files.append(own?);
@@ -96,8 +101,9 @@ impl BulkLoad {
         Ok(files)
     }
 
-    /// Ends the files of parts; their numbers.
+    /// Ends the files of parts; their numbers. They are read with the memory that this had.
     pub(super) fn end_parts(&mut self) -> KvResult<std::ops::Range<usize>> {
+        self.desk = None;
         self.scatters.iter_mut().try_for_each(|scatter| scatter.end())?;
         Ok(0..self.scatters.first().map_or(0, |first| first.cuts().len() + 1))
     }
@@ -105,12 +111,14 @@ impl BulkLoad {
     /// The rows of a part as a load of its own, which shares the memory with others.
     pub(super) fn part_load(&self, part: usize, among: usize) -> KvResult<BulkLoad> {
         let targets = self.looked_at.len();
-        let memory = self.budget * targets / among;
+        let memory = self.memory / among;
         let bytes: u64 = self.scatters.iter().map(|s| s.part_bytes(part)).sum();
         let mut load = BulkLoad::new(self.folder.clone(), targets, memory, &self.account);
-        if bytes < memory as u64 {
+        load.stopped.clone_from(&self.stopped);
+        let most = memory / 4 * 3;
+        if bytes < most as u64 {
             // Mostly rows of one target: all of them together fit.
-            load.budget = memory;
+            load.buffers.iter_mut().for_each(|(_, buffer)| buffer.set_limit(most));
         }
         self.scatters.iter().try_for_each(|scatter| scatter.gather(part, &mut load))?;
         Ok(load)
@@ -178,12 +186,25 @@ impl BulkLoad {
         cuts.into_iter().map(<[u8]>::to_vec).collect()
     }
 
+    /// Writes the ssts of everything, none of them over a fence.
+    fn write_whole<E: From<KvError>>(
+        &mut self,
+        fences: &[Bytes],
+        files: &mut BulkFiles,
+        each: impl FnMut(Loaded<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.sort();
+        self.fit_into_memory(1)?;
+        let mut desk = self.take_desk();
+        self.write(&Part::default(), fences, (files, &mut desk), each)
+    }
+
     /// Writes the ssts of one part, none of them over a fence.
     fn write<E: From<KvError>>(
         &self,
         part: &Part,
         fences: &[Bytes],
-        files: &mut BulkFiles,
+        (files, desk): (&mut BulkFiles, &mut Desk),
         mut each: impl FnMut(Loaded<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let folder = &self.folder;
@@ -207,13 +228,17 @@ impl BulkLoad {
                     files.add(path.clone());
                     let (fs, options) = (&folder.fs, &folder.options);
                     let builder = SstBuilder::create(fs, &path, CommitTs(1), options);
-                    open.insert(builder.map_err(KvError::from)?)
+                    let builder = open.insert(builder.map_err(KvError::from)?);
+                    builder.write_at_once(desk.write_size());
+                    builder
                 }
             };
+            desk.need(builder.memory() + (key.len() + value.len()) * ROW_COPIES)?;
             builder.put(key, value).map_err(KvError::from)?;
-            if builder.size() >= SST_BYTES {
+            if builder.size() >= SST_BYTES || builder.memory() >= desk.share() {
                 let full = open.take().expect("it was just written to");
                 full.finish().map_err(KvError::from)?;
+                desk.settle();
             }
         }
         if let Some(last) = open {

@@ -91,6 +91,15 @@ impl FrameFile {
         self.file.sync_data().map_err(|error| io_error(&self.path, &error))
     }
 
+    /// Removes it, though files stay.
+    pub(super) fn remove(self) -> KvResult<()> {
+        if !self.stays.load(Ordering::SeqCst) {
+            // Dropping it does.
+            return Ok(());
+        }
+        self.fs.remove(&self.path).map_err(|error| io_error(&self.path, &error))
+    }
+
     pub(crate) fn byte_len(&self) -> u64 {
         self.len
     }
@@ -117,6 +126,11 @@ impl Drop for FrameFile {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove a file of rows");
         }
     }
+}
+
+/// Bytes of a row in a payload.
+pub(super) fn row_len(key: &[u8], value: &[u8]) -> usize {
+    ROW_HEAD + key.len() + value.len()
 }
 
 /// Adds a row to a payload.
@@ -189,6 +203,8 @@ impl Place<'_> {
         if u64::from(len) > self.len - at - FRAME_HEAD as u64 {
             return Err(self.damaged(at, "a frame is longer than the run"));
         }
+        frame.clear();
+        frame.reserve_exact(len as usize);
         frame.resize(len as usize, 0);
         self.file.read_exact_at(frame, at + FRAME_HEAD as u64).map_err(failed)?;
         if crc32c::crc32c(frame) != crc {

@@ -3,6 +3,9 @@
 //! A heap of sources, smallest key on top. Sources are few (a buffer a target, a run for each time
 //! that one was full), so it is a plain binary heap of their numbers.
 
+use std::sync::Arc;
+
+use braid_env::memory::{Account, Held};
 use braid_lsm::SstRowReader;
 
 use super::buffer::Buffer;
@@ -28,8 +31,9 @@ impl Part {
     }
 }
 
-/// Rows of a buffer that are fetched at once.
+/// Rows of a buffer that are fetched at once, unless they have more bytes than this: then fewer.
 const FETCH: usize = 64;
+const FETCH_BYTES: usize = 16 << 10;
 
 /// One sorted stream of rows.
 pub(crate) enum Source<'a> {
@@ -82,6 +86,8 @@ pub(crate) struct BufferReader<'a> {
     /// next would begin.
     places: Vec<(usize, usize)>,
     at: usize,
+    /// The current row was not fetched: it is the one in front of `next`.
+    is_in_place: bool,
 }
 
 impl<'a> BufferReader<'a> {
@@ -89,7 +95,8 @@ impl<'a> BufferReader<'a> {
         let next = part.from.as_deref().map_or(0, |key| buffer.position(key));
         let end = part.to.as_deref().map_or(buffer.len(), |key| buffer.position(key));
         let (fetched, places) = (Vec::new(), Vec::new());
-        let mut reader = BufferReader { buffer, next, end, fetched, places, at: 0 };
+        let (at, is_in_place) = (0, false);
+        let mut reader = BufferReader { buffer, next, end, fetched, places, at, is_in_place };
         reader.fetch();
         reader
     }
@@ -100,15 +107,23 @@ impl<'a> BufferReader<'a> {
         self.places.clear();
         let until = (self.next + FETCH).min(self.end);
         for (key, value) in self.buffer.rows(self.next..until) {
+            if self.fetched.len() + key.len() + value.len() > FETCH_BYTES {
+                break;
+            }
             self.places.push((self.fetched.len(), key.len()));
             self.fetched.extend_from_slice(key);
             self.fetched.extend_from_slice(value);
         }
+        // A long row is looked at where it lies.
+        self.is_in_place = self.places.is_empty() && self.next < until;
+        self.next += self.places.len() + usize::from(self.is_in_place);
         self.places.push((self.fetched.len(), 0));
-        self.next = until;
     }
 
     fn row(&self) -> Option<(&[u8], &[u8])> {
+        if self.is_in_place {
+            return self.buffer.rows(self.next - 1..self.next).next();
+        }
         let (start, key) = self.places[self.at];
         let (end, _) = self.places.get(self.at + 1)?;
         Some(self.fetched[start..*end].split_at(key))
@@ -130,16 +145,32 @@ pub(crate) struct Merge<'a> {
     /// The key given last.
     last: Vec<u8>,
     begun: bool,
+    /// What the sources take, until they are gone.
+    held: Option<Held>,
 }
 
 impl<'a> Merge<'a> {
     pub(crate) fn new(sources: Vec<(usize, Source<'a>)>) -> Merge<'a> {
         let heap = (0..sources.len()).filter(|n| sources[*n].1.row().is_some()).collect();
-        let mut merge = Merge { sources, heap, last: Vec::new(), begun: false };
+        let mut merge = Merge { sources, heap, last: Vec::new(), begun: false, held: None };
         for at in (0..merge.heap.len() / 2).rev() {
             merge.sink(at);
         }
         merge
+    }
+
+    /// Counts what its sources take.
+    ///
+    /// # Errors
+    /// The account has a limit, and no room for that.
+    pub(crate) fn counted(mut self, account: &Arc<Account>, memory: usize) -> KvResult<Merge<'a>> {
+        let mut held = account.hold("sorted rows that are merged");
+        let grown = held.grow(memory);
+        if account.limit() < usize::MAX {
+            grown?;
+        }
+        self.held = Some(held);
+        Ok(self)
     }
 
     /// The next row. It stays valid until the next call.

@@ -16,7 +16,7 @@
 //! - [`buffer`]: rows of one target in memory, and their order. [`order`]: what full ones become.
 //! - [`run`]: sorted runs on disk, in [`frame`]s with checksums. [`sst`]: finished ssts.
 //! - [`scatter`]: rows by part of the key space.
-//! - [`merge`]: all of it as one ordered stream.
+//! - [`merge`]: all of it as one ordered stream. [`piece`]: how many files that may be.
 //! - [`folder`], [`files`], [`saved`]: files, and how a load goes on in another process.
 //!
 //! - [`scratch`]: no load, but in the same folder: rows that a session keeps for a while.
@@ -25,12 +25,16 @@
 //! one of its indexes: rows often arrive in key order, index entries hardly ever do.
 //!
 //! **Memory** is bounded by the load's budget, whatever is loaded, and by what its account
-//! gives: a buffer that is refused is spilled. **Files** lie in the
+//! gives: a buffer that is refused is spilled. Of the budget, an eighth is for files that are
+//! written ([`desk`]), and an eighth for reading runs while buffers are full; when there are more
+//! runs than that, buffers are spilled, and then runs are merged into longer ones first. Only a row
+//! that is longer than all that is an error (53200). **Files** lie in the
 //! folder `bulk` of the store's directory; what a crash leaves there is removed at the next open,
 //! but for files of jobs that may go on.
 //! No lock is taken for a row: the caller holds what keeps others away from the targets.
 
 pub(crate) mod buffer;
+mod desk;
 pub(crate) mod files;
 mod finish;
 pub(crate) mod folder;
@@ -38,6 +42,7 @@ pub(crate) mod frame;
 pub(crate) mod load;
 pub(crate) mod merge;
 pub(crate) mod order;
+mod piece;
 pub(crate) mod run;
 pub(crate) mod saved;
 pub(crate) mod scatter;

@@ -71,7 +71,7 @@ mod tests {
     use braid_env::memory::Account;
 
     fn decide(order: &mut Order, keys: impl Iterator<Item = u64>) -> bool {
-        let mut buffer = Buffer::new(&Account::unlimited());
+        let mut buffer = Buffer::new(&Account::unlimited(), usize::MAX);
         keys.for_each(|n| buffer.push(format!("k{n:06}").as_bytes(), b"").unwrap());
         buffer.sort();
         order.as_ssts(&buffer)

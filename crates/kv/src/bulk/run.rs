@@ -10,12 +10,16 @@ use std::sync::atomic::AtomicBool;
 
 use braid_env::fs::{File, FileSystem};
 
-use super::frame::{FRAME_HEAD, FrameFile, Place, put_row, row_at};
+use super::frame::{FRAME_HEAD, FrameFile, Place, put_row, row_at, row_len};
 use super::merge::Part;
 use crate::error::KvResult;
 
 /// Payload at which a frame ends, unless memory is short.
 pub(super) const FRAME_BYTES: usize = 256 << 10;
+/// The least, unless the run ends.
+pub(super) const FRAME_MIN: usize = 8 << 10;
+/// So many places of a run are known by their keys.
+const MARKS_MAX: usize = 128;
 
 /// A run being written. Rows that are only to be read again need not come in order.
 pub(crate) struct RunWriter {
@@ -30,10 +34,40 @@ pub(crate) struct RunWriter {
 /// A finished run.
 pub(crate) struct Run {
     file: FrameFile,
-    /// First keys of the frames, and where these begin.
-    frames: Vec<(Vec<u8>, u64)>,
+    marks: Marks,
     /// Its last key.
     last: Vec<u8>,
+    /// Payload of the longest frame.
+    frame_max: usize,
+    /// A note knows of it: it stays, as long as the job may go on.
+    noted: bool,
+}
+
+/// First keys of some frames, and where these begin.
+#[derive(Default)]
+struct Marks {
+    keys: Vec<(Vec<u8>, u64)>,
+    /// Frames that have come.
+    frames: usize,
+    /// Each frame of so many has a mark, as a power of two.
+    power: u32,
+}
+
+impl Marks {
+    fn add(&mut self, first: Vec<u8>, at: u64) {
+        if self.frames.is_multiple_of(1 << self.power) {
+            self.keys.push((first, at));
+        }
+        self.frames += 1;
+        if self.keys.len() > MARKS_MAX {
+            let mut n = 0usize;
+            self.keys.retain(|_| {
+                n += 1;
+                !n.is_multiple_of(2)
+            });
+            self.power += 1;
+        }
+    }
 }
 
 impl RunWriter {
@@ -43,24 +77,34 @@ impl RunWriter {
         path: PathBuf,
     ) -> KvResult<RunWriter> {
         let file = FrameFile::create(fs, stays, path)?;
-        let run = Run { file, frames: Vec::new(), last: Vec::new() };
+        let run = Run::of(file);
         let (frame, first) = (vec![0; FRAME_HEAD], Vec::new());
         Ok(RunWriter { run, frame_bytes: FRAME_BYTES, frame, first })
     }
 
-    /// Frames end at so many bytes.
+    /// Frames have at most so many bytes, unless a row is longer.
     pub(crate) fn with_frames_of(mut self, bytes: usize) -> RunWriter {
-        self.frame_bytes = bytes.min(FRAME_BYTES);
+        self.frame_bytes = bytes.clamp(FRAME_MIN, FRAME_BYTES);
         self
+    }
+
+    /// Bytes of memory that it takes with this row.
+    pub(crate) fn memory_with(&self, key: &[u8], value: &[u8]) -> usize {
+        FRAME_HEAD + self.frame_bytes.max(row_len(key, value))
     }
 
     /// Adds a row; keys come in order.
     pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> KvResult<()> {
+        let row = row_len(key, value);
+        if self.frame.len() + row > FRAME_HEAD + self.frame_bytes {
+            self.end_frame()?;
+        }
         if self.frame.len() == FRAME_HEAD {
             self.first = key.to_vec();
+            self.frame.reserve_exact(self.frame_bytes.max(row));
         }
         put_row(&mut self.frame, key, (value, &[]));
-        if self.frame.len() >= self.frame_bytes {
+        if row >= self.frame_bytes {
             self.end_frame()?;
         }
         Ok(())
@@ -69,8 +113,11 @@ impl RunWriter {
     fn end_frame(&mut self) -> KvResult<()> {
         if self.frame.len() > FRAME_HEAD {
             let at = self.run.file.append(&mut self.frame)?;
-            self.run.frames.push((std::mem::take(&mut self.first), at));
+            self.run.marks.add(std::mem::take(&mut self.first), at);
+            self.run.frame_max = self.run.frame_max.max(self.frame.len() - FRAME_HEAD);
             self.frame.truncate(FRAME_HEAD);
+            // A long row needed more.
+            self.frame.shrink_to(FRAME_HEAD + self.frame_bytes);
         }
         Ok(())
     }
@@ -84,6 +131,11 @@ impl RunWriter {
 }
 
 impl Run {
+    fn of(file: FrameFile) -> Run {
+        let (marks, last) = (Marks::default(), Vec::new());
+        Run { file, marks, last, frame_max: 0, noted: false }
+    }
+
     /// One of an earlier process, whose length was noted. One that is not sorted has no marks.
     pub(crate) fn again(
         fs: &Arc<dyn FileSystem>,
@@ -92,32 +144,44 @@ impl Run {
         (len, sorted): (u64, bool),
     ) -> KvResult<Run> {
         let file = FrameFile::again(fs, stays, path, len)?;
-        let mut run = Run { file, frames: Vec::new(), last: Vec::new() };
+        let mut run = Run { noted: true, ..Run::of(file) };
         if !sorted {
             return Ok(run);
         }
         let mut reader = run.reader(Part::default())?;
-        let mut frames = Vec::new();
+        let mut marks = Marks::default();
         while let Some((key, _)) = reader.row() {
             if reader.at_first {
-                frames.push((key.to_vec(), reader.frame_at));
+                marks.add(key.to_vec(), reader.frame_at);
+                run.frame_max = run.frame_max.max(reader.frame.len());
             }
             run.last.clear();
             run.last.extend_from_slice(key);
             reader.advance()?;
         }
-        run.frames = frames;
+        run.marks = marks;
         Ok(run)
     }
 
-    /// Makes its bytes durable.
-    pub(crate) fn sync(&self) -> KvResult<()> {
+    /// Makes its bytes durable: a note will know of it.
+    pub(crate) fn keep(&mut self) -> KvResult<()> {
+        self.noted = true;
         self.file.sync()
+    }
+
+    /// Its rows lie elsewhere now: its file goes, unless a note knows of it.
+    pub(super) fn discard(self) -> KvResult<()> {
+        if self.noted { Ok(()) } else { self.file.remove() }
+    }
+
+    /// Bytes of memory that reading it takes.
+    pub(super) fn reading(&self) -> usize {
+        self.frame_max.max(FRAME_MIN)
     }
 
     /// Whether a key of it may lie in `[start, end)`.
     pub(super) fn may_meet(&self, start: &[u8], end: &[u8]) -> bool {
-        let first = self.frames.first().is_some_and(|(first, _)| &first[..] < end);
+        let first = self.marks.keys.first().is_some_and(|(first, _)| &first[..] < end);
         first && &self.last[..] >= start
     }
 
@@ -136,10 +200,10 @@ impl Run {
         let (file, path, len) = (self.file.handle(), self.path().to_path_buf(), self.byte_len());
         // Equal keys may begin in one frame and go on in the next.
         let before = part.from.as_ref().map_or(0, |from| {
-            self.frames.partition_point(|(first, _)| first < from).saturating_sub(1)
+            self.marks.keys.partition_point(|(first, _)| first < from).saturating_sub(1)
         });
         // One without marks is read from its beginning.
-        let next = self.frames.get(before).map_or(0, |(_, at)| *at);
+        let next = self.marks.keys.get(before).map_or(0, |(_, at)| *at);
         let Part { from, to } = part;
         let mut reader = RunReader {
             file,
@@ -164,7 +228,8 @@ impl Run {
 
     /// Keys at about equal distances, and the bytes between them.
     pub(crate) fn marks(&self) -> impl Iterator<Item = (&[u8], u64)> {
-        self.frames.iter().map(|(first, _)| (&first[..], FRAME_BYTES as u64))
+        let each = self.byte_len() / self.marks.keys.len().max(1) as u64;
+        self.marks.keys.iter().map(move |(first, _)| (&first[..], each))
     }
 }
 

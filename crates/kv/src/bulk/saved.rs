@@ -14,7 +14,8 @@ use std::sync::Arc;
 use braid_lsm::KeySpan;
 
 use super::io_error;
-use super::load::{BulkLoad, Piece};
+use super::load::BulkLoad;
+use super::piece::Piece;
 use super::run::Run;
 use super::sst::Sst;
 use crate::error::KvResult;
@@ -119,23 +120,24 @@ impl BulkLoad {
             path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
         };
         let none = || (Vec::new(), Vec::new());
-        for (target, piece) in &self.pieces {
+        for (target, piece) in &mut self.pieces {
             let (part, target) = (0, *target as u32);
             out.files.push(match piece {
                 Piece::Run(run) => {
-                    run.sync()?;
+                    run.keep()?;
                     let (name, len) = (name(run.path()), run.byte_len());
                     SavedFile { form: RUN, target, part, len, name, span: none() }
                 }
                 Piece::Sst(sst) => {
+                    sst.keep();
                     let span = (sst.span.start.to_vec(), sst.span.end.to_vec());
                     let (name, len) = (name(&sst.path), sst.bytes);
                     SavedFile { form: SST, target, part, len, name, span }
                 }
             });
         }
-        for (part, target, run) in self.scatters.iter().flat_map(|scatter| scatter.files()) {
-            run.sync()?;
+        for (part, target, run) in self.scatters.iter_mut().flat_map(|s| s.files_mut()) {
+            run.keep()?;
             let (name, len, span) = (name(run.path()), run.byte_len(), none());
             let (target, part) = (*target as u32, *part as u32);
             out.files.push(SavedFile { form: PART, target, part, len, name, span });

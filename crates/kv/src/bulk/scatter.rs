@@ -17,11 +17,8 @@ use braid_env::memory::{Account, Held};
 use super::folder::BulkFolder;
 use super::load::BulkLoad;
 use super::merge::Part;
-use super::run::{FRAME_BYTES, Run, RunWriter};
+use super::run::{FRAME_BYTES, FRAME_MIN, Run, RunWriter};
 use crate::error::KvResult;
-
-/// Frames are not smaller than this, in bytes.
-const FRAME_MIN: usize = 8 << 10;
 
 /// See the [module documentation](self).
 pub(crate) struct Scatter {
@@ -39,15 +36,17 @@ pub(crate) struct Scatter {
 
 impl Scatter {
     /// Parts between these keys, which ascend; memory for what is not written yet is at most half
-    /// of the budget.
+    /// of what the load has, unless that is too little for so many parts.
     pub(super) fn new(
         folder: &Arc<BulkFolder>,
         (job, stays): (Option<u32>, &Arc<AtomicBool>),
         cuts: &Arc<Vec<Vec<u8>>>,
-        budget: usize,
+        (memory, targets): (usize, usize),
         account: &Arc<Account>,
     ) -> Scatter {
-        let frame_bytes = (budget / 2 / (cuts.len() + 1)).clamp(FRAME_MIN, FRAME_BYTES);
+        // Targets lie behind each other, so that few parts have rows of several.
+        let files = cuts.len() + targets;
+        let frame_bytes = (memory / 2 / files).clamp(FRAME_MIN, FRAME_BYTES);
         let held = account.hold("rows to be loaded, by part");
         let (folder, stays, cuts) = (folder.clone(), stays.clone(), cuts.clone());
         let (open, done) = (BTreeMap::new(), Vec::new());
@@ -67,7 +66,11 @@ impl Scatter {
             self.open.insert((part, target), writer.with_frames_of(self.frame_bytes));
         }
         let writer = self.open.get_mut(&(part, target)).expect("just looked");
-        writer.put(key, value)
+        let long = writer.memory_with(key, value).saturating_sub(self.frame_bytes * 2);
+        self.held.grow(long)?;
+        let put = writer.put(key, value);
+        self.held.shrink(long);
+        put
     }
 
     /// Takes a complete file of an earlier process.
@@ -84,8 +87,8 @@ impl Scatter {
         Ok(())
     }
 
-    pub(super) fn files(&self) -> impl Iterator<Item = &(usize, usize, Run)> {
-        self.done.iter()
+    pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut (usize, usize, Run)> {
+        self.done.iter_mut()
     }
 
     /// How many files there are.

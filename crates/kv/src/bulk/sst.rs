@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use braid_lsm::{CommitTs, KeySpan, SstBuilder, SstRowReader};
 
 use super::buffer::Buffer;
+use super::desk::Desk;
 use super::folder::BulkFolder;
 use super::merge::Part;
 use crate::error::{KvError, KvResult};
@@ -26,7 +27,15 @@ pub(crate) struct Sst {
     /// Every key of it lies in here.
     pub(super) span: KeySpan,
     pub(super) bytes: u64,
+    /// Its longest row.
+    row_max: usize,
+    /// A note knows of it: it stays, as long as the job may go on.
+    noted: bool,
 }
+
+/// Of a long row, there are so many copies while it is written: in its block, the block whole,
+/// compressed, and what goes to the disk.
+pub(super) const ROW_COPIES: usize = 4;
 
 impl Sst {
     /// Writes a sorted buffer without equal keys.
@@ -34,6 +43,7 @@ impl Sst {
         folder: &Arc<BulkFolder>,
         (job, stays): (Option<u32>, &Arc<AtomicBool>),
         buffer: &Buffer,
+        desk: &mut Desk,
     ) -> KvResult<Vec<Sst>> {
         let mut out = Vec::new();
         let mut open: Option<Open> = None;
@@ -48,12 +58,16 @@ impl Sst {
             }
             let writing = match &mut open {
                 Some(open) => open,
-                None => open.insert(Open::begin(folder, job)?),
+                None => open.insert(Open::begin(folder, job, desk)?),
             };
             let builder = writing.builder.as_mut().expect("it was not finished");
+            let row = key.len() + value.len();
+            desk.need(builder.memory() + row * ROW_COPIES)?;
             builder.put(key, value).map_err(KvError::from)?;
-            if builder.size() >= PIECE_BYTES {
+            writing.row_max = writing.row_max.max(row);
+            if builder.size() >= PIECE_BYTES || builder.memory() >= desk.share() {
                 out.push(open.take().expect("just written to").finish(stays)?);
+                desk.settle();
             }
         }
         if let Some(last) = open {
@@ -76,7 +90,28 @@ impl Sst {
             return Err(braid_lsm::Error::Corruption { file: path, offset: found, reason }.into());
         }
         let (folder, stays) = (folder.clone(), stays.clone());
-        Ok(Sst { folder, stays, path, span, bytes })
+        let row_max = PIECE_BYTES.min(bytes) as usize / ROW_COPIES;
+        Ok(Sst { folder, stays, path, span, bytes, row_max, noted: true })
+    }
+
+    /// A note will know of it, which is durable.
+    pub(super) fn keep(&mut self) {
+        self.noted = true;
+    }
+
+    /// Its rows lie elsewhere now: its file goes, unless a note knows of it.
+    pub(super) fn discard(self) -> KvResult<()> {
+        if self.noted || !self.stays.load(Ordering::SeqCst) {
+            // Dropping it does, if that is to be.
+            return Ok(());
+        }
+        let removed = self.folder.fs.remove(&self.path);
+        removed.map_err(|error| super::io_error(&self.path, &error))
+    }
+
+    /// Bytes of memory that reading it takes: a block as it lies there, and as it is read.
+    pub(super) fn reading(&self) -> usize {
+        SstRowReader::MEMORY + 2 * self.row_max
     }
 
     /// Its rows in a part; `None` if there are none.
@@ -108,14 +143,16 @@ struct Open {
     folder: Arc<BulkFolder>,
     path: PathBuf,
     builder: Option<SstBuilder>,
+    row_max: usize,
 }
 
 impl Open {
-    fn begin(folder: &Arc<BulkFolder>, job: Option<u32>) -> KvResult<Open> {
+    fn begin(folder: &Arc<BulkFolder>, job: Option<u32>, desk: &Desk) -> KvResult<Open> {
         let path = folder.new_path(job, "sst")?;
         let builder = SstBuilder::create(&folder.fs, &path, CommitTs(1), &folder.options);
-        let builder = Some(builder.map_err(KvError::from)?);
-        Ok(Open { folder: folder.clone(), path, builder })
+        let mut builder = builder.map_err(KvError::from)?;
+        builder.write_at_once(desk.write_size());
+        Ok(Open { folder: folder.clone(), path, builder: Some(builder), row_max: 0 })
     }
 
     fn finish(mut self, stays: &Arc<AtomicBool>) -> KvResult<Sst> {
@@ -129,7 +166,8 @@ impl Open {
                 return Err(e.into());
             }
         };
-        Ok(Sst { folder, stays: stays.clone(), path, span: file.span, bytes: file.bytes })
+        let (stays, row_max, noted) = (stays.clone(), self.row_max, false);
+        Ok(Sst { folder, stays, path, span: file.span, bytes: file.bytes, row_max, noted })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::inspect::{DropCounts, JobTicket};
 use crate::key::KeySpan;
 use crate::memtable::{Memtable, Tombstone};
-use crate::sstable::{SstWriter, WriterOptions, sst_path};
+use crate::sstable::{SstWriter, WRITE_SIZE, WriterOptions, sst_path};
 use crate::store::Store;
 use crate::versions::{LEVELS, SstFacts, SstMeta};
 
@@ -181,6 +181,7 @@ impl Outputs<'_> {
                 filter_bits_per_key: store.options.filter_bits_per_key,
                 codec: if bottom { store.options.bottom_codec } else { store.options.codec },
                 row_class: store.options.row_class,
+                write_size: WRITE_SIZE,
             };
             self.created.push(path.clone());
             let writer = SstWriter::create(&*store.env.fs, path, file_no, options)?;

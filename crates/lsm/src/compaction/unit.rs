@@ -176,7 +176,7 @@ mod tests {
     use crate::compaction::CompactionReason;
     use crate::key::Kind;
     use crate::options::{Codec, Options};
-    use crate::sstable::{SstWriter, WriterOptions, sst_path};
+    use crate::sstable::{SstWriter, WRITE_SIZE, WriterOptions, sst_path};
 
     struct Files {
         env: SstEnv,
@@ -199,6 +199,7 @@ mod tests {
                 filter_bits_per_key: 0,
                 codec: Codec::None,
                 row_class: Options::default().row_class,
+                write_size: WRITE_SIZE,
             };
             let path = sst_path(&self.env.dir, self.next);
             let mut sst = SstWriter::create(&*self.env.fs, path, self.next, options).unwrap();

@@ -15,7 +15,7 @@ use crate::sstable::fuzzing::{BlockKind, images};
 pub use crate::sstable::fuzzing::{
     filter, footer, index_block, properties, row_block, sst, tombstone_block,
 };
-use crate::sstable::{Properties, SstWriter, WriterOptions, sst_path};
+use crate::sstable::{Properties, SstWriter, WRITE_SIZE, WriterOptions, sst_path};
 use crate::versions::{Edit, SstFacts};
 use crate::wal::{Framer, read_segment, seal_chunks, segment_path};
 
@@ -85,6 +85,7 @@ fn sample_sst() -> Vec<u8> {
         filter_bits_per_key: 10,
         codec: crate::Codec::None,
         row_class: |key| key.last().map_or(0, |byte| byte % 3),
+        write_size: WRITE_SIZE,
     };
     let mut writer = SstWriter::create(&fs, path.clone(), 7, options).expect("memory holds it");
     for i in 0..120u64 {

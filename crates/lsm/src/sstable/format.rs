@@ -49,6 +49,9 @@ fn seed(file_no: u64, offset: u64) -> u64 {
     file_no.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ offset
 }
 
+/// What lz4 needs to find repetitions, in bytes.
+const LZ4_TABLE: usize = 16 << 10;
+
 /// Compresses block after block: what that needs of memory is there from the first one on.
 #[derive(Default)]
 pub(crate) struct Packer {
@@ -57,6 +60,11 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        LZ4_TABLE + self.packed.capacity()
+    }
+
     /// The compressed image, if it is worth it.
     fn pack(&mut self, raw: &[u8], codec: Codec) -> Option<&[u8]> {
         if raw.len() > MAX_COMPRESSED {

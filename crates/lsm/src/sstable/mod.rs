@@ -40,4 +40,4 @@ pub(crate) use reader::{SstIdentity, SstReader, check_identity};
 pub(crate) use row_block::RowBlock;
 #[cfg(test)]
 pub(crate) use row_block_builder::RowBlockBuilder;
-pub(crate) use writer::{SstWriter, WriterOptions};
+pub(crate) use writer::{SstWriter, WRITE_SIZE, WriterOptions};

@@ -160,8 +160,29 @@ impl SstReader {
     pub(crate) fn open(
         fs: &dyn FileSystem,
         path: &Path,
+        identity: SstIdentity,
+        cache: Arc<BlockCache>,
+    ) -> Result<SstReader> {
+        SstReader::open_as(fs, path, identity, cache, true)
+    }
+
+    /// As [`SstReader::open`], without its filter, for those who read rows in order and have little
+    /// memory.
+    pub(crate) fn open_for_rows(
+        fs: &dyn FileSystem,
+        path: &Path,
+        identity: SstIdentity,
+        cache: Arc<BlockCache>,
+    ) -> Result<SstReader> {
+        SstReader::open_as(fs, path, identity, cache, false)
+    }
+
+    fn open_as(
+        fs: &dyn FileSystem,
+        path: &Path,
         mut identity: SstIdentity,
         cache: Arc<BlockCache>,
+        with_filter: bool,
     ) -> Result<SstReader> {
         let io = |error| Error::io(format!("opening {}", path.display()), &error);
         let file = fs.open(path).map_err(io)?;
@@ -182,6 +203,7 @@ impl SstReader {
             .map_err(|reason| Error::corruption(path, footer.top_index.offset, reason))?;
         let filter = match properties.filter_block {
             BlockHandle { len: 0, .. } => None,
+            _ if !with_filter => None,
             handle => Some(HeldFilter::of(&load(handle, BlockKind::Filter)?, &cache)),
         };
         let mut skyline = match properties.tombstone_block {

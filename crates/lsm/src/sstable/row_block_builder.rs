@@ -60,6 +60,12 @@ impl RowBlockBuilder {
         self.rows.len()
     }
 
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        let bytes = self.keys.capacity() + self.values.capacity() + self.image.capacity();
+        bytes + self.rows.capacity() * size_of::<PendingRow>()
+    }
+
     /// Rough size of the finished block.
     pub(crate) fn size(&self) -> usize {
         self.keys.len() / 2 + self.values.len() + self.rows.len() * 8

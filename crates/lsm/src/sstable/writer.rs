@@ -26,6 +26,8 @@ pub(crate) struct WriterOptions {
     pub(crate) filter_bits_per_key: u32,
     pub(crate) codec: Codec,
     pub(crate) row_class: RowClassFn,
+    /// Bytes that go to the disk at once.
+    pub(crate) write_size: usize,
 }
 
 /// An sst being written. Rows are added in order: keys ascending, timestamps descending.
@@ -51,7 +53,8 @@ pub(crate) struct SstWriter {
 
 /// A block of rows holds at most this many, so that counts fit their fields.
 const MAX_BLOCK_ROWS: usize = 4_096;
-const WRITE_SIZE: usize = 1 << 20;
+/// Bytes that go to the disk at once, unless memory is short.
+pub(crate) const WRITE_SIZE: usize = 1 << 20;
 /// So much of a file is made durable at once. Whoever commits meanwhile syncs the log, and the
 /// device makes him wait for all that is on its way to it.
 const SYNC_SIZE: u64 = 4 << 20;
@@ -85,6 +88,21 @@ impl SstWriter {
         })
     }
 
+    /// Writes so many bytes at once, unless a block is longer.
+    pub(crate) fn write_at_once(&mut self, bytes: usize) {
+        self.options.write_size = bytes.min(WRITE_SIZE);
+    }
+
+    /// Bytes of memory that it takes, with what the filter needs in the end.
+    pub(crate) fn memory(&self) -> usize {
+        let hashes = self.hashes.capacity() * size_of::<u64>();
+        // Once by itself, and once more as a block.
+        let filter = self.hashes.len() * self.options.filter_bits_per_key as usize / 8 * 2;
+        let index = (self.partition.size() + self.top.size()) * 2;
+        let blocks = self.block.memory() + self.packer.memory();
+        self.buffer.capacity() + blocks + index + hashes + filter
+    }
+
     /// Key of the last row added.
     pub(crate) fn last_key(&self) -> &[u8] {
         &self.last_key
@@ -114,6 +132,9 @@ impl SstWriter {
             self.index(between, handle, facts)?;
         }
         if !same_key {
+            if self.hashes.len() == self.hashes.capacity() {
+                self.hashes.reserve_exact((self.hashes.len() / 4).max(512));
+            }
             self.hashes.push(key_hash(key));
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
@@ -175,7 +196,7 @@ impl SstWriter {
         let packing = (codec, &mut self.packer);
         let len = append_block(&mut self.buffer, image, kind, packing, self.file_no, offset);
         debug_assert_eq!(self.position(), offset + u64::from(len) + TRAILER as u64);
-        if self.buffer.len() >= WRITE_SIZE {
+        if self.buffer.len() >= self.options.write_size {
             self.write_out()?;
         }
         Ok(BlockHandle { offset, len })

@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan};
 use crate::memtable::Tombstone;
 use crate::range_tombstone::coalesce;
-use crate::sstable::{SstIdentity, SstReader, SstWriter, WriterOptions, sst_path};
+use crate::sstable::{SstIdentity, SstReader, SstWriter, WRITE_SIZE, WriterOptions, sst_path};
 use crate::store::Store;
 use crate::versions::{Backing, SstFacts};
 
@@ -240,6 +240,7 @@ impl Store {
             filter_bits_per_key: self.options.filter_bits_per_key,
             codec: self.options.codec,
             row_class: self.options.row_class,
+            write_size: WRITE_SIZE,
         };
         let path = sst_path(&self.env.dir, file_no);
         let writer = SstWriter::create(&*self.env.fs, path, file_no | WRITTEN_EARLY, options)?;

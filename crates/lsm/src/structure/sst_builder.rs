@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::key::{CommitTs, KeySpan, Kind};
 use crate::memtable::Tombstone;
 use crate::options::{MAX_KEY_LEN, MAX_VALUE_LEN, Options};
-use crate::sstable::{SstWriter, WriterOptions};
+use crate::sstable::{SstWriter, WRITE_SIZE, WriterOptions};
 
 /// A finished file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,7 @@ impl SstBuilder {
             filter_bits_per_key: options.filter_bits_per_key,
             codec: options.codec,
             row_class: options.row_class,
+            write_size: WRITE_SIZE,
         };
         let writer = SstWriter::create(&**fs, path.to_path_buf(), sealed_no, options)?;
         let path = path.to_path_buf();
@@ -141,6 +142,16 @@ impl SstBuilder {
         self.last = Some(ts.0);
         self.rows += 1;
         Ok(())
+    }
+
+    /// Writes so many bytes at once, unless a row is longer: for those who have little memory.
+    pub fn write_at_once(&mut self, bytes: usize) {
+        self.writer.write_at_once(bytes);
+    }
+
+    /// Bytes of memory that it takes, with what its end needs. Grows with the number of rows.
+    pub fn memory(&self) -> usize {
+        self.writer.memory()
     }
 
     /// Bytes so far, about.

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 use crate::key::{KeySpan, Kind};
 use crate::sstable::{SstEntries, SstIdentity, SstReader};
 
+/// Of the index, so much is kept, in bytes: what comes next is read once.
+const CACHE: usize = 64 << 10;
+
 /// The rows of one sst that was built outside of a store, in key order: a cursor. Blocks on the
 /// device.
 pub struct SstRowReader {
@@ -18,6 +21,9 @@ pub struct SstRowReader {
 }
 
 impl SstRowReader {
+    /// Bytes of memory that one takes, besides the block that it reads.
+    pub const MEMORY: usize = CACHE + (32 << 10);
+
     /// Stands on the first row at or behind `from`, and ends in front of `to`. Fails with
     /// `Corruption` if the file is damaged, or holds deletions: those would be lost.
     pub fn open(
@@ -27,8 +33,8 @@ impl SstRowReader {
         to: Option<&[u8]>,
     ) -> Result<SstRowReader> {
         let identity = SstIdentity { file_no: 0, sealed_no: None, ts_override: 0 };
-        let cache = Arc::new(BlockCache::new(1 << 20));
-        let reader = Arc::new(SstReader::open(fs, path, identity, cache)?);
+        let cache = Arc::new(BlockCache::new(CACHE));
+        let reader = Arc::new(SstReader::open_for_rows(fs, path, identity, cache)?);
         let facts = reader.properties();
         if facts.deletes > 0 || facts.tombstones > 0 {
             return Err(Error::corruption(path, 0, "rows are expected, and there are deletions"));

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Table, kv_error};
+use braid_catalog::{Table, kv_error, memory_error};
+use braid_env::memory::LARGE_VALUE;
 use braid_kv::SavedLoad;
 use braid_scalar::{Bound, bind_bool, convert_datum};
 use braid_types::encodings::{Encoding, recode_binary};
@@ -16,7 +17,6 @@ use crate::general_query::ColumnInfo;
 use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
 use crate::session::Context;
-use crate::storage::bulk::LOAD_MEMORY;
 use braid_parser::{Copy, CopyFormat, CopyOptions};
 
 /// How rows are written: few of them row by row, with locks of their own; many as a bulk load.
@@ -116,6 +116,9 @@ fn shortened(text: &str) -> String {
         None => text.to_string(),
     }
 }
+
+/// So many times a long row is there while it is taken in: as it came, cut out, and its values.
+const LONG_COPIES: usize = 3;
 
 /// With so many bytes of rows a COPY of a job is a load.
 const FEW_BYTES_OF_JOB: usize = 64 << 10;
@@ -223,6 +226,11 @@ impl Loader {
     fn take_in(&mut self, raw: RawRow) -> SqlResult<()> {
         let line = raw.line;
         let size: usize = raw.fields.iter().flatten().map(Vec::len).sum();
+        let mut held = self.ctx.memory.hold("a long row of COPY");
+        if size >= LARGE_VALUE {
+            let grown = held.grow(size * LONG_COPIES);
+            grown.map_err(|e| self.place(memory_error(&e), line, None))?;
+        }
         let table = self.info.table().clone();
         if raw.fields.len() < self.targets.len() {
             let at = self.targets[raw.fields.len()];
@@ -316,7 +324,8 @@ impl Loader {
     /// Begins to write, with the rows that waited.
     fn decide(&mut self, bulk: bool) -> SqlResult<()> {
         let sink = if bulk {
-            let mut load = Box::new(TableLoad::start(&self.ctx, &self.info, LOAD_MEMORY)?);
+            let memory = self.ctx.session.load_memory();
+            let mut load = Box::new(TableLoad::start(&self.ctx, &self.info, memory)?);
             self.job.iter().for_each(|job| load.for_job(*job));
             Sink::Bulk { load, rows: Vec::new(), bytes: 0 }
         } else {

@@ -20,7 +20,7 @@ use crate::general_query::Row;
 use crate::jobs::reclaim;
 use crate::session::Context;
 use crate::statistics::Delta;
-use crate::storage::bulk::{LOAD_MEMORY, SMALL_LOAD, ingest_private};
+use crate::storage::bulk::{SMALL_LOAD, ingest_private};
 use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
 use braid_scalar::Bound;
@@ -247,8 +247,11 @@ pub(super) fn load_rows(
     indexes: &[&IndexLayout],
     mut convert: impl FnMut(Row) -> SqlResult<Row>,
 ) -> SqlResult<u64> {
-    let mut load =
-        c.ctx.txn.bulk_load(1 + indexes.len(), LOAD_MEMORY, &c.ctx.memory).map_err(kv_error)?;
+    let mut load = c
+        .ctx
+        .txn
+        .bulk_load(1 + indexes.len(), c.ctx.session.load_memory(), &c.ctx.memory)
+        .map_err(kv_error)?;
     let rows = each_row(c, old, |_, row| {
         let mut row = convert(row)?;
         // The load is there before the commit.

@@ -7,7 +7,7 @@
 //! - *Auto*: ssts or sorted runs, by the order in which the rows, and each index's entries, come.
 
 use braid_catalog::kv_error;
-use braid_kv::{SavedLoad, SpillAs, Spilled, even_cuts};
+use braid_kv::{BulkLoad, SavedLoad, SpillAs, Spilled, even_cuts};
 
 use braid_types::SqlResult;
 
@@ -101,6 +101,11 @@ impl TableLoad {
         Ok(())
     }
 
+    /// Brings what is in memory to the disk: others need it.
+    pub(crate) fn relieve(&mut self) -> SqlResult<()> {
+        self.load.relieve().map_err(kv_error)
+    }
+
     /// What lies on disk.
     pub(crate) fn spilled(&self) -> Spilled {
         self.load.spilled()
@@ -117,14 +122,20 @@ impl Written {
 
 /// So many keys are kept of a sample.
 const SAMPLED: usize = 1 << 14;
+/// Fewer where there is little memory: each takes about so many bytes of it.
+const SAMPLED_BYTES: usize = 128;
+/// Of the memory, so much is for a sample.
+const SAMPLE_PART: usize = 8;
 /// Parts are this part of a load's memory: samples are not exact.
 const PART_OF_MEMORY: usize = 2;
-/// More parts than this would have frames too small to write.
-const PARTS_MAX: usize = 256;
+/// What a row takes in memory besides its bytes.
+const ROW_HEAD: u64 = 32;
 
 /// Keys of some rows, to cut the key space by.
-#[derive(Default)]
 pub(crate) struct Sample {
+    memory: usize,
+    /// So many keys are kept.
+    most: usize,
     /// With the bytes of their rows or entries.
     keys: Vec<(Vec<u8>, u64)>,
     seen: u64,
@@ -133,6 +144,12 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
+    /// Of a load with so much memory.
+    pub(crate) fn new(memory: usize) -> Sample {
+        let most = (memory / SAMPLE_PART / SAMPLED_BYTES).min(SAMPLED);
+        Sample { memory, most, keys: Vec::new(), seen: 0, power: 0 }
+    }
+
     /// Looks at a row. One whose keys cannot be made is no error: not yet.
     pub(crate) fn add(&mut self, info: &TableInfo, row: &Row) {
         self.seen += 1;
@@ -142,14 +159,14 @@ impl Sample {
         let layout = &info.layout;
         let Ok(key) = layout.row_key(row) else { return };
         let size = (key.len() + layout.row_value(row).len()) as u64;
-        self.keys.push((key, size));
+        self.keys.push((key, size + ROW_HEAD));
         for i in layout.kept_indexes().chain(layout.notes()) {
             if let Ok(Some(key)) = i.entry_key(row) {
                 let size = (key.len() + layout.entry_value(i, row).len()) as u64;
-                self.keys.push((key, size));
+                self.keys.push((key, size + ROW_HEAD));
             }
         }
-        if self.keys.len() > SAMPLED {
+        if self.keys.len() > self.most {
             let targets = 1 + layout.kept_indexes().chain(layout.notes()).count();
             let mut n = 0;
             // Whole rows, so that all targets keep their weight.
@@ -161,11 +178,13 @@ impl Sample {
         }
     }
 
-    /// Keys that cut all rows into parts that fit into so much memory; none if they do whole.
-    pub(crate) fn cuts(self, memory: usize) -> Vec<Vec<u8>> {
+    /// Keys that cut all rows into parts that fit into the memory; none if they do whole. Rows of
+    /// so many targets are put by as many loads side by side.
+    pub(crate) fn cuts(self, targets: usize, loads: usize) -> Vec<Vec<u8>> {
         let bytes = self.keys.iter().map(|(_, size)| size).sum::<u64>() << self.power;
-        let part = (memory / PART_OF_MEMORY).max(1) as u64;
-        let parts = usize::try_from(bytes.div_ceil(part)).unwrap_or(PARTS_MAX);
-        even_cuts(self.keys, parts.min(PARTS_MAX), 1)
+        let part = (self.memory / PART_OF_MEMORY).max(1) as u64;
+        let most = BulkLoad::parts_max(self.memory / loads.max(1), targets);
+        let parts = usize::try_from(bytes.div_ceil(part)).unwrap_or(most);
+        even_cuts(self.keys, parts.min(most), 1)
     }
 }

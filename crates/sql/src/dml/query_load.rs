@@ -17,7 +17,6 @@ use super::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use super::writer::{TableInfo, Writer};
 use crate::general_query::{Row, row_memory};
 use crate::session::Context;
-use crate::storage::bulk::LOAD_MEMORY;
 
 /// What came of a query's rows.
 pub(crate) enum Taken {
@@ -50,7 +49,7 @@ pub(crate) fn take_rows(
         bytes += batch.iter().map(|row| row_memory(row)).sum::<usize>();
         first.extend(batch);
     }
-    let mut load = TableLoad::start(ctx, info, LOAD_MEMORY)?;
+    let mut load = TableLoad::start(ctx, info, ctx.session.load_memory())?;
     let mut count = 0u64;
     let mut batch = Some(first);
     while let Some(rows) = batch {

@@ -11,8 +11,10 @@
 //! to a key is reported once all rows are there, without its line.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use braid_catalog::{Table, kv_error};
+use braid_catalog::{Table, kv_error, memory_error};
+use braid_env::memory::LARGE_VALUE;
 use braid_kv::{BulkLoad, KeySpan, Loaded, ReadMode, ScanOptions, Wait};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
@@ -145,15 +147,22 @@ impl TableLoad {
                 i.index.unique && holds_rows(ctx, i.layout.whole_span(), i.layout.class_mask())?,
             );
         }
-        let targets = occupied.len() + usize::from(layout.notes().is_some());
+        let targets = TableLoad::targets(info);
+        occupied.resize(targets, false);
+        let mut load = ctx.txn.bulk_load(targets, memory, &ctx.memory).map_err(kv_error)?;
         // The last one is for records, which need no memory.
-        occupied.resize(targets + 1, false);
-        let memory = memory / targets * (targets + 1);
-        let load = ctx.txn.bulk_load(targets + 1, memory, &ctx.memory).map_err(kv_error)?;
+        load.expect_few(targets - 1);
+        let cancel = ctx.cancel.clone();
+        load.stop_if(move || cancel.load(Ordering::Relaxed));
         let found = vec![None; info.references.len() + 1];
         let private = TableLoad::is_private(ctx, info.table())?;
         let (ctx, info) = (ctx.clone(), info.clone());
         Ok(TableLoad { ctx, info, load, private, occupied, found, written: Written::default() })
+    }
+
+    /// How many targets the load of a table has: its rows, its indexes, and records.
+    pub(crate) fn targets(info: &TableInfo) -> usize {
+        2 + info.layout.kept_indexes().chain(info.layout.notes()).count()
     }
 
     /// What it has taken so far.
@@ -218,6 +227,11 @@ impl TableLoad {
         let key = layout.row_key(row)?;
         let entries = indexes().map(|(_, i)| i.entry_key(row)).collect::<SqlResult<Vec<_>>>()?;
         let value = layout.row_value(row);
+        // A long row is there once more as it is stored.
+        let mut held = self.ctx.memory.hold("a long row that is stored");
+        if value.len() >= LARGE_VALUE {
+            held.grow(value.len()).map_err(|e| memory_error(&e))?;
+        }
         self.written.rows += 1;
         self.written.bytes += (key.len() + value.len()) as u64;
         self.load.put(0, &key, &value).map_err(kv_error)?;
@@ -291,7 +305,7 @@ impl TableLoad {
             found.push(key);
             if found.len() < most { Ok(()) } else { Err(e) }
         };
-        let mut judge = Judge { ctx, info, waiting: Vec::new(), seen: 0, refuse: &mut refuse };
+        let mut judge = Judge::new(ctx, info, &mut refuse);
         let visited = load.visit(|row: Loaded<'_>| judge.look_at(&row, occupied));
         let judged = visited.map_err(SqlError::from).and_then(|()| judge.decide());
         match judged {
@@ -314,8 +328,7 @@ impl TableLoad {
             *taken = Some(key);
             Err(e)
         };
-        let (waiting, seen) = (Vec::new(), 0);
-        let mut judge = Judge { ctx: &ctx, info: &info, waiting, seen, refuse: &mut refuse };
+        let mut judge = Judge::new(&ctx, &info, &mut refuse);
         let files = load.finish(|row: Loaded<'_>| judge.look_at(&row, &occupied))?;
         judge.decide()?;
         ctx.db.statistics_state().changes.add(info.table(), Delta::inserted(rows));
@@ -347,6 +360,8 @@ struct Judge<'a> {
     info: &'a TableInfo,
     /// In the order in which they came.
     waiting: Vec<Candidate>,
+    /// Their bytes.
+    bytes: usize,
     /// Rows that were looked at.
     seen: u64,
     /// Whom to tell about a key that is taken.
@@ -362,7 +377,18 @@ struct Candidate {
     again: bool,
 }
 
-impl Judge<'_> {
+/// Rows that wait for their judgement have no more bytes than this.
+const WAITING_BYTES: usize = 64 << 10;
+
+impl<'a> Judge<'a> {
+    fn new(
+        ctx: &'a Context,
+        info: &'a TableInfo,
+        refuse: &'a mut Refuse<'a, TakenKey>,
+    ) -> Judge<'a> {
+        Judge { ctx, info, waiting: Vec::new(), bytes: 0, seen: 0, refuse }
+    }
+
     /// A row on its way; `occupied`: whether something is stored in its target already.
     fn look_at(&mut self, row: &Loaded<'_>, occupied: &[bool]) -> Result<(), LoadError> {
         self.seen += 1;
@@ -379,7 +405,9 @@ impl Judge<'_> {
         let (key, value) = (Bytes::copy_from_slice(row.key), Bytes::copy_from_slice(row.value));
         self.waiting.push(Candidate { target: row.target, key, value, again: row.again });
         // A row that came twice must not be written.
-        if row.again || self.waiting.len() >= self.ctx.txn.batch_max() {
+        self.bytes += row.key.len() + row.value.len();
+        let full = self.waiting.len() >= self.ctx.txn.batch_max() || self.bytes >= WAITING_BYTES;
+        if row.again || full {
             self.decide()?;
         }
         Ok(())
@@ -388,6 +416,7 @@ impl Judge<'_> {
     /// About those that came so far.
     fn decide(&mut self) -> SqlResult<()> {
         let waiting = std::mem::take(&mut self.waiting);
+        self.bytes = 0;
         let txn = &self.ctx.txn;
         let keys = waiting.iter().filter(|row| !row.again).map(|row| row.key.clone());
         txn.get_ahead(keys, ReadMode::Latest).map_err(kv_error)?;

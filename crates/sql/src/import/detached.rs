@@ -12,7 +12,7 @@ use braid_types::{SqlError, SqlResult};
 
 use super::answer;
 use super::options::Options;
-use super::outcome::note_failure;
+use super::outcome::{note_failure, note_unless_noted};
 use super::run::import;
 use crate::database::Database;
 use crate::jobs::{Record, State};
@@ -89,11 +89,7 @@ pub(crate) fn go_on(db: &Arc<Database>, record: Record) -> SqlResult<()> {
     spawn_thread("job", move || {
         if let Err(e) = run(session, &record) {
             tracing::warn!(job = record.id, kind = record.kind, error = %e, "a job has failed");
-            // One that was taken back has said so itself.
-            let stored = Record::change(db.coordinator(), record.id, |_| None);
-            if stored.is_ok_and(|r| r.is_some_and(|r| r.state == State::Running)) {
-                note_failure(&db, record, &e);
-            }
+            note_unless_noted(&db, record, &e);
         }
     });
     Ok(())

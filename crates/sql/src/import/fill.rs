@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use braid_env::tasks::{cores, side_by_side};
+use braid_env::tasks::side_by_side;
 use braid_import::{Batch, Position, Reader};
 use braid_types::{SqlError, SqlResult};
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use super::checkpoint::{FileMark, Note, Part};
 use super::refused::{Place, Refusal, Refused};
 use super::run::{Item, READING, Run, in_order};
-use crate::dml::table_load::{TableLoad, is_of_row};
+use crate::dml::table_load::TableLoad;
 use crate::general_query::Row;
 
 /// What workers share.
@@ -71,7 +71,7 @@ pub(super) fn fill(
     let begun: BTreeMap<usize, FileMark> =
         before.iter().flat_map(|part| part.files.clone()).collect();
     let taken = begun.values().map(|mark| mark.taken).sum();
-    let loads = load.side_by_side(workers(run));
+    let loads = load.side_by_side(run.memory.workers().min(run.files.len()));
     let filling = Filling {
         run,
         refused: Mutex::new(refused),
@@ -108,17 +108,6 @@ pub(super) fn fill(
     }
 }
 
-/// How many files are read side by side. Where rows may be left out, the first one wins of those
-/// that want one key, and a limit counts in order: then one after the other.
-fn workers(run: &Run) -> usize {
-    let in_order = run.options.row_limit.is_some() || run.options.max_bad_rows > 0;
-    if in_order || run.options.dry_run {
-        return 1;
-    }
-    let most = (run.ctx.session.maintenance_workers() + 1).min(cores());
-    run.files.len().clamp(1, most.max(1))
-}
-
 impl Worker<'_> {
     fn work(mut self) -> TableLoad {
         loop {
@@ -150,7 +139,7 @@ impl Worker<'_> {
         let Filling { run, left, .. } = self.filling;
         let mut reader = Reader::start(run.reading_of(file, begun.position()))?;
         let mut taken = begun.taken;
-        while let Some(batch) = reader.next_batch()? {
+        while let Some(batch) = reader.next_batch(&mut || self.load.relieve())? {
             run.job.pass(&|| run.ctx.check_cancel())?;
             if self.must_stop(file) {
                 return Ok(());
@@ -176,13 +165,13 @@ impl Worker<'_> {
     }
 
     /// Puts the rows of a batch; how many there were, misfits too.
-    fn batch(&mut self, batch: Batch) -> SqlResult<u64> {
+    fn batch(&mut self, mut batch: Batch) -> SqlResult<u64> {
         let Filling { run, refused, left, .. } = self.filling;
         let file = batch.file;
         let some_refused = refused.lock().count() > 0;
         let mut pending: Vec<(Place, Row)> = Vec::new();
         let mut taken = 0;
-        for (number, item) in in_order(batch) {
+        for (number, item) in in_order(&mut batch) {
             let place = (file, number);
             let one = |left: u64| left.checked_sub(1);
             if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_err() {
@@ -191,7 +180,13 @@ impl Worker<'_> {
             taken += 1;
             match item {
                 Item::Row(_) if some_refused && refused.lock().holds(&place) => {}
-                Item::Row(values) => pending.push((place, run.whole(values)?)),
+                Item::Row(values) => match run.whole(values) {
+                    Ok(row) => pending.push((place, row)),
+                    Err(refusal) => {
+                        self.put(std::mem::take(&mut pending))?;
+                        refused.lock().add_if_of_row(&run.ctx, place, refusal)?;
+                    }
+                },
                 Item::Misfit(m) => {
                     // What is wrong with rows before this one is told first.
                     self.put(std::mem::take(&mut pending))?;
@@ -211,11 +206,8 @@ impl Worker<'_> {
         while !rows.is_empty() {
             let rest = rows.split_off(rows.len().min(at_once));
             self.load.add_or_refuse(rows, &mut |place, error| {
-                let mut refused = refused.lock();
-                if !is_of_row(&error) {
-                    return Err(refused.placed(error, place, None));
-                }
-                refused.add(&run.ctx, place, Refusal { error, column: None, text: None })
+                let refusal = Refusal { error, column: None, text: None };
+                refused.lock().add_if_of_row(&run.ctx, place, refusal)
             })?;
             rows = rest;
         }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::refused::{Place, Refusal, Refused};
 use super::run::{Item, Run};
 use crate::dml::keys::duplicate_key;
-use crate::dml::table_load::{TableLoad, TakenKey};
+use crate::dml::table_load::{TableLoad, TakenKey, is_of_row};
 use crate::general_query::Row;
 
 /// Where a key was met, and its row.
@@ -64,7 +64,11 @@ pub(super) fn refuse(run: &Run, taken: &[TakenKey], refused: &mut Refused) -> Sq
 /// A row as it is put into a load; `None` if it never is.
 fn good_row(run: &Run, item: Item) -> SqlResult<Option<Row>> {
     let Item::Row(values) = item else { return Ok(None) };
-    let mut row = run.whole(values)?;
+    let mut row = match run.whole(values) {
+        Ok(row) => row,
+        Err(refusal) if is_of_row(&refusal.error) => return Ok(None),
+        Err(refusal) => return Err(refusal.error),
+    };
     Ok(run.info.filler.complete(&run.ctx, &mut row).is_ok().then_some(row))
 }
 

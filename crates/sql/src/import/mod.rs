@@ -12,6 +12,8 @@
 //! Readers see the table as it was until the commit; other writers wait. Nothing of a load that
 //! fails is ever reachable: its sorted runs are files of their own, which go with it.
 //!
+//! What all of that holds is an account of its own ([`memory`]), whose limit is the option's.
+//!
 //! [`online`] is the other way: small transactions, beside other writers, each of which stays.
 
 mod answer;
@@ -20,6 +22,7 @@ mod detached;
 mod dump;
 mod fill;
 mod locate;
+mod memory;
 mod online;
 mod options;
 mod outcome;

@@ -78,7 +78,7 @@ fn load_file(
     let mut taken = begun.taken;
     let before: u64 = run.files[..file].iter().map(|f| f.size).sum();
     let limit = run.options.row_limit.unwrap_or(u64::MAX);
-    while let Some(batch) = reader.next_batch()? {
+    while let Some(batch) = reader.next_batch(&mut || Ok(()))? {
         run.job.pass(&|| run.ctx.check_cancel())?;
         let left = limit - mark.files.values().map(|m| m.taken).sum::<u64>().min(limit);
         let (read, end, last) = (batch.read, batch.end, batch.last);
@@ -98,18 +98,21 @@ fn load_file(
 /// The good rows of a batch, and how many items were taken.
 fn rows_of(
     run: &Run,
-    batch: Batch,
+    mut batch: Batch,
     left: u64,
     refused: &mut Refused,
 ) -> SqlResult<(Vec<(Place, Row)>, u64)> {
     let file = batch.file;
     let (mut rows, mut count) = (Vec::new(), 0);
-    for (number, item) in in_order(batch).take(usize::try_from(left).unwrap_or(usize::MAX)) {
+    for (number, item) in in_order(&mut batch).take(usize::try_from(left).unwrap_or(usize::MAX)) {
         count += 1;
         let place = (file, number);
         match item {
             Item::Row(_) if refused.holds(&place) => {}
-            Item::Row(values) => rows.push((place, run.whole(values)?)),
+            Item::Row(values) => match run.whole(values) {
+                Ok(row) => rows.push((place, row)),
+                Err(refusal) => refused.add_if_of_row(&run.ctx, place, refusal)?,
+            },
             Item::Misfit(m) => {
                 let column = m.column.map(|at| run.reading.target.columns[at].name.clone());
                 let refusal = Refusal { error: m.error, column, text: Some(m.text) };

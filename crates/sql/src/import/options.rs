@@ -71,7 +71,7 @@ const KNOWN: &[(&str, For)] = &[
     ("checkpoint_size", For::All),
 ];
 /// Less memory than this makes more files than anybody wants.
-const MEMORY_MIN: usize = 1 << 20;
+pub(super) const MEMORY_MIN: usize = 1 << 20;
 /// Rows between two checkpoints, in bytes: a fraction of a minute.
 pub(super) const CHECKPOINT_BYTES: u64 = 512 << 20;
 

@@ -9,7 +9,7 @@ use crate::jobs::{Record, State};
 ///
 /// Of one that ends because the node does only that is written how far it is: it goes on when the
 /// node starts. One that finds no room on the disk pauses: it goes on when somebody says so.
-pub(super) fn note_end(db: &Database, mut record: Record, e: SqlError) -> SqlError {
+pub(super) fn note_end(db: &Database, record: Record, e: SqlError) -> SqlError {
     let canceled = e.state() == SqlState::QUERY_CANCELED;
     let id = record.id;
     if canceled && db.jobs().is_stopping() {
@@ -32,13 +32,31 @@ pub(super) fn note_end(db: &Database, mut record: Record, e: SqlError) -> SqlErr
         Some(_) => "from its last checkpoint",
         None => "from its beginning",
     };
+    note_pause(db, record, &e);
+    e.with_hint(format!("Make room and say RESUME JOB {id}: it goes on {at}."))
+}
+
+/// Writes down that an import waits for room on the disk, if there is room for that.
+fn note_pause(db: &Database, mut record: Record, e: &SqlError) {
     record.state = State::Paused;
     record.error = Some(format!("it waits for room on the disk: {}", e.message()));
     if let Err(error) = record.store(db.coordinator()) {
         // It counts as running then, and RESUME JOB finds that it does not.
-        tracing::warn!(%error, job = id, "cannot write down that a job pauses");
+        tracing::warn!(%error, job = record.id, "cannot write down that a job pauses");
     }
-    e.with_hint(format!("Make room and say RESUME JOB {id}: it goes on {at}."))
+}
+
+/// Writes down how an import has ended in a thread of its own, if nobody has: where the disk was
+/// full, there may be room now.
+pub(super) fn note_unless_noted(db: &Database, record: Record, e: &SqlError) {
+    // One that was taken back has said so itself.
+    let stored = Record::change(db.coordinator(), record.id, |_| None);
+    let Ok(Some(stored)) = stored else { return };
+    match stored.state {
+        State::Running if e.state() == SqlState::DISK_FULL => note_pause(db, stored, e),
+        State::Running => note_failure(db, record, e),
+        _ => {}
+    }
 }
 
 /// Writes down how far an import has come, which is shown until it goes on.

@@ -9,6 +9,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::dml::table_load::is_of_row;
 use crate::session::Context;
 
 /// A row's place: the file by its place in the list, and its line or number there.
@@ -102,6 +103,12 @@ impl Refused {
         self.kept.saturating_sub(self.found.len() as u64) + 1
     }
 
+    /// Forgets all of them: everything is read again.
+    pub(super) fn clear(&mut self) {
+        self.found.clear();
+        (self.count, self.taken) = (0, 0);
+    }
+
     /// What a checkpoint keeps.
     pub(super) fn stored(&self) -> Vec<StoredRefusal> {
         let stored = |(place, r): (&Place, &Refusal)| StoredRefusal {
@@ -178,6 +185,17 @@ impl Refused {
             self.found.insert(place, refusal);
         }
         Ok(())
+    }
+
+    /// A row is no good, or something else has happened to it.
+    ///
+    /// # Errors
+    /// As of [`Refused::add`]; what is not about the row, with its place.
+    pub(super) fn add_if_of_row(&mut self, ctx: &Context, at: Place, r: Refusal) -> SqlResult<()> {
+        if is_of_row(&r.error) {
+            return self.add(ctx, at, r);
+        }
+        Err(self.placed(r.error, at, r.column.as_deref()))
     }
 
     /// A row's key is taken.

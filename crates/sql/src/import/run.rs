@@ -7,17 +7,20 @@ use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_import::reader::Job as Reading;
 use braid_import::{Batch, Misfit, Position, Reader, SourceFile, Target, TargetColumn};
+use braid_kv::Spilled;
 use braid_parser::Import;
-use braid_types::{Datum, SqlError, SqlResult, SqlState};
+use braid_scalar::convert_datum;
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::answer::{self, Report};
 use super::checkpoint::{Note, surroundings};
 use super::fill::fill;
 use super::locate;
+use super::memory::Memory;
 use super::online;
 use super::options::Options;
 use super::outcome;
-use super::refused::{Place, Refused};
+use super::refused::{Place, Refusal, Refused};
 use crate::copy::targets;
 use crate::dml::load_ways::{Mode, Sample};
 use crate::dml::table_load::{TableLoad, Written};
@@ -41,6 +44,7 @@ pub(super) struct Run {
     pub(super) reading: Reading,
     pub(super) options: Options,
     pub(super) job: Arc<Job>,
+    pub(super) memory: Memory,
     /// Bytes of all files on the disk.
     pub(super) bytes: u64,
     /// What checkpoints depend on.
@@ -80,7 +84,10 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
     let jobs = ctx.db.jobs();
     let job = jobs.start_pausable(record, vec![table.id], ctx.cancel.clone());
     let run = Run::new(ctx, i, (&table, statement), files, options, job.clone());
-    let done = run.and_then(|run| run.run(reject.as_deref()));
+    let done = run.and_then(|mut run| {
+        let done = run.run(reject.as_deref());
+        done.map_err(|e| run.memory.explain(e))
+    });
     jobs.end(id);
     match done {
         Err(e) if !dry_run => Err(outcome::note_end(&ctx.db, job.record(), e)),
@@ -136,10 +143,13 @@ impl Run {
         job: Arc<Job>,
     ) -> SqlResult<Run> {
         let info = Arc::new(TableInfo::new(ctx, table)?);
+        let memory = memory_of(ctx, &options, &info, files.len())?;
         let targets = targets(table, &i.columns)?;
         let column = |at: &usize| {
             let c = &table.columns[*at];
-            TargetColumn { name: c.name.clone(), ty: c.ty.clone() }
+            // Names are looked up where the session is known.
+            let ty = if names_objects(&c.ty) { SqlType::Text } else { c.ty.clone() };
+            TargetColumn { name: c.name.clone(), ty }
         };
         let target = Target {
             columns: targets.iter().map(column).collect(),
@@ -154,11 +164,13 @@ impl Run {
             from: Position::default(),
             target: Arc::new(target),
             options: options.read.clone(),
-            account: ctx.memory.clone(),
+            account: memory.account.clone(),
+            memory: memory.reader(),
         };
         let bytes = files.iter().map(|f| f.size).sum();
         let surroundings = surroundings(&info, &files, statement)?;
-        let (ctx, begun) = (ctx.clone(), WallClock.monotonic_nanos());
+        let ctx = Context { memory: memory.account.clone(), ..ctx.clone() };
+        let begun = WallClock.monotonic_nanos();
         let again = i.job.is_some();
         Ok(Run {
             ctx,
@@ -168,6 +180,7 @@ impl Run {
             reading,
             options,
             job,
+            memory,
             bytes,
             surroundings,
             again,
@@ -185,9 +198,9 @@ impl Run {
         (!self.options.dry_run).then_some(self.options.checkpoint_bytes)
     }
 
-    fn run(&self, reject: Option<&std::path::Path>) -> SqlResult<Outcome> {
+    fn run(&mut self, reject: Option<&std::path::Path>) -> SqlResult<Outcome> {
         let names = self.files.iter().map(|f| f.name.clone()).collect();
-        let options = &self.options;
+        let options = self.options.clone();
         let (counts, most) = (options.read.format.counts(), options.max_bad_rows);
         let mut refused = Refused::new(self.info.table(), names, counts, most, options.dry_run);
         if options.online {
@@ -206,7 +219,9 @@ impl Run {
             return Ok(answer::of_dry_run(&self.report(written), &refused));
         }
         self.job.phase("write");
+        let spilled = load.spilled();
         self.finish(load, &refused)?;
+        self.tell_ways(spilled);
         self.end(written, &refused, reject)
     }
 
@@ -234,19 +249,26 @@ impl Run {
             input: self.bytes,
             written,
             nanos: WallClock.monotonic_nanos().saturating_sub(self.begun),
-            memory: self.ctx.memory.peak() as u64,
+            memory: self.memory.peak() as u64,
         }
     }
 
     /// Reads everything, until no two rows want one key.
-    fn fill(&self, refused: &mut Refused) -> SqlResult<(TableLoad, Written)> {
+    fn fill(&mut self, refused: &mut Refused) -> SqlResult<(TableLoad, Written)> {
         let mut again = self.again;
         loop {
             let (load, note) = self.begin(again, refused)?;
             self.job.phase("read");
-            let mut load = fill(self, load, note, refused)?;
+            let mut load = match fill(self, load, note, refused) {
+                Err(e) if e.state() == SqlState::OUT_OF_MEMORY && self.memory.workers() > 1 => {
+                    // Others held what a long row needed: once more, one file after the other.
+                    self.work_alone(refused);
+                    again = false;
+                    continue;
+                }
+                filled => filled?,
+            };
             let written = load.written();
-            self.tell_ways(&load);
             if !refused.tolerates() {
                 return Ok((load, written));
             }
@@ -268,9 +290,19 @@ impl Run {
         }
     }
 
+    /// From now on one file is read after the other, from the first row on.
+    fn work_alone(&mut self, refused: &mut Refused) {
+        self.memory = self.memory.alone();
+        self.reading.memory = self.memory.reader();
+        self.reading.account = self.memory.account.clone();
+        self.ctx.memory = self.memory.account.clone();
+        refused.clear();
+        outcome::forget_files(&self.ctx.db, self.job.id());
+    }
+
     /// An empty load; or what the job had, if that still counts.
     fn begin(&self, again: bool, refused: &mut Refused) -> SqlResult<(TableLoad, Option<Note>)> {
-        let memory = self.options.memory;
+        let memory = self.memory.load();
         let mut load = match self.options.dry_run {
             true => TableLoad::trial(&self.ctx, &self.info, memory)?,
             false => TableLoad::start(&self.ctx, &self.info, memory)?,
@@ -300,7 +332,8 @@ impl Run {
         }
         if mode == Mode::TwoPass {
             self.job.phase("sample");
-            let cuts = self.sample()?.cuts(memory);
+            let (targets, workers) = (TableLoad::targets(&self.info), self.memory.workers());
+            let cuts = self.sample()?.cuts(targets, workers);
             if !cuts.is_empty() {
                 load.cut_at(cuts);
             }
@@ -325,13 +358,15 @@ impl Run {
 
     /// Keys of some of the rows. What is wrong with others is found later.
     fn sample(&self) -> SqlResult<Sample> {
-        let mut sample = Sample::default();
-        let columns = self.info.table().columns.len();
+        let mut sample = Sample::new(self.memory.load());
+        let columns = &self.info.table().columns;
         self.each(&mut |_, item| {
             if let Item::Row(values) = item {
                 // No defaults: those of sequences would be gone.
-                let mut row = vec![Datum::Null; columns];
+                let mut row = vec![Datum::Null; columns.len()];
                 for (value, at) in values.into_iter().zip(&self.targets) {
+                    // Names are not looked up.
+                    let value = value.filter(|_| !names_objects(&columns[*at].ty));
                     row[*at] = value.unwrap_or(Datum::Null);
                 }
                 sample.add(&self.info, &row);
@@ -342,11 +377,10 @@ impl Run {
     }
 
     /// How rows went to the disk, if they did.
-    fn tell_ways(&self, load: &TableLoad) {
-        let spilled = load.spilled();
+    fn tell_ways(&self, spilled: Spilled) {
         let (runs, ssts, parts) = (spilled.runs, spilled.ssts, spilled.parts);
-        if runs + ssts + parts > 0 && !self.options.dry_run {
-            let memory = self.ctx.memory.peak() >> 20;
+        if runs + ssts + parts > 0 {
+            let memory = self.memory.peak().div_ceil(1 << 20);
             let ways = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
             self.ctx.notice(format!("rows went to the disk as {ways}; peak memory {memory} MiB"));
         }
@@ -357,9 +391,9 @@ impl Run {
         let mut left = self.options.row_limit.unwrap_or(u64::MAX);
         for file in 0..self.files.len() {
             let mut reader = Reader::start(self.reading_of(file, Position::default()))?;
-            while let Some(batch) = reader.next_batch()? {
+            while let Some(mut batch) = reader.next_batch(&mut || Ok(()))? {
                 self.job.pass(&|| self.ctx.check_cancel())?;
-                for (number, item) in in_order(batch) {
+                for (number, item) in in_order(&mut batch) {
                     if left == 0 {
                         return Ok(());
                     }
@@ -372,15 +406,31 @@ impl Run {
     }
 
     /// A row of the table, with defaults for what the file does not give.
-    pub(super) fn whole(&self, values: Vec<Option<Datum>>) -> SqlResult<Row> {
-        let table = self.info.table();
-        let mut given: Vec<Option<Datum>> = vec![None; table.columns.len()];
+    pub(super) fn whole(&self, values: Vec<Option<Datum>>) -> Result<Row, Refusal> {
+        let columns = &self.info.table().columns;
+        let mut given: Vec<Option<Datum>> = vec![None; columns.len()];
         for (value, at) in values.into_iter().zip(&self.targets) {
             given[*at] = value;
         }
-        let fill = |(at, value): (usize, Option<Datum>)| match value {
-            Some(value) => Ok(value),
-            None => self.info.filler.default(&self.ctx, at),
+        let fill = |(at, value): (usize, Option<Datum>)| {
+            let ty = &columns[at].ty;
+            let filled = match value {
+                Some(Datum::Null) => Ok(Datum::Null),
+                Some(name) if names_objects(ty) => convert_datum(
+                    &name,
+                    &SqlType::Text,
+                    ty,
+                    CastContext::Assignment,
+                    &self.ctx.eval,
+                ),
+                Some(value) => Ok(value),
+                None => self.info.filler.default(&self.ctx, at),
+            };
+            filled.map_err(|error| Refusal {
+                error,
+                column: Some(columns[at].name.clone()),
+                text: None,
+            })
         };
         given.into_iter().enumerate().map(fill).collect()
     }
@@ -409,10 +459,11 @@ pub(super) enum Item {
     Misfit(Misfit),
 }
 
-/// The rows of a batch and what is none, as they stand in the file.
-pub(super) fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
-    let mut rows = batch.rows.into_iter().peekable();
-    let mut misfits = batch.misfits.into_iter().peekable();
+/// The rows of a batch and what is none, as they stand in the file. The batch stays, so that they
+/// are counted.
+pub(super) fn in_order(batch: &mut Batch) -> impl Iterator<Item = (u64, Item)> + use<> {
+    let mut rows = std::mem::take(&mut batch.rows).into_iter().peekable();
+    let mut misfits = std::mem::take(&mut batch.misfits).into_iter().peekable();
     std::iter::from_fn(move || {
         let first = misfits.peek().map_or(u64::MAX, |m| m.number);
         match rows.next_if(|row| row.number < first) {
@@ -420,4 +471,25 @@ pub(super) fn in_order(batch: Batch) -> impl Iterator<Item = (u64, Item)> {
             None => misfits.next().map(|m| (m.number, Item::Misfit(m))),
         }
     })
+}
+
+/// Whether values are names of tables, types and their like.
+fn names_objects(ty: &SqlType) -> bool {
+    ty.element().unwrap_or(ty).names_objects()
+}
+
+/// The memory of an import. Where rows may be left out, the first one wins of those that want one
+/// key, and a limit counts in order: then one file is read after the other.
+fn memory_of(
+    ctx: &Context,
+    options: &Options,
+    info: &TableInfo,
+    files: usize,
+) -> SqlResult<Memory> {
+    if options.online {
+        return Ok(Memory::unsorted(ctx));
+    }
+    let in_order = options.row_limit.is_some() || options.max_bad_rows > 0 || options.dry_run;
+    let wanted = if in_order { 1 } else { ctx.session.maintenance_workers() + 1 };
+    Memory::new(ctx, options.memory, TableLoad::targets(info), (files, wanted))
 }

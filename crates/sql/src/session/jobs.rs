@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_catalog::{Catalog, Lost, SeenBy, kv_error, load_catalog, table_lock_key};
+use braid_env::memory::Account;
 use braid_keys::system;
 use braid_kv::{Isolation, KeySpan, LockMode, SavedTxn, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
@@ -176,6 +177,11 @@ impl Session {
     /// The flag that stops what runs.
     pub(crate) fn cancel_flag(&self) -> Arc<AtomicBool> {
         self.cancel.clone()
+    }
+
+    /// Statements hold what they hold as part of this account, and a load of them so many bytes.
+    pub(crate) fn pay_from(&self, account: &Arc<Account>, load: usize) {
+        self.state.pay_from(account, load);
     }
 
     /// A place where a job of this session may pause, or ends.

@@ -126,7 +126,7 @@ impl Session {
         let now = self.db.clock_micros();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
         self.state.note_view(self.open.as_ref().map_or(0, |o| o.txn.read_ts().0));
-        let memory = self.db.coordinator().memory().account(derived.statement_mem);
+        let memory = self.state.account(derived.statement_mem);
         txn.pay_from(&memory);
         let large: Option<Arc<dyn LargeValues>> = Some(Arc::new(Paying(memory.clone())));
         let eval = self.state.eval_context(params, derived.style, started, now);

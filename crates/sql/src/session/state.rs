@@ -4,11 +4,12 @@
 //! is never held while other locks of the database are taken.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
+use braid_env::memory::Account;
 use braid_kv::TxnOptions;
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
@@ -27,6 +28,7 @@ use crate::general_query::SideBySide;
 use crate::runtime::advisory::Want;
 use crate::runtime::channels::{Asked, AskedList};
 use crate::runtime::log::Logged;
+use crate::storage::bulk::LOAD_MEMORY;
 use braid_scalar::{
     Advisory, AdvisoryCall, EvalContext, OpenCursor, PreparedStatement, SessionFunctions,
 };
@@ -56,6 +58,8 @@ pub struct SessionState {
     pub(super) prepared: Mutex<BTreeMap<String, PreparedStatement>>,
     /// Cursors, as catalogs show them.
     pub(super) cursors: Arc<KnownCursors>,
+    /// Of a job that runs statements: who pays for all of them, and what one load may hold.
+    payer: OnceLock<(Arc<Account>, usize)>,
     shared: Mutex<Shared>,
 }
 
@@ -248,8 +252,29 @@ impl SessionState {
             listens: AtomicBool::new(false),
             prepared: Mutex::default(),
             cursors: Arc::default(),
+            payer: OnceLock::new(),
             shared: Mutex::new(shared),
         }
+    }
+
+    /// From now on statements hold what they hold as part of an account, and a load of them so many
+    /// bytes. Said once.
+    pub(crate) fn pay_from(&self, account: &Arc<Account>, load: usize) {
+        let said_before = self.payer.set((account.clone(), load));
+        debug_assert!(said_before.is_ok(), "it is said once");
+    }
+
+    /// An account for a statement that may hold so much.
+    pub(super) fn account(&self, limit: usize) -> Arc<Account> {
+        match self.payer.get() {
+            Some((account, _)) => account.part(limit),
+            None => self.db.coordinator().memory().account(limit),
+        }
+    }
+
+    /// Memory of one bulk load, in bytes.
+    pub(crate) fn load_memory(&self) -> usize {
+        self.payer.get().map_or(LOAD_MEMORY, |(_, load)| *load)
     }
 
     /// Gives back the advisory locks of a transaction that has ended.

@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::bulk::{LOAD_MEMORY, LoadError};
+use crate::storage::bulk::LoadError;
 use crate::storage::layout::IndexLayout;
 use crate::storage::{EntryMaker, TableLayout, TableScan};
 
@@ -49,7 +49,7 @@ impl Entries<'_> {
         let whole = self.layout.rows.whole_span();
         let parts = self.ctx.txn.divide(&whole, build_threads(self.ctx), PART_BYTES)?;
         let done: Vec<AtomicU64> = parts.iter().map(|_| AtomicU64::new(0)).collect();
-        let (memory, threads) = (LOAD_MEMORY / parts.len(), parts.len());
+        let (memory, threads) = (self.ctx.session.load_memory() / parts.len(), parts.len());
         let jobs = parts.iter().zip(&done).map(|(part, own)| {
             let (progress, done) = (&progress, &done);
             move || {

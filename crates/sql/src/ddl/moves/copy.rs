@@ -17,7 +17,7 @@ use super::online::Job;
 use crate::ddl::backfill::twice;
 use crate::ddl::index::entries::{Pace, Way, finish_beside};
 use crate::session::Context;
-use crate::storage::bulk::{LOAD_MEMORY, LoadError, SMALL_LOAD};
+use crate::storage::bulk::{LoadError, SMALL_LOAD};
 use crate::storage::layout::IndexLayout;
 use crate::storage::{TableLayout, TableScan};
 
@@ -47,7 +47,8 @@ fn copy_one(
     ctx: &Context,
     progress: impl Fn(f64),
 ) -> Result<(), LoadError> {
-    let mut load = ctx.txn.bulk_load(1 + one.now.indexes.len(), LOAD_MEMORY, &ctx.memory)?;
+    let mut load =
+        ctx.txn.bulk_load(1 + one.now.indexes.len(), ctx.session.load_memory(), &ctx.memory)?;
     let end = |reverse: bool| -> SqlResult<_> {
         let found = rows_of(ctx, &one.old, reverse).next_row()?;
         Ok(found.map(|(key, _)| key).unwrap_or_default())

@@ -15,7 +15,6 @@ use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::{Row, row_memory};
 use crate::storage::TableLayout;
-use crate::storage::bulk::LOAD_MEMORY;
 
 /// Writes the rows of a layout as rows of a table: all, or those for which a condition holds, which
 /// then go where they were.
@@ -88,7 +87,7 @@ impl<'a> Mover<'a> {
             && TableLoad::is_possible(ctx, self.info)?
             && TableLoad::is_private(ctx, self.info.table())?
         {
-            self.load = Some(TableLoad::start(ctx, self.info, LOAD_MEMORY)?);
+            self.load = Some(TableLoad::start(ctx, self.info, ctx.session.load_memory())?);
         }
         self.flush()
     }

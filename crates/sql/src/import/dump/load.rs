@@ -33,6 +33,8 @@ use crate::storage::bulk::erase_abandoned;
 
 /// Data that is handed to a COPY at once.
 const CHUNK: usize = 256 << 10;
+/// Of the memory: as rows it takes many times as much.
+const CHUNK_PART: usize = 256;
 /// At least so much, where checkpoints are closer.
 const CHUNK_LEAST: usize = 8 << 10;
 
@@ -71,7 +73,10 @@ impl Load<'_> {
         (folder, file, written): (Folder, SourceFile, Written),
         job: &'a Job,
     ) -> Load<'a> {
-        let account = db.coordinator().memory().account(usize::MAX);
+        let account = db.coordinator().memory().account(options.memory.unwrap_or(usize::MAX));
+        if let Some(memory) = options.memory {
+            session.pay_from(&account, memory / 4 * 3);
+        }
         let findings = Findings::new(&account, options.log_ignored.is_some());
         let pace = Pace::new((!options.dry_run).then_some(options.checkpoint_bytes));
         Load {
@@ -221,6 +226,10 @@ impl Load<'_> {
         if self.options.propose {
             hierarchy::propose(&mut self.session, &mut self.findings)?;
         }
+        if self.options.memory.is_some() && !self.options.dry_run {
+            let peak = self.account.peak().to_string();
+            self.findings.tell("total", None, "peak memory in bytes", &peak)?;
+        }
         let fs = DiskFs::shared();
         if let Some(path) = &self.written.log {
             self.findings.write_left_out(&*fs, path)?;
@@ -265,6 +274,7 @@ impl Load<'_> {
             ("rows", self.so_far.rows.to_string()),
             ("bytes of rows", self.so_far.bytes.to_string()),
             ("rows per second", format!("{rate:.0}")),
+            ("peak memory in bytes", self.account.peak().to_string()),
             ("statements that fail", wrong.to_string()),
         ] {
             self.findings.tell("total", None, what, &value)?;
@@ -477,6 +487,7 @@ impl Load<'_> {
         let mut chunk = Vec::new();
         let every = self.pace.every().and_then(|every| usize::try_from(every).ok());
         let most = every.map_or(CHUNK, |every| every.clamp(CHUNK_LEAST, CHUNK));
+        let most = most.min((self.account.limit() / CHUNK_PART).max(CHUNK_LEAST));
         while let Some((_, data)) = dump.data()? {
             let (taken, bytes) = copy.what.taken;
             if taken >= self.options.row_limit {

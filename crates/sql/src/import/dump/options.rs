@@ -27,13 +27,18 @@ pub(super) struct Options {
     pub(super) row_limit: u64,
     pub(super) row_bytes_max: usize,
     pub(super) compression: Compression,
+    /// Bytes that all of it may hold, if that was said.
+    pub(super) memory: Option<usize>,
     /// Bytes of the dump between two checkpoints.
     pub(super) checkpoint_bytes: u64,
 }
 
+/// Statements need some, besides loads.
+const MEMORY_MIN: usize = 4 << 20;
+
 const KNOWN: &str = "ignore_unsupported_statements, log_ignored_statements, allow_destructive, \
     skip_foreign_keys, interleave, propose_interleave, row_limit, max_row_size, decompress, \
-    checkpoint_size, dry_run, detached";
+    memory, checkpoint_size, dry_run, detached";
 
 impl Options {
     /// Reads all options.
@@ -53,6 +58,7 @@ impl Options {
             row_limit: u64::MAX,
             row_bytes_max: 256 << 20,
             compression: Compression::Auto,
+            memory: None,
             checkpoint_bytes: CHECKPOINT_BYTES,
         };
         let mut seen = BTreeSet::new();
@@ -73,6 +79,7 @@ impl Options {
                 "interleave" => out.interleave = Wish::read(&IMPORT.text(name, value)?)?,
                 "row_limit" => out.row_limit = IMPORT.number(name, value)?.max(1),
                 "max_row_size" => out.row_bytes_max = IMPORT.size(name, value)?,
+                "memory" => out.memory = Some(IMPORT.size(name, value)?),
                 "checkpoint_size" => {
                     out.checkpoint_bytes = IMPORT.size(name, value)? as u64;
                 }
@@ -86,6 +93,9 @@ impl Options {
                     return Err(e.with_hint(format!("Options are {KNOWN}.")));
                 }
             }
+        }
+        if out.memory.is_some_and(|bytes| bytes < MEMORY_MIN) {
+            return Err(IMPORT.bad("memory", "must be at least 4MB for a dump"));
         }
         if out.detached && (out.dry_run || out.propose) {
             return Err(IMPORT.bad("detached", "has nobody who would get the report"));
