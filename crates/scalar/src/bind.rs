@@ -277,11 +277,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             let collation = ctx.params().collation(&crate::object_name_parts(collation))?;
             let value = bind_unsettled(expr, scope, ctx)?;
             let value = settle(value, &SqlType::Text, CastContext::Implicit, ctx)?;
-            if !value.ty().is_collatable() {
-                let text =
-                    format!("collations are not supported by type {}", value.ty().base_name());
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
-            }
+            value.ty().check_collation(&collation)?;
             Ok(value.with_collation(Collated::Explicit(collation)))
         }
         other => Err(SqlError::unsupported(format!("the expression {other}"))),

@@ -196,6 +196,7 @@ pub(crate) fn coerce(
     if expr.ty().same_base(to) && to.typmod() < 0 {
         return Ok(expr.relabeled(to.clone()));
     }
+    let expr = if to.is_text_like() && expr.ty().is_row() { written(expr)? } else { expr };
     match cast_exists(expr.ty(), to) {
         Some(least) if least <= context => fold(Bound::new(Node::Cast(expr, context), to.clone())),
         _ if context == CastContext::Assignment => Err(SqlError::new(
@@ -212,6 +213,67 @@ pub(crate) fn coerce(
             SqlState::CANNOT_COERCE,
             format!("cannot cast type {} to {}", expr.ty().base_name(), to.base_name()),
         )),
+    }
+}
+
+/// Functions that write their arguments of any type as text, or as JSON.
+const WRITING: &[&str] = &[
+    "concat",
+    "concat_ws",
+    "format",
+    "quote_literal",
+    "quote_nullable",
+    "array_to_string",
+    "to_json",
+    "to_jsonb",
+    "row_to_json",
+    "array_to_json",
+    "json_build_array",
+    "json_build_object",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "json_agg",
+    "jsonb_agg",
+    "json_object_agg",
+    "jsonb_object_agg",
+];
+
+/// The arguments of a call of a function. Values do not know whether they are an oid or the name
+/// of what has it; types do, so what is written as text becomes text here.
+pub fn written_arguments(name: &str, args: Vec<Bound>) -> SqlResult<Vec<Bound>> {
+    let text_like = |arg: &Bound| arg.ty().is_text_like() || *arg.ty() == SqlType::Unknown;
+    let joined = name == "||" && args.iter().any(text_like);
+    match joined || WRITING.contains(&name) {
+        true => args.into_iter().map(written).collect(),
+        false => Ok(args),
+    }
+}
+
+/// A value with names in the places of the oids of `regclass` and its like.
+fn written(value: Bound) -> SqlResult<Bound> {
+    let cast = |value, to| fold(Bound::new(Node::Cast(value, CastContext::Explicit), to));
+    match (value.node(), value.ty()) {
+        (_, ty) if ty.names_objects() => cast(value, SqlType::Text),
+        (_, SqlType::Array(element)) if element.names_objects() => {
+            cast(value, SqlType::Text.array_of())
+        }
+        (Node::Row(parts, names), _) => {
+            let shown = parts.iter().cloned().map(written).collect::<SqlResult<Vec<_>>>()?;
+            if shown.iter().zip(parts).all(|(shown, part)| shown.ty() == part.ty()) {
+                return Ok(value);
+            }
+            Ok(Bound::new(Node::Row(shown, names.clone()), SqlType::Record))
+        }
+        // A row of a table that an outer join may leave out.
+        (Node::Case(branches, Some(row)), ty) if ty.is_row() => {
+            let shown = written(row.clone())?;
+            if shown.ty() == row.ty() {
+                return Ok(value);
+            }
+            let ty = shown.ty().clone();
+            Ok(Bound::new(Node::Case(branches.clone(), Some(shown)), ty))
+        }
+        _ => Ok(value),
     }
 }
 

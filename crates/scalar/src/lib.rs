@@ -60,7 +60,7 @@ pub use context::{
     Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, LargeValues, NoSession,
     OpenCursor, ParamTypes, PreparedStatement, SessionFunctions, TypeNames,
 };
-pub use conversion::{common_type, convert as convert_datum, system_oid};
+pub use conversion::{common_type, convert as convert_datum, system_oid, written_arguments};
 pub use functions::populate::{no_row_type, populate};
 pub use functions::type_functions::{Direction, TypeFunction, functions_of_type, type_functions};
 pub use functions::{NULL_BOUND, partition_hash, plain_text, to_json};
@@ -76,8 +76,8 @@ pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, is_only, missing_table, object_name_parts,
 };
 pub use syntax::{
-    Deparsed, SPECIAL, at_beginning, beginning, column_by_number, comparison, deparse,
-    deparse_of_domain, deparse_query, names_itself, typed_literal, with_in_order,
+    Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison, decide_by_casts,
+    deparse, deparse_of_domain, deparse_query, names_itself, typed_literal, with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

@@ -194,6 +194,8 @@ enum Cte {
         name: String,
         columns: Vec<(String, SqlType)>,
         collations: Vec<Collated>,
+        /// Of which tables the columns are.
+        origins: Vec<Option<(u32, i16)>>,
         rows: Arc<Materialized>,
     },
     /// Rows of an earlier part of the statement; no columns if it returns none.

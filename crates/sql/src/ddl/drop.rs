@@ -121,18 +121,25 @@ fn drop_relation(
         Relation::View(v) => {
             let of = BTreeSet::from([v.id]);
             let what = format!("view {}", v.name);
-            refuse_or_notice(c, cascade, &what, &view_lines(c, &of))?;
+            let defaults = sequence::defaults_of(c, &of, &|_, _| false)?;
+            let mut lines = view_lines(c, &of);
+            lines.extend(sequence::lines(&defaults));
+            refuse_or_notice(c, cascade, &what, &lines)?;
+            sequence::forget_defaults(c, &defaults)?;
             remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(v.id);
             c.sync();
             Ok(())
         }
         Relation::Sequence(s) => {
-            let defaults = sequence::defaults_of(c, &BTreeSet::from([s.id]), &|_, _| false)?;
-            let lines: Vec<String> = sequence::lines(&defaults).collect();
+            let of = BTreeSet::from([s.id]);
+            let defaults = sequence::defaults_of(c, &of, &|_, _| false)?;
+            let mut lines = view_lines(c, &of);
+            lines.extend(sequence::lines(&defaults));
             let what = format!("sequence {}", sequence::called(c, s.id));
             refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
+            remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(s.id);
             c.sync();
             Ok(())
@@ -293,15 +300,15 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
             unlink.insert(r.id);
         }
     }
-    let views = dependent_views(c, &ids);
-    lines.extend(view_lines(c, &ids));
+    let owned = dying.iter().flat_map(|t| truncate::owned_sequences(&c.catalog, t));
+    let gone: BTreeSet<u32> = owned.map(|s| s.id).chain(ids.iter().copied()).collect();
+    let views = dependent_views(c, &gone);
+    lines.extend(view_lines(c, &gone));
     let over = functions_over(c, &dying.iter().map(|t| oid_of(t.id)).collect::<Vec<_>>());
     for f in &over {
         lines.push(format!("function {} depends on type of a table's rows", f.shown()));
     }
-    let owned = dying.iter().flat_map(|t| truncate::owned_sequences(&c.catalog, t));
-    let owned: BTreeSet<u32> = owned.map(|s| s.id).collect();
-    let defaults = sequence::defaults_of(c, &owned, &|t, _| ids.contains(&t.id))?;
+    let defaults = sequence::defaults_of(c, &gone, &|t, _| ids.contains(&t.id))?;
     lines.extend(sequence::lines(&defaults));
     let what = match tables {
         [one] => format!("{} {}", one.kind(), one.name),

@@ -572,7 +572,7 @@ impl Binder<'_> {
     }
 
     /// Tells clients of which tables the columns of something that is no stored table are.
-    fn coming_from(
+    pub(in crate::bind) fn coming_from(
         &mut self,
         mut item: Item,
         columns: impl IntoIterator<Item = Option<(u32, i16)>>,
@@ -626,11 +626,11 @@ impl Binder<'_> {
                 }
                 finish(item, alias)
             }
-            Cte::Shared { name, columns, collations, rows } => {
+            Cte::Shared { name, columns, collations, origins, rows } => {
                 let source = Source::Shared(rows);
                 let mut item = self.scan_item(&name, shown, None, columns, source)?;
                 item.collate(collations);
-                finish(item, alias)
+                finish(self.coming_from(item, origins), alias)
             }
             Cte::Given(given) => {
                 let item = self.given_item(given, shown)?;

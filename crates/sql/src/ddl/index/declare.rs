@@ -7,7 +7,9 @@ use sqlparser::ast;
 
 use super::expressions::{self as declared, Keys};
 use super::methods;
-use crate::ddl::{Change, backfill, bad_table, exists, other_kinds, partitions, parts};
+use crate::ddl::{
+    Change, backfill, bad_table, exists, named_relations, other_kinds, partitions, parts,
+};
 use crate::storage::computed::{Computed, Predicate};
 use braid_parser::{CreateIndex, Name};
 use braid_scalar::ident_name;
@@ -312,11 +314,12 @@ pub(crate) fn rename(c: &mut Change, t: &Table, id: u32, new: String) -> SqlResu
         return Err(exists(&new));
     }
     let mut t = t.clone();
+    let schema = t.schema;
     if t.primary.id == id {
-        t.primary.name = new;
+        t.primary.name = new.clone();
     } else if let Some(i) = t.indexes.iter_mut().find(|i| i.id == id) {
-        i.name = new;
+        i.name = new.clone();
     }
     c.put(t);
-    Ok(())
+    named_relations::follow_renamed(c, (id, schema), &new)
 }
