@@ -433,6 +433,15 @@ fn inner_row(value: &Bound) -> &Bound {
     }
 }
 
+/// The field that a name means of a value of a composite type; `None` if there is none.
+///
+/// # Errors
+/// Those of constants that are computed.
+pub fn field_named(value: &Bound, name: &str) -> SqlResult<Option<Bound>> {
+    let SqlType::Composite(ty) = value.ty() else { return Ok(None) };
+    ty.place_of(name).map(|at| field_of(value, at)).transpose()
+}
+
 /// The field at a place of a value of a composite type.
 pub(crate) fn field_of(value: &Bound, at: usize) -> SqlResult<Bound> {
     if let Node::Row(parts, _) = value.node() {

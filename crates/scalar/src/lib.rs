@@ -46,8 +46,8 @@ pub use aggregates::{
     Accumulator, AggregateCode, AggregateTypes, Direct, OrderKey, first_of_group,
 };
 pub use bind::{
-    NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, general_query_needed,
-    needs_general_query, told_to_clients,
+    NamedFields, bind, bind_bool, bind_to, bind_unsettled, field_named, fields_of,
+    general_query_needed, needs_general_query, told_to_clients,
 };
 pub use bind_call::{is_called_as_window, output_name};
 pub use bind_compare::{compare_bound, row_fields};

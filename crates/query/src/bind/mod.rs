@@ -634,7 +634,7 @@ impl<'a> Binder<'a> {
     /// A name that this level does not have: looked up in the levels around it.
     fn outer_column(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
         if self.level().arguments.is_some() {
-            return Ok(self.argument_named(parts));
+            return self.argument_named(parts);
         }
         let found = self.one_level_out(|binder| binder.local_or_outer(parts))?;
         Ok(found.map(|outer| self.brought_in(outer)))
@@ -710,6 +710,9 @@ impl<'a> Binder<'a> {
         }
         if let Some(oid) = self.table_oid_in_reach(parts)? {
             return Ok(oid);
+        }
+        if let Some(value) = self.call_of_row(parts)? {
+            return Ok(value);
         }
         Err(self.level().scope.not_found(parts))
     }
@@ -865,7 +868,11 @@ impl BindContext for Binder<'_> {
                 let parts = object_name_parts(name);
                 match self.whole_row(parts.last().map_or("", String::as_str))? {
                     Some(row) => Ok(Some(row)),
-                    None => Err(missing_table(&parts.join("."))),
+                    None => match self.outer_column(&parts)? {
+                        // An argument of the function whose body this is.
+                        Some(row) if row.ty().is_row() => Ok(Some(row)),
+                        _ => Err(missing_table(&parts.join("."))),
+                    },
                 }
             }
             ast::Expr::Subquery(_)

@@ -250,6 +250,7 @@ impl Binder<'_> {
                 b.level().slots = slots_of(&left.relation);
                 b.level().inputs = b.level().slots.len();
                 b.level().scope = left.relation.scope.clone();
+                b.level().origins = left.origins.clone();
             }
             bind(b, left.map(|l| l.relation.plan.clone()))
         })
