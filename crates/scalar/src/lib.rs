@@ -76,8 +76,9 @@ pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, is_only, missing_table, object_name_parts,
 };
 pub use syntax::{
-    Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison, decide_by_casts,
-    deparse, deparse_of_domain, deparse_query, names_itself, typed_literal, with_in_order,
+    Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison,
+    decide_by_casts, deparse, deparse_of_domain, deparse_query, names_itself, typed_literal,
+    with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

@@ -182,6 +182,8 @@ struct Origin {
     keys: usize,
     /// Whether its relation here is the stored table itself, and not a view or a subquery over it.
     stored: bool,
+    /// Whether its relation here is what the oid is of: a stored table or a view.
+    whole: bool,
 }
 
 /// A common table expression in reach.
@@ -789,12 +791,14 @@ impl<'a> Binder<'a> {
         origins: &[Option<Origin>],
     ) -> Option<Arc<CompositeType>> {
         let first = origins.first().copied().flatten()?;
-        let same = |o: &Option<Origin>| o.is_some_and(|o| o.stored && o.relation == first.relation);
-        let catalog = &self.context.catalog;
-        let table = catalog.table(braid_catalog::id_of_oid(first.table_oid)?)?;
-        let shown = table.visible_columns().map(|c| c.name.as_str());
-        let whole = origins.iter().all(same) && shown.eq(names.iter().map(|name| &**name));
-        whole.then(|| catalog.row_type(table))
+        let same = |o: &Option<Origin>| o.is_some_and(|o| o.whole && o.relation == first.relation);
+        let (catalog, id) = (&self.context.catalog, braid_catalog::id_of_oid(first.table_oid)?);
+        let row_type = match catalog.table(id) {
+            Some(table) => catalog.row_type(table),
+            None => catalog.row_type_of_view(catalog.view(id)?),
+        };
+        let whole = origins.iter().all(same) && row_type.names()[..] == *names;
+        whole.then_some(row_type)
     }
 }
 

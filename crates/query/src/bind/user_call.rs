@@ -98,9 +98,8 @@ impl Binder<'_> {
             false => call.args.clone(),
         };
         let query = ordered_first(body_of(call)?)?;
-        let inner = self.body_query(&function, &query, values, &mut |b, bound| {
-            b.as_row(&function, bound)
-        })?;
+        let inner =
+            self.body_query(&function, &query, values, &mut |b, bound| b.as_row(&function, bound))?;
         let [ty, ..] = inner.types.as_slice() else { return Err(one_column(&function)) };
         if inner.types.len() > 1 && function.returns != SqlType::Void {
             return Err(one_column(&function));

@@ -36,7 +36,9 @@ struct Casts<'a> {
 
 impl Casts<'_> {
     fn of_cast(&mut self, expr: &Expr, ty: &DataType) {
-        let Some(index) = parameter(expr).filter(|index| !self.used.contains(index)) else { return };
+        let Some(index) = parameter(expr).filter(|index| !self.used.contains(index)) else {
+            return;
+        };
         if let Ok(ty) = sql_type_of(ty, self.params.named_types()) {
             self.params.decide(index, &ty.base());
         }

@@ -8,7 +8,9 @@ use braid_types::{
 };
 use sqlparser::ast;
 
-use super::{Change, bad_table, commit_timestamp, composite, constraint, sequence, named_relations};
+use super::{
+    Change, bad_table, commit_timestamp, composite, constraint, named_relations, sequence,
+};
 use braid_parser::{Name, SequenceChange};
 use braid_scalar::{Scope, ident_name};
 

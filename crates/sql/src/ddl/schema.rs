@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Database, Schema, Sequence, Table};
+use braid_catalog::{Database, Schema, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, drop, exists, parts, named_relations};
+use super::{Change, drop, exists, named_relations, parts};
 use braid_scalar::ident_name;
 
 pub(crate) fn create_schema(

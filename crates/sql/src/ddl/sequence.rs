@@ -13,8 +13,8 @@ use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
 
 use super::access::roles::wrong_kind;
-use super::other_kinds::in_schema;
 use super::named_relations::{may_name, name_of_constant};
+use super::other_kinds::in_schema;
 use super::{Change, exists, named_relations};
 use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange, named_sequence};

@@ -19,9 +19,7 @@ use sqlparser::ast::{
 };
 
 use super::source::Source;
-use super::target::{
-    JoinedRows, Returning, ReturningByQuery, Target, returning, with_table_oid,
-};
+use super::target::{JoinedRows, Returning, ReturningByQuery, Target, returning, with_table_oid};
 use crate::session::Context;
 
 /// A bound list, and the items that the query of the rows needs for it.

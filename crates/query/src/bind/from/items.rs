@@ -403,6 +403,7 @@ impl Binder<'_> {
                 key: keys.contains(&column.id),
                 keys: if table.has_row_id() { 0 } else { keys.len() },
                 stored: true,
+                whole: true,
             });
         }
         Ok(item)
@@ -569,7 +570,9 @@ impl Binder<'_> {
         }
         let oid = braid_catalog::oid_of(view.id);
         let numbered = (1..=view.columns.len() as i16).map(|attnum| Some((oid, attnum)));
-        Ok(self.coming_from(bare(relation), numbered))
+        let mut item = self.coming_from(bare(relation), numbered);
+        item.origins.iter_mut().flatten().for_each(|origin| origin.whole = true);
+        Ok(item)
     }
 
     /// Tells clients of which tables the columns of something that is no stored table are.
@@ -587,6 +590,7 @@ impl Binder<'_> {
             key: false,
             keys: 0,
             stored: false,
+            whole: false,
         };
         for (own, column) in item.origins.iter_mut().zip(columns) {
             *own = column.map(origin);

@@ -155,7 +155,7 @@ fn in_functions(c: &mut Change, of_name: NewName<'_>) -> SqlResult<()> {
     for function in c.catalog.functions().filter(|f| is_here(c, f.schema)) {
         let mut new = (**function).clone();
         let mut any = false;
-        for parameter in &mut new.parameters {
+        for parameter in &mut new.params {
             any |= rename(&mut parameter.default, of_name)?;
         }
         if any {

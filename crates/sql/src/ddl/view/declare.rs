@@ -187,11 +187,7 @@ pub(super) fn definition(c: &Change, query: &ast::Query) -> SqlResult<Definition
         }
     }
     depends_on.extend_from_slice(params.called());
-    Ok(Definition {
-        query: shown.to_string(),
-        depends_on,
-        search_path: c.ctx.search_path.to_vec(),
-    })
+    Ok(Definition { query: shown.to_string(), depends_on, search_path: c.ctx.search_path.to_vec() })
 }
 
 fn bad_view(message: &str) -> SqlError {
