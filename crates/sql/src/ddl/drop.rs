@@ -124,8 +124,13 @@ fn drop_relation(
             let defaults = sequence::defaults_of(c, &of, &|_, _| false)?;
             let mut lines = view_lines(c, &of);
             lines.extend(sequence::lines(&defaults));
+            let over = functions_over(c, &[oid_of(v.id)]);
+            let line =
+                |f: &Arc<Function>| format!("function {} depends on type {}", f.shown(), v.name);
+            lines.extend(over.iter().map(line));
             refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
+            functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
             remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(v.id);
             c.sync();
