@@ -92,6 +92,8 @@ pub struct GivenRows {
     pub collations: Vec<Collated>,
     /// Table oid and number of those that are plain columns of a table.
     pub origins: Vec<Option<(u32, i16)>>,
+    /// They are rows of the table that their columns are of, if those are all of its columns.
+    pub of_table: bool,
     /// They, once that part has run.
     pub rows: Option<Arc<Vec<Row>>>,
 }

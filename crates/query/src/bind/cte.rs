@@ -141,7 +141,7 @@ pub(super) fn check_only_reads(query: &ast::Query) -> SqlResult<()> {
 impl Binder<'_> {
     /// The rows of an earlier part of the statement.
     pub(super) fn given_item(&mut self, given: GivenRows, shown: &str) -> SqlResult<Item> {
-        let GivenRows { name, columns, collations, origins, rows } = given;
+        let GivenRows { name, columns, collations, origins, of_table, rows } = given;
         let columns = columns.ok_or_else(|| {
             SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -152,7 +152,9 @@ impl Binder<'_> {
         let rows = Source::Given(rows.unwrap_or_default());
         let mut item = self.scan_item(&name, shown, None, columns, rows)?;
         item.collate(collations);
-        Ok(self.coming_from(item, origins))
+        let mut item = self.coming_from(item, origins);
+        item.origins.iter_mut().flatten().for_each(|origin| origin.whole = of_table);
+        Ok(item)
     }
 }
 

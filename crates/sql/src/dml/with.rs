@@ -151,6 +151,7 @@ impl WithPlan {
                 columns: shown,
                 collations: collations.clone(),
                 origins: origins.clone(),
+                of_table: false,
                 rows: None,
             };
             Arc::make_mut(&mut with.given).push(given);
@@ -225,6 +226,7 @@ impl WithPlan {
             columns: step.columns.clone(),
             collations: step.collations.clone(),
             origins: step.origins.clone(),
+            of_table: false,
             rows: None,
         };
         self.steps.iter().map(name).collect()

@@ -79,6 +79,7 @@ impl Given {
             columns: Some(self.columns.clone()),
             collations: self.collations.clone(),
             origins: self.origins.clone(),
+            of_table: true,
             rows: rows.map(Arc::new),
         }
     }
