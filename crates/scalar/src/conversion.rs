@@ -196,7 +196,7 @@ pub(crate) fn coerce(
     if expr.ty().same_base(to) && to.typmod() < 0 {
         return Ok(expr.relabeled(to.clone()));
     }
-    let expr = if to.is_text_like() && expr.ty().is_row() { written(expr)? } else { expr };
+    let expr = if to.is_text_like() && expr.ty().is_row() { as_written(expr)? } else { expr };
     match cast_exists(expr.ty(), to) {
         Some(least) if least <= context => fold(Bound::new(Node::Cast(expr, context), to.clone())),
         _ if context == CastContext::Assignment => Err(SqlError::new(
@@ -244,36 +244,41 @@ pub fn written_arguments(name: &str, args: Vec<Bound>) -> SqlResult<Vec<Bound>> 
     let text_like = |arg: &Bound| arg.ty().is_text_like() || *arg.ty() == SqlType::Unknown;
     let joined = name == "||" && args.iter().any(text_like);
     match joined || WRITING.contains(&name) {
-        true => args.into_iter().map(written).collect(),
+        true => args.into_iter().map(as_written).collect(),
         false => Ok(args),
     }
 }
 
 /// A value with names in the places of the oids of `regclass` and its like.
-fn written(value: Bound) -> SqlResult<Bound> {
-    let cast = |value, to| fold(Bound::new(Node::Cast(value, CastContext::Explicit), to));
+fn as_written(value: Bound) -> SqlResult<Bound> {
+    Ok(written(&value)?.unwrap_or(value))
+}
+
+/// The same; `None` for a value that has none.
+fn written(value: &Bound) -> SqlResult<Option<Bound>> {
+    let cast = |to| {
+        let cast = Bound::new(Node::Cast(value.clone(), CastContext::Explicit), to);
+        fold(cast).map(Some)
+    };
     match (value.node(), value.ty()) {
-        (_, ty) if ty.names_objects() => cast(value, SqlType::Text),
-        (_, SqlType::Array(element)) if element.names_objects() => {
-            cast(value, SqlType::Text.array_of())
-        }
+        (_, ty) if ty.names_objects() => cast(SqlType::Text),
+        (_, SqlType::Array(element)) if element.names_objects() => cast(SqlType::Text.array_of()),
         (Node::Row(parts, names), _) => {
-            let shown = parts.iter().cloned().map(written).collect::<SqlResult<Vec<_>>>()?;
-            if shown.iter().zip(parts).all(|(shown, part)| shown.ty() == part.ty()) {
-                return Ok(value);
+            let shown = parts.iter().map(written).collect::<SqlResult<Vec<_>>>()?;
+            if shown.iter().all(Option::is_none) {
+                return Ok(None);
             }
-            Ok(Bound::new(Node::Row(shown, names.clone()), SqlType::Record))
+            let parts = shown.into_iter().zip(parts);
+            let parts = parts.map(|(shown, part)| shown.unwrap_or_else(|| part.clone()));
+            let row = Node::Row(parts.collect(), names.clone());
+            Ok(Some(Bound::new(row, SqlType::Record)))
         }
         // A row of a table that an outer join may leave out.
-        (Node::Case(branches, Some(row)), ty) if ty.is_row() => {
-            let shown = written(row.clone())?;
-            if shown.ty() == row.ty() {
-                return Ok(value);
-            }
+        (Node::Case(branches, Some(row)), ty) if ty.is_row() => Ok(written(row)?.map(|shown| {
             let ty = shown.ty().clone();
-            Ok(Bound::new(Node::Case(branches.clone(), Some(shown)), ty))
-        }
-        _ => Ok(value),
+            Bound::new(Node::Case(branches.clone(), Some(shown)), ty)
+        })),
+        _ => Ok(None),
     }
 }
 
@@ -284,6 +289,13 @@ fn row_as(
     context: CastContext,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
+    // NULL is of any type.
+    let null = |part: &Bound| part.as_const().is_some_and(Datum::is_null);
+    let typed = parts.iter().enumerate().map(|(at, part)| match ty.fields.get(at) {
+        Some(field) if null(part) => Bound::constant(Datum::Null, field.ty.clone()),
+        _ => part.clone(),
+    });
+    let parts: Vec<Bound> = typed.collect();
     ty.check_row(&parts.iter().map(Bound::ty).collect::<Vec<_>>(), context)?;
     let fields = parts.iter().zip(&ty.fields);
     let fields = fields.map(|(part, field)| coerce(part.clone(), &field.ty, context, ctx));

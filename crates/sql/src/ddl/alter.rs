@@ -318,10 +318,11 @@ pub(super) fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlRe
     if !rename_in_views(c, (t.id, t.schema, &t.name), &new)? {
         return refuse_if_viewed(c, t, "rename table");
     }
-    let mut table = (**t).clone();
-    table.name = new.clone();
+    named_relations::follow_renamed(c, (t.id, t.schema), &new)?;
+    let mut table = (*c.stored(t.id)?).clone();
+    table.name = new;
     c.put(table);
-    named_relations::follow_renamed(c, (t.id, t.schema), &new)
+    Ok(())
 }
 
 /// ALTER VIEW .. RENAME TO.
@@ -335,8 +336,10 @@ pub(super) fn rename_view(c: &mut Change, view: &Arc<View>, new: &str) -> SqlRes
         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text)
             .with_hint("Drop the views that show it, and create them again."));
     }
-    c.catalog.put_view(View { name: new.to_string(), ..(**view).clone() });
-    named_relations::follow_renamed(c, (view.id, view.schema), new)
+    named_relations::follow_renamed(c, (view.id, view.schema), new)?;
+    let now = c.catalog.view(view.id).unwrap_or(view).clone();
+    c.catalog.put_view(View { name: new.to_string(), ..(*now).clone() });
+    Ok(())
 }
 
 /// Views go on to show a relation that gets another name; `false` if they cannot.

@@ -313,13 +313,13 @@ pub(crate) fn rename(c: &mut Change, t: &Table, id: u32, new: String) -> SqlResu
     if c.taken(t.schema, &new) {
         return Err(exists(&new));
     }
-    let mut t = t.clone();
-    let schema = t.schema;
+    named_relations::follow_renamed(c, (id, t.schema), &new)?;
+    let mut t = (*c.stored(t.id)?).clone();
     if t.primary.id == id {
-        t.primary.name = new.clone();
+        t.primary.name = new;
     } else if let Some(i) = t.indexes.iter_mut().find(|i| i.id == id) {
-        i.name = new.clone();
+        i.name = new;
     }
     c.put(t);
-    named_relations::follow_renamed(c, (id, schema), &new)
+    Ok(())
 }
