@@ -10,7 +10,7 @@ use std::sync::Arc;
 use braid_catalog::{
     ForeignKey, Function, Index, IndexColumn, IndexConstraint, Relation, Table, oid_of, uses_type,
 };
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
@@ -125,8 +125,14 @@ fn drop_relation(
             let mut lines = view_lines(c, &of);
             lines.extend(sequence::lines(&defaults));
             let over = functions_over(c, &[oid_of(v.id)]);
-            let line =
-                |f: &Arc<Function>| format!("function {} depends on type {}", f.shown(), v.name);
+            let line = |f: &Arc<Function>| {
+                let types = f.inputs().map(|p| match &p.ty {
+                    SqlType::Composite(row) => c.catalog.type_name(row.oid).unwrap_or_default(),
+                    other => other.base_name(),
+                });
+                let types: Vec<String> = types.collect();
+                format!("function {}({}) depends on type {}", f.name, types.join(","), v.name)
+            };
             lines.extend(over.iter().map(line));
             refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
@@ -232,7 +238,7 @@ pub(super) fn view_lines(c: &Change, of: &BTreeSet<u32>) -> Vec<String> {
 fn line(c: &Change, view: u32, on: u32) -> String {
     let function = |id: u32| c.catalog.function(id).map(|f| format!("function {}", f.shown()));
     let name = |id: u32| match c.catalog.relation_by_id(id) {
-        Some(relation) => called(c, &relation),
+        Some(relation) => format!("{} {}", relation.kind(), sequence::called(c, id)),
         None => function(id).unwrap_or_default(),
     };
     format!("{} depends on {}", name(view), name(on))
@@ -346,7 +352,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
 
 /// Functions over types, by their oids: what they take or give is of one of them.
 pub(super) fn functions_over(c: &Change, oids: &[u32]) -> Vec<Arc<Function>> {
-    let of = |ty: &braid_types::SqlType| oids.iter().any(|oid| uses_type(ty, *oid));
+    let of = |ty: &SqlType| oids.iter().any(|oid| uses_type(ty, *oid));
     let uses = |f: &&Arc<Function>| of(&f.returns) || f.params.iter().any(|p| of(&p.ty));
     c.catalog.functions().filter(uses).cloned().collect()
 }
