@@ -49,5 +49,5 @@ for what in 'dbt_main.by_city ORDER BY 1' 'dbt_main.daily ORDER BY 1' 'dbt_main.
 done
 psql -XAt "$url" -c "SELECT id, city, dbt_valid_to IS NULL FROM dbt_snapshots.customers_history ORDER BY id, dbt_valid_from, 2" \
   -c "SELECT id, city, dbt_valid_to IS NULL FROM dbt_snapshots.customers_checked ORDER BY id, dbt_valid_from, 2"
-psql -XAt "$url" -c "SELECT schemaname, tablename, regexp_replace(indexdef, '[0-9a-f]{32}', 'HASH') FROM pg_indexes WHERE schemaname LIKE 'dbt%' ORDER BY 1, 2, 3" \
+psql -XAt "$url" -c "SELECT schemaname, tablename, regexp_replace(indexdef, '"?[0-9a-f]{32}"?', 'HASH') FROM pg_indexes WHERE schemaname LIKE 'dbt%' ORDER BY 1, 2, 3" \
   -c "SELECT table_schema, table_name, grantee, privilege_type FROM information_schema.role_table_grants WHERE table_schema LIKE 'dbt%' AND grantee = 'dbt_reader' ORDER BY 1, 2, 4"
