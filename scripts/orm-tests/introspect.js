@@ -67,7 +67,7 @@ const schema = `
   await t("pgm columns", async () => (await pool.query("select table_name, column_name, data_type, column_default, is_nullable from information_schema.columns where table_schema = 'pm' order by 1, ordinal_position")).rows);
   await t("pgm down", async () => (await run("down", 2)).map((m) => m.name));
   // what kanel reads by
-  const { extractSchemas } = await import("extract-pg-schema");
+  const { extractSchemas } = (await import("extract-pg-schema")).default;
   await t("extract", async () => {
     const all = await extractSchemas({ connectionString: url }, { schemas: ["shop"] });
     const kinds = Object.entries(all.shop).filter(([, v]) => Array.isArray(v) && v.length);

@@ -1,9 +1,9 @@
 //! `UNIQUE NULLS NOT DISTINCT` of a column, which sqlparser knows of tables only.
 //!
 //! ```text
-//!   a int UNIQUE NULLS NOT DISTINCT                 a int CONSTRAINT "\0nulls not distinct " UNIQUE
-//!   a int CONSTRAINT u UNIQUE NULLS NOT DISTINCT    a int CONSTRAINT "\0nulls not distinct u" UNIQUE
-//!   a int UNIQUE NULLS DISTINCT                     a int UNIQUE
+//!   UNIQUE NULLS NOT DISTINCT                 CONSTRAINT "\0nulls not distinct " UNIQUE
+//!   CONSTRAINT u UNIQUE NULLS NOT DISTINCT    CONSTRAINT "\0nulls not distinct u" UNIQUE
+//!   UNIQUE NULLS DISTINCT                     UNIQUE
 //! ```
 
 use sqlparser::ast::Ident;

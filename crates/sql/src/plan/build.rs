@@ -118,7 +118,6 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let (select, laterals, values) =
         without.as_ref().map_or((select, &[][..], &[][..]), |(s, l, v)| (s, l, v));
     let Some((mut tables, mut scope)) = from(ctx, select, params)? else { return Ok(None) };
-    braid_scalar::decide_by_casts(&select.projection, params);
     let joined = tables.len();
     let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
     let asks = !asked.is_empty() || !values.is_empty() || !laterals.is_empty();
@@ -307,6 +306,7 @@ fn from(
     if select.from.len() > 1 && tables.iter().any(|t| t.left) {
         return Ok(None);
     }
+    braid_scalar::decide_by_casts(&select.projection, params);
     Ok(Some((tables, scope)))
 }
 
