@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/golang-migrate/migrate/v4"
-	migratepg "github.com/golang-migrate/migrate/v4/database/postgres"
 	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	migratepg "github.com/golang-migrate/migrate/v4/database/postgres"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -257,15 +257,15 @@ func use(ctx context.Context, db *bun.DB) {
 }
 
 var files = fstest.MapFS{
-	"m/00001_one.sql": {Data: []byte("-- +goose Up\nCREATE TABLE gs_a (id serial PRIMARY KEY, name text NOT NULL);\nCREATE INDEX gs_n ON gs_a (name);\n-- +goose Down\nDROP TABLE gs_a;\n")},
-	"m/00002_two.sql": {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY gs_i ON gs_a (lower(name));\nALTER TABLE gs_a ADD COLUMN at timestamptz DEFAULT now();\n-- +goose Down\nALTER TABLE gs_a DROP COLUMN at;\nDROP INDEX CONCURRENTLY gs_i;\n")},
+	"m/00001_one.sql":   {Data: []byte("-- +goose Up\nCREATE TABLE gs_a (id serial PRIMARY KEY, name text NOT NULL);\nCREATE INDEX gs_n ON gs_a (name);\n-- +goose Down\nDROP TABLE gs_a;\n")},
+	"m/00002_two.sql":   {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE INDEX CONCURRENTLY gs_i ON gs_a (lower(name));\nALTER TABLE gs_a ADD COLUMN at timestamptz DEFAULT now();\n-- +goose Down\nALTER TABLE gs_a DROP COLUMN at;\nDROP INDEX CONCURRENTLY gs_i;\n")},
 	"m/00003_three.sql": {Data: []byte("-- +goose Up\nCREATE TYPE gs_mood AS ENUM ('a', 'b');\nALTER TABLE gs_a ADD COLUMN m gs_mood DEFAULT 'a';\n-- +goose StatementBegin\nCREATE FUNCTION gs_f(x int) RETURNS int LANGUAGE sql AS $$\n  SELECT x + 1;\n$$;\n-- +goose StatementEnd\n-- +goose Down\nDROP FUNCTION gs_f; ALTER TABLE gs_a DROP COLUMN m; DROP TYPE gs_mood;\n")},
-	"n/1_a.up.sql":   {Data: []byte("BEGIN; CREATE TABLE mg_a (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, j jsonb); INSERT INTO mg_a (j) VALUES ('{}'); COMMIT;")},
-	"n/1_a.down.sql": {Data: []byte("DROP TABLE IF EXISTS mg_a;")},
-	"n/2_b.up.sql":   {Data: []byte("ALTER TABLE mg_a ADD COLUMN n int NOT NULL DEFAULT 0; CREATE VIEW mg_v AS SELECT * FROM mg_a; COMMENT ON TABLE mg_a IS 'x';")},
-	"n/2_b.down.sql": {Data: []byte("DROP VIEW mg_v; ALTER TABLE mg_a DROP COLUMN n;")},
-	"n/3_c.up.sql":   {Data: []byte("CREATE TABLE mg_c (id int REFERENCES mg_a);\nSELECT nothing FROM nowhere;")},
-	"n/3_c.down.sql": {Data: []byte("DROP TABLE mg_c;")},
+	"n/1_a.up.sql":      {Data: []byte("BEGIN; CREATE TABLE mg_a (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, j jsonb); INSERT INTO mg_a (j) VALUES ('{}'); COMMIT;")},
+	"n/1_a.down.sql":    {Data: []byte("DROP TABLE IF EXISTS mg_a;")},
+	"n/2_b.up.sql":      {Data: []byte("ALTER TABLE mg_a ADD COLUMN n int NOT NULL DEFAULT 0; CREATE VIEW mg_v AS SELECT * FROM mg_a; COMMENT ON TABLE mg_a IS 'x';")},
+	"n/2_b.down.sql":    {Data: []byte("DROP VIEW mg_v; ALTER TABLE mg_a DROP COLUMN n;")},
+	"n/3_c.up.sql":      {Data: []byte("CREATE TABLE mg_c (id int REFERENCES mg_a);\nSELECT nothing FROM nowhere;")},
+	"n/3_c.down.sql":    {Data: []byte("DROP TABLE mg_c;")},
 }
 
 func gooses(db *sql.DB) {
