@@ -238,8 +238,8 @@ impl Catalog {
     /// What values are of the type of a user, or of arrays of one, by its oid.
     pub fn sql_type_by_oid(&self, oid: u32) -> Option<SqlType> {
         let Some(NamedType { user, name, is_array }) = self.by_oid(oid) else {
-            let (table, is_array) = self.by_row_oid(oid)?;
-            let ty = SqlType::Composite(self.row_type(table));
+            let (ty, is_array) = self.by_row_oid(oid)?;
+            let ty = SqlType::Composite(ty);
             return Some(if is_array { ty.array_of() } else { ty });
         };
         let ty = match user.multirange().is_some_and(|of| of.multirange == name) {
@@ -251,15 +251,16 @@ impl Catalog {
 
     /// The name of such a type.
     pub fn type_name(&self, oid: u32) -> Option<String> {
-        let (schema, name, is_array) = match self.by_oid(oid) {
-            Some(NamedType { user, name, is_array }) => (user.schema, name, is_array),
+        let (name, is_array) = match self.by_oid(oid) {
+            Some(NamedType { user, name, is_array }) => {
+                let schema = self.schema_by_id(user.schema).map_or("", |s| &s.name);
+                (shown_type_name(schema, name), is_array)
+            }
             None => {
-                let (table, is_array) = self.by_row_oid(oid)?;
-                (table.schema, table.name.as_str(), is_array)
+                let (ty, is_array) = self.by_row_oid(oid)?;
+                (ty.shown_name(), is_array)
             }
         };
-        let schema = self.schema_by_id(schema).map_or("", |s| &s.name);
-        let name = shown_type_name(schema, name);
         Some(if is_array { format!("{name}[]") } else { name })
     }
 
@@ -273,20 +274,39 @@ impl Catalog {
         self.types.values().find_map(|user| user.named(oid))
     }
 
-    fn by_row_oid(&self, oid: u32) -> Option<(&Arc<Table>, bool)> {
+    fn by_row_oid(&self, oid: u32) -> Option<(Arc<CompositeType>, bool)> {
         let is_array = oid & ROW_ARRAYS != 0;
-        Some((self.table(id_of_oid(oid & !ROW_ARRAYS)?)?, is_array))
+        let id = id_of_oid(oid & !ROW_ARRAYS)?;
+        let of_table = self.table(id).map(|table| self.row_type(table));
+        let ty = of_table.or_else(|| self.view(id).map(|view| self.row_type_of_view(view)))?;
+        Some((ty, is_array))
     }
 
     /// The type of a table's rows. It is named as the table, and its oid is that of the table.
     pub fn row_type(&self, table: &Table) -> Arc<CompositeType> {
         let columns = table.columns.iter().filter(|c| !c.hidden);
-        let fields =
-            columns.map(|c| CompositeField { name: c.name.as_str().into(), ty: c.ty.clone() });
-        let schema = self.schema_by_id(table.schema).map_or(String::new(), |s| s.name.clone());
-        let oid = oid_of(table.id);
-        let names = (schema, table.name.clone());
-        Arc::new(CompositeType::new((oid, oid | ROW_ARRAYS), names, fields.collect()))
+        self.rows_of((table.id, table.schema, &table.name), columns.map(|c| (&c.name, &c.ty)))
+    }
+
+    /// The type of a view's rows, as that of a table's.
+    pub fn row_type_of_view(&self, view: &View) -> Arc<CompositeType> {
+        let columns = view.columns.iter().map(|(name, ty)| (name, ty));
+        self.rows_of((view.id, view.schema, &view.name), columns)
+    }
+
+    fn rows_of<'a>(
+        &self,
+        (id, schema, name): (u32, u32, &str),
+        columns: impl Iterator<Item = (&'a String, &'a SqlType)>,
+    ) -> Arc<CompositeType> {
+        let field = |(name, ty): (&String, &SqlType)| CompositeField {
+            name: name.as_str().into(),
+            ty: ty.clone(),
+        };
+        let schema = self.schema_by_id(schema).map_or(String::new(), |s| s.name.clone());
+        let oid = oid_of(id);
+        let names = (schema, name.to_string());
+        Arc::new(CompositeType::new((oid, oid | ROW_ARRAYS), names, columns.map(field).collect()))
     }
 
     /// The types whose values are, or hold, values of a type: itself, domains over it, composite

@@ -77,6 +77,7 @@ pub use shape::{Literal, LiteralKind, Shape};
 pub use sql_cursor::{DeclareCursor, FetchRows, Steps};
 pub use table::identity::named_sequence;
 pub use table::like::{LikeClause, LikeOptions};
+pub use table::null_keys::take_null_keys;
 pub use table::partition::{
     CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
 };

@@ -259,6 +259,7 @@ pub(crate) fn wrap(token: Token) -> TokenWithSpan {
 fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Statement> {
     crate::table::identity::order_options(&mut tokens)?;
     crate::table::key_storage::take_out(&mut tokens)?;
+    crate::table::null_keys::rewrite(&mut tokens);
     rewrites::no_inherit::rewrite(&mut tokens);
     rewrites::set_columns::rewrite(&mut tokens)?;
     rewrites::nested_joins::rewrite(&mut tokens)?;

@@ -559,6 +559,8 @@ fn generated(tokens: &mut Tokens, at_depth: i32) {
         match tokens[at].token {
             Token::LParen => depth += 1,
             Token::RParen => depth -= 1,
+            // What follows is the query that fills the table.
+            _ if depth < at_depth && is(tokens, at, "as") => return,
             _ if depth == at_depth
                 && is(tokens, at, "as")
                 && at > 0

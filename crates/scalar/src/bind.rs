@@ -277,11 +277,7 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
             let collation = ctx.params().collation(&crate::object_name_parts(collation))?;
             let value = bind_unsettled(expr, scope, ctx)?;
             let value = settle(value, &SqlType::Text, CastContext::Implicit, ctx)?;
-            if !value.ty().is_collatable() {
-                let text =
-                    format!("collations are not supported by type {}", value.ty().base_name());
-                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
-            }
+            value.ty().check_collation(&collation)?;
             Ok(value.with_collation(Collated::Explicit(collation)))
         }
         other => Err(SqlError::unsupported(format!("the expression {other}"))),
@@ -435,6 +431,15 @@ fn inner_row(value: &Bound) -> &Bound {
         Node::Case(_, Some(row)) if matches!(row.node(), Node::Row(..)) => row,
         _ => value,
     }
+}
+
+/// The field that a name means of a value of a composite type; `None` if there is none.
+///
+/// # Errors
+/// Those of constants that are computed.
+pub fn field_named(value: &Bound, name: &str) -> SqlResult<Option<Bound>> {
+    let SqlType::Composite(ty) = value.ty() else { return Ok(None) };
+    ty.place_of(name).map(|at| field_of(value, at)).transpose()
 }
 
 /// The field at a place of a value of a composite type.

@@ -15,7 +15,7 @@ use sqlparser::ast::{
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::{is_shape, is_without_order, match_sides};
-use crate::conversion::{at_stranger, coerce, fails_always, fold, unify};
+use crate::conversion::{at_stranger, coerce, fails_always, fold, unify, written_arguments};
 use crate::functions::populate;
 use crate::syntax::{bind_spread, marked};
 use crate::texts::collated::{
@@ -350,6 +350,7 @@ pub(crate) fn bind_named(
     operator: bool,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
+    let args = written_arguments(name, args)?;
     let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
     let choice = resolve::resolve(name, &given, operator)?;
     if choice.function.args.first() == Some(&ArgType::AnyArray) && EQUATING.contains(&name) {

@@ -196,6 +196,7 @@ pub(crate) fn coerce(
     if expr.ty().same_base(to) && to.typmod() < 0 {
         return Ok(expr.relabeled(to.clone()));
     }
+    let expr = if to.is_text_like() && expr.ty().is_row() { as_written(expr)? } else { expr };
     match cast_exists(expr.ty(), to) {
         Some(least) if least <= context => fold(Bound::new(Node::Cast(expr, context), to.clone())),
         _ if context == CastContext::Assignment => Err(SqlError::new(
@@ -215,6 +216,72 @@ pub(crate) fn coerce(
     }
 }
 
+/// Functions that write their arguments of any type as text, or as JSON.
+const WRITING: &[&str] = &[
+    "concat",
+    "concat_ws",
+    "format",
+    "quote_literal",
+    "quote_nullable",
+    "array_to_string",
+    "to_json",
+    "to_jsonb",
+    "row_to_json",
+    "array_to_json",
+    "json_build_array",
+    "json_build_object",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "json_agg",
+    "jsonb_agg",
+    "json_object_agg",
+    "jsonb_object_agg",
+];
+
+/// The arguments of a call of a function. Values do not know whether they are an oid or the name
+/// of what has it; types do, so what is written as text becomes text here.
+pub fn written_arguments(name: &str, args: Vec<Bound>) -> SqlResult<Vec<Bound>> {
+    let text_like = |arg: &Bound| arg.ty().is_text_like() || *arg.ty() == SqlType::Unknown;
+    let joined = name == "||" && args.iter().any(text_like);
+    match joined || WRITING.contains(&name) {
+        true => args.into_iter().map(as_written).collect(),
+        false => Ok(args),
+    }
+}
+
+/// A value with names in the places of the oids of `regclass` and its like.
+fn as_written(value: Bound) -> SqlResult<Bound> {
+    Ok(written(&value)?.unwrap_or(value))
+}
+
+/// The same; `None` for a value that has none.
+fn written(value: &Bound) -> SqlResult<Option<Bound>> {
+    let cast = |to| {
+        let cast = Bound::new(Node::Cast(value.clone(), CastContext::Explicit), to);
+        fold(cast).map(Some)
+    };
+    match (value.node(), value.ty()) {
+        (_, ty) if ty.names_objects() => cast(SqlType::Text),
+        (_, SqlType::Array(element)) if element.names_objects() => cast(SqlType::Text.array_of()),
+        (Node::Row(parts, names), _) => {
+            let shown = parts.iter().map(written).collect::<SqlResult<Vec<_>>>()?;
+            if shown.iter().all(Option::is_none) {
+                return Ok(None);
+            }
+            let parts = shown.into_iter().zip(parts);
+            let parts = parts.map(|(shown, part)| shown.unwrap_or_else(|| part.clone()));
+            let row = Node::Row(parts.collect(), names.clone());
+            Ok(Some(Bound::new(row, SqlType::Record)))
+        }
+        // A row of a table that an outer join may leave out.
+        (Node::Case(branches, Some(row)), ty) if ty.is_row() => Ok(written(row)?.map(|shown| {
+            let ty = shown.ty().clone();
+            Bound::new(Node::Case(branches.clone(), Some(shown)), ty)
+        })),
+        _ => Ok(None),
+    }
+}
+
 /// `ROW(..)` as a value of a composite type: each field becomes one of its field's type.
 fn row_as(
     ty: &Arc<CompositeType>,
@@ -222,6 +289,13 @@ fn row_as(
     context: CastContext,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
+    // NULL is of any type.
+    let null = |part: &Bound| part.as_const().is_some_and(Datum::is_null);
+    let typed = parts.iter().enumerate().map(|(at, part)| match ty.fields.get(at) {
+        Some(field) if null(part) => Bound::constant(Datum::Null, field.ty.clone()),
+        _ => part.clone(),
+    });
+    let parts: Vec<Bound> = typed.collect();
     ty.check_row(&parts.iter().map(Bound::ty).collect::<Vec<_>>(), context)?;
     let fields = parts.iter().zip(&ty.fields);
     let fields = fields.map(|(part, field)| coerce(part.clone(), &field.ty, context, ctx));

@@ -46,8 +46,8 @@ pub use aggregates::{
     Accumulator, AggregateCode, AggregateTypes, Direct, OrderKey, first_of_group,
 };
 pub use bind::{
-    NamedFields, bind, bind_bool, bind_to, bind_unsettled, fields_of, general_query_needed,
-    needs_general_query, told_to_clients,
+    NamedFields, bind, bind_bool, bind_to, bind_unsettled, field_named, fields_of,
+    general_query_needed, needs_general_query, told_to_clients,
 };
 pub use bind_call::{is_called_as_window, output_name};
 pub use bind_compare::{compare_bound, row_fields};
@@ -60,7 +60,7 @@ pub use context::{
     Advisory, AdvisoryCall, AdvisoryKey, BindContext, EvalContext, LargeValues, NoSession,
     OpenCursor, ParamTypes, PreparedStatement, SessionFunctions, TypeNames,
 };
-pub use conversion::{common_type, convert as convert_datum, system_oid};
+pub use conversion::{common_type, convert as convert_datum, system_oid, written_arguments};
 pub use functions::populate::{no_row_type, populate};
 pub use functions::type_functions::{Direction, TypeFunction, functions_of_type, type_functions};
 pub use functions::{NULL_BOUND, partition_hash, plain_text, to_json};
@@ -76,8 +76,9 @@ pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, is_only, missing_table, object_name_parts,
 };
 pub use syntax::{
-    Deparsed, SPECIAL, at_beginning, beginning, column_by_number, comparison, deparse,
-    deparse_of_domain, deparse_query, names_itself, typed_literal, with_in_order,
+    Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison,
+    decide_by_casts, deparse, deparse_of_domain, deparse_query, names_itself, typed_literal,
+    with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

@@ -49,6 +49,11 @@ impl ColumnInfo {
         ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0, modifier, collation }
     }
 
+    /// Table oid and number, if it is a plain column of a table.
+    pub(crate) fn origin(&self) -> Option<(u32, i16)> {
+        (self.table_oid != 0).then_some((self.table_oid, self.attnum))
+    }
+
     /// Takes over what its column was declared with beyond the type: `timestamp(3)`.
     pub(crate) fn as_declared(&mut self, catalog: &Catalog) {
         let table = id_of_oid(self.table_oid).and_then(|id| catalog.shown_table(id));
@@ -85,6 +90,10 @@ pub struct GivenRows {
     pub columns: Option<Vec<(String, SqlType)>>,
     /// The collations of these; of those that are not told that of the database.
     pub collations: Vec<Collated>,
+    /// Table oid and number of those that are plain columns of a table.
+    pub origins: Vec<Option<(u32, i16)>>,
+    /// They are rows of the table that their columns are of, if those are all of its columns.
+    pub of_table: bool,
     /// They, once that part has run.
     pub rows: Option<Arc<Vec<Row>>>,
 }

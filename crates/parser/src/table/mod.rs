@@ -5,6 +5,7 @@
 //! - [`identity`]: options of identity columns.
 //! - [`key_storage`]: how indexes of keys are stored, read over.
 //! - [`like`]: LIKE among the columns.
+//! - [`null_keys`]: UNIQUE NULLS NOT DISTINCT of a column.
 //! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
 //! - [`storage`]: what is read and changes nothing.
 
@@ -12,5 +13,6 @@ pub(crate) mod create;
 pub(crate) mod identity;
 pub(crate) mod key_storage;
 pub(crate) mod like;
+pub(crate) mod null_keys;
 pub(crate) mod partition;
 pub(crate) mod storage;

@@ -75,13 +75,14 @@ impl Binder<'_> {
             .map(|(at, c)| (columns.get(at).unwrap_or(&c.name).clone(), c.ty.clone()))
             .collect();
         let collations = bound.columns.iter().map(|c| c.collation.clone()).collect();
+        let origins = bound.columns.iter().map(|c| c.origin).collect();
         let names = names_apart(shown.iter().map(|(name, _)| name.as_str()));
         let columns = bound.columns.into_iter().zip(names).map(|(c, name)| c.expr.alias(name));
         let side_by_side = if volatile { SideBySide::NEVER } else { self.side_by_side };
         let (plan, state) = (bound.plan, self.state.clone());
         let rows = Materialized::new(plan, columns.collect(), state, side_by_side)?;
         let (name, rows) = (name.clone(), Arc::new(rows));
-        Ok(Some(Cte::Shared { name, columns: shown, collations, rows }))
+        Ok(Some(Cte::Shared { name, columns: shown, collations, origins, rows }))
     }
 }
 
@@ -142,7 +143,7 @@ pub(super) fn check_only_reads(query: &ast::Query) -> SqlResult<()> {
 impl Binder<'_> {
     /// The rows of an earlier part of the statement.
     pub(super) fn given_item(&mut self, given: GivenRows, shown: &str) -> SqlResult<Item> {
-        let GivenRows { name, columns, collations, rows } = given;
+        let GivenRows { name, columns, collations, origins, of_table, rows } = given;
         let columns = columns.ok_or_else(|| {
             SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -153,6 +154,8 @@ impl Binder<'_> {
         let rows = Source::Given(rows.unwrap_or_default());
         let mut item = self.scan_item(&name, shown, None, columns, rows)?;
         item.collate(collations);
+        let mut item = self.coming_from(item, origins);
+        item.origins.iter_mut().flatten().for_each(|origin| origin.whole = of_table);
         Ok(item)
     }
 }

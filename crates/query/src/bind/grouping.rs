@@ -6,7 +6,7 @@ use std::sync::Arc;
 use braid_scalar::{
     AggregateCode, Bound, Choice, Code, Direct, OrderKey, Volatility, coerce, common_type,
     compared_form, first_of_group, is_hypothetical, order_form, order_forms, resolve,
-    value_of_form,
+    value_of_form, written_arguments,
 };
 use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -214,6 +214,7 @@ impl Binder<'_> {
         if is_hypothetical(name) && !within.is_empty() {
             args = self.of_one_row(name, args, given.exprs.len())?;
         }
+        let args = written_arguments(name, args)?;
         let (choice, code) = resolve_aggregate(name, &args, given.exprs.len(), within.len())?;
         let mut converted = Vec::with_capacity(args.len() + given.order.len());
         for (arg, ty) in args.into_iter().zip(&choice.args) {

@@ -182,6 +182,8 @@ struct Origin {
     keys: usize,
     /// Whether its relation here is the stored table itself, and not a view or a subquery over it.
     stored: bool,
+    /// Whether its relation here is what the oid is of: a stored table or a view.
+    whole: bool,
 }
 
 /// A common table expression in reach.
@@ -194,6 +196,8 @@ enum Cte {
         name: String,
         columns: Vec<(String, SqlType)>,
         collations: Vec<Collated>,
+        /// Of which tables the columns are.
+        origins: Vec<Option<(u32, i16)>>,
         rows: Arc<Materialized>,
     },
     /// Rows of an earlier part of the statement; no columns if it returns none.
@@ -636,7 +640,7 @@ impl<'a> Binder<'a> {
     /// A name that this level does not have: looked up in the levels around it.
     fn outer_column(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
         if self.level().arguments.is_some() {
-            return Ok(self.argument_named(parts));
+            return self.argument_named(parts);
         }
         let found = self.one_level_out(|binder| binder.local_or_outer(parts))?;
         Ok(found.map(|outer| self.brought_in(outer)))
@@ -713,6 +717,9 @@ impl<'a> Binder<'a> {
         if let Some(oid) = self.table_oid_in_reach(parts)? {
             return Ok(oid);
         }
+        if let Some(value) = self.call_of_row(parts)? {
+            return Ok(value);
+        }
         Err(self.level().scope.not_found(parts))
     }
 
@@ -788,12 +795,14 @@ impl<'a> Binder<'a> {
         origins: &[Option<Origin>],
     ) -> Option<Arc<CompositeType>> {
         let first = origins.first().copied().flatten()?;
-        let same = |o: &Option<Origin>| o.is_some_and(|o| o.stored && o.relation == first.relation);
-        let catalog = &self.context.catalog;
-        let table = catalog.table(braid_catalog::id_of_oid(first.table_oid)?)?;
-        let shown = table.visible_columns().map(|c| c.name.as_str());
-        let whole = origins.iter().all(same) && shown.eq(names.iter().map(|name| &**name));
-        whole.then(|| catalog.row_type(table))
+        let same = |o: &Option<Origin>| o.is_some_and(|o| o.whole && o.relation == first.relation);
+        let (catalog, id) = (&self.context.catalog, braid_catalog::id_of_oid(first.table_oid)?);
+        let row_type = match catalog.table(id) {
+            Some(table) => catalog.row_type(table),
+            None => catalog.row_type_of_view(catalog.view(id)?),
+        };
+        let whole = origins.iter().all(same) && row_type.names()[..] == *names;
+        whole.then_some(row_type)
     }
 }
 
@@ -867,7 +876,11 @@ impl BindContext for Binder<'_> {
                 let parts = object_name_parts(name);
                 match self.whole_row(parts.last().map_or("", String::as_str))? {
                     Some(row) => Ok(Some(row)),
-                    None => Err(missing_table(&parts.join("."))),
+                    None => match self.outer_column(&parts)? {
+                        // An argument of the function whose body this is.
+                        Some(row) if row.ty().is_row() => Ok(Some(row)),
+                        _ => Err(missing_table(&parts.join("."))),
+                    },
                 }
             }
             ast::Expr::Subquery(_)

@@ -174,6 +174,7 @@ impl Binder<'_> {
     fn select(&mut self, select: &ast::Select, order: &[ast::OrderByExpr]) -> SqlResult<Bounded> {
         refuse(select)?;
         let mut plan = self.bind_from(&select.from)?;
+        braid_scalar::decide_by_casts(&select.projection, &mut self.params);
         if let Some(rewritten) = self.without_grouped_sets(select, order)? {
             return self.isolated(|b| b.select(&rewritten.select, &rewritten.order));
         }

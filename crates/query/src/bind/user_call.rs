@@ -21,7 +21,7 @@ use braid_types::{
     CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType, cast_exists,
 };
 use datafusion::common::JoinType;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use sqlparser::ast;
 
 use super::call::Inner;
@@ -29,6 +29,8 @@ use super::from::{Item, empty_item};
 use super::lateral::{Lateral, Source};
 use super::{Binder, Bounded, ELSEWHERE, Level, OutputColumn, column};
 use crate::decorrelate::outer::OUTER;
+use crate::error::from_df;
+use crate::exec::scalar;
 use crate::exec::subquery::Shape;
 use crate::planning::too_complex;
 use crate::system;
@@ -61,11 +63,23 @@ impl Binder<'_> {
         if call.function.set {
             return self.set_of_user(&call).map(Some);
         }
-        if call.function.gives_rows() {
-            return Err(SqlError::unsupported("a function that gives a row, as a value")
-                .with_hint("Call it in FROM: its columns are those of the row."));
-        }
         self.value_of_user(&call).map(Some)
+    }
+
+    /// `t.f`, which calls a function of a user with a row of `t`; `None` if there is no such one.
+    pub(super) fn call_of_row(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
+        let [alias, name] = parts else { return Ok(None) };
+        let known = self.context.catalog.functions().any(|f| f.name == *name);
+        if !known || self.row_parts(alias)?.is_none() {
+            return Ok(None);
+        }
+        let quoted = |name: &String| ast::Ident::with_quote('"', name);
+        let row = ast::FunctionArgExpr::Expr(ast::Expr::Identifier(quoted(alias)));
+        let name = ast::ObjectName::from(vec![quoted(name)]);
+        match self.call_of_user(&call_named(&name, &[ast::FunctionArg::Unnamed(row)])) {
+            Err(e) if e.state() == SqlState::UNDEFINED_FUNCTION => Ok(None),
+            called => called,
+        }
     }
 
     /// The first row of a body as a value.
@@ -84,7 +98,8 @@ impl Binder<'_> {
             false => call.args.clone(),
         };
         let query = ordered_first(body_of(call)?)?;
-        let inner = self.body_query(&function, &query, values, &mut |_, bound| Ok(bound))?;
+        let inner =
+            self.body_query(&function, &query, values, &mut |b, bound| b.as_row(&function, bound))?;
         let [ty, ..] = inner.types.as_slice() else { return Err(one_column(&function)) };
         if inner.types.len() > 1 && function.returns != SqlType::Void {
             return Err(one_column(&function));
@@ -190,6 +205,32 @@ impl Binder<'_> {
         Ok(Bounded { plan: rows.plan, columns: columns.collect() })
     }
 
+    /// What a body gives, as one column where the function's value is a row.
+    fn as_row(&mut self, function: &UserFunction, bound: Bounded) -> SqlResult<Bounded> {
+        let whole = matches!(bound.columns.as_slice(), [only] if only.ty == function.returns);
+        if whole || function.columns.is_empty() || !function.returns.is_row() {
+            return Ok(bound);
+        }
+        if bound.columns.len() != function.columns.len() {
+            return Err(other_columns(function, bound.columns.len()));
+        }
+        let (names, types): (Vec<String>, Vec<SqlType>) = function.columns.iter().cloned().unzip();
+        let bound = self.declared(function, bound, &names, &types)?;
+        let fields = types.iter().enumerate().map(|(at, ty)| Bound::column(at, ty.clone()));
+        let names = names.iter().map(|name| Arc::from(name.as_str())).collect();
+        let row = Node::Row(fields.collect(), Some(names));
+        let given = bound.columns.into_iter().map(|c| (c.expr, c.ty)).collect();
+        let row = Bound::new(row, function.returns.clone());
+        let name = self.fresh("row");
+        let expr = scalar::bound_expr(row, &self.place, given).alias(name.clone());
+        let plan = LogicalPlanBuilder::from(bound.plan)
+            .project([expr])
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)?;
+        let only = computed("row".to_string(), function.returns.clone(), column(&name));
+        Ok(Bounded { plan, columns: vec![only] })
+    }
+
     /// What a body gives, in the columns that its function is declared with.
     fn declared(
         &mut self,
@@ -265,11 +306,16 @@ impl Binder<'_> {
         }))
     }
 
-    /// The argument that a name means in the body of a function.
-    pub(super) fn argument_named(&mut self, parts: &[String]) -> Option<Bound> {
-        let arguments = self.level().arguments.clone()?;
-        let at = arguments.function.param_named(parts)?;
-        Some(self.argument(&arguments, at))
+    /// The argument that a name means in the body of a function, or a field of one.
+    pub(super) fn argument_named(&mut self, parts: &[String]) -> SqlResult<Option<Bound>> {
+        let Some(arguments) = self.level().arguments.clone() else { return Ok(None) };
+        match arguments.function.param_named(parts) {
+            Some(at) => Ok(Some(self.argument(&arguments, at))),
+            None => {
+                let function = arguments.function.clone();
+                function.field_named(parts, |at| self.argument(&arguments, at))
+            }
+        }
     }
 
     /// `$1` in the body of a function; `None` outside of one.
@@ -310,12 +356,16 @@ impl Binder<'_> {
     /// A set of a user in the select list: its rows multiply the row.
     fn set_of_user(&mut self, call: &UserCall) -> SqlResult<Bound> {
         self.check_sets_allowed()?;
-        let [(_, ty)] = call.function.columns.as_slice() else {
-            return Err(SqlError::unsupported("a function that gives rows, in the select list")
-                .with_hint("Call it in FROM."));
+        let function = call.function.clone();
+        let (ty, inner) = match function.columns.as_slice() {
+            [(_, ty)] => (ty.clone(), self.rows_of_user(call)?),
+            _ => {
+                let query = rows_of_body(&function, body_of(call)?)?;
+                let shape = &mut |b: &mut Self, bound| b.as_row(&function, bound);
+                let inner = self.body_query(&function, &query, call.args.clone(), shape)?;
+                (function.returns.clone(), inner)
+            }
         };
-        let ty = ty.clone();
-        let inner = self.rows_of_user(call)?;
         let collation = inner.collations.first().cloned().unwrap_or_default();
         Ok(self.set_of_rows(inner, ty).with_collation(collation))
     }

@@ -118,16 +118,6 @@ pub const EMPTY: &[(&str, &str)] = &[
     ("pg_seclabel", "objoid oid, classoid oid, objsubid int4, provider text, label text"),
     ("pg_shseclabel", "objoid oid, classoid oid, provider text, label text"),
     (
-        "pg_stat_user_indexes",
-        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \
-         idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
-    ),
-    (
-        "pg_stat_all_indexes",
-        "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, \
-         idx_scan int8, idx_tup_read int8, idx_tup_fetch int8",
-    ),
-    (
         "pg_prepared_xacts",
         "transaction xid, gid text, prepared timestamptz, owner name, database name",
     ),

@@ -355,10 +355,25 @@ fn function_elsewhere(
     if let Some(found) = partitions::function(catalog, name, oid_arg(args, 0))? {
         return Ok(Some(found));
     }
+    if name.ends_with("_temp_schema") {
+        return Ok(temporary_schema(session, catalog, args));
+    }
     match sizes::function(session, catalog, name, args)? {
         Some(found) => Ok(Some(found)),
         None => super::privileges::function(session, name, args),
     }
+}
+
+/// The schema of the session's temporary tables; of one that is given, whether it is another's.
+fn temporary_schema(session: &SessionState, catalog: &Catalog, args: &[Datum]) -> Option<Datum> {
+    let (own, database) = (session.temporary_schema(), catalog.database(&session.database));
+    if args.is_empty() {
+        let own = database.and_then(|d| catalog.schema(d.id, &own));
+        return Some(Datum::Oid(own.map_or(0, |own| oid_of(own.id))));
+    }
+    let schema = id_of_oid(oid_arg(args, 0)?).and_then(|id| catalog.schema_by_id(id));
+    let name = schema.map_or("", |schema| &schema.name);
+    Some(Datum::Bool(name.starts_with("pg_temp_") && name != own))
 }
 
 /// Functions over the catalog; `None` leaves the answer to the function's default.

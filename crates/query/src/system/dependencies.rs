@@ -85,6 +85,8 @@ fn pg_depend(v: &View<'_>) -> Made {
     for view in v.catalog.views().filter(|view| v.schema(view.schema).is_some()) {
         let schema = (NAMESPACE, oid_of(view.schema), 0);
         rows.push(row((CLASS, oid_of(view.id), 0), schema, "n"));
+        let of_rows = (TYPE, v.catalog.row_type_of_view(view).oid, 0);
+        rows.push(row(of_rows, (CLASS, oid_of(view.id), 0), "i"));
     }
     for (view, definition) in definitions(v) {
         let rule = (REWRITE, rule_oid(view), 0);

@@ -120,15 +120,18 @@ impl Qualifier<'_> {
             ast::Expr::Cast { expr, .. } => &mut **expr,
             other => other,
         };
+        self.named(literal);
+    }
+
+    /// A relation's name in a literal, as it is found now.
+    fn named(&self, literal: &mut ast::Expr) {
         let ast::Expr::Value(value) = literal else { return };
         let ast::Value::SingleQuotedString(text) = &mut value.value else { return };
         let mut parts = SessionState::split_name(text);
         let Some(bare) = parts.pop() else { return };
         let path = if parts.is_empty() { &self.path } else { &parts };
         let found = self.catalog.resolve(self.database, path, &bare);
-        if let Some(Relation::Sequence(s)) = found
-            && let Some(shown) = self.session.relation_name(braid_catalog::oid_of(s.id))
-        {
+        if let Some(shown) = found.and_then(|r| self.session.relation_name(oid_of(r.id()))) {
             *text = shown;
         }
     }
@@ -168,6 +171,7 @@ impl VisitorMut for Qualifier<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         match expr {
+            ast::Expr::Cast { expr, data_type: ast::DataType::Regclass, .. } => self.named(expr),
             ast::Expr::Cast { data_type, .. } => self.data_type(data_type),
             ast::Expr::TypedString(typed) => self.data_type(&mut typed.data_type),
             ast::Expr::Function(function) => {

@@ -1,5 +1,5 @@
 //! What ANALYZE has found out, and how many rows were written, as PostgreSQL's tables: `pg_stats`,
-//! `pg_statistic`, `pg_stat_user_tables`.
+//! `pg_statistic`, `pg_stat_user_tables`, `pg_stat_user_indexes`.
 
 use std::sync::Arc;
 
@@ -32,6 +32,14 @@ const ACTIVITY: &str = "relid oid, schemaname name, relname name, seq_scan int8,
      last_autovacuum timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, \
      vacuum_count int8, autovacuum_count int8, analyze_count int8, autoanalyze_count int8";
 
+/// `pg_stat_*_indexes`.
+const INDEX_ACTIVITY: &str = "relid oid, indexrelid oid, schemaname name, relname name, \
+     indexrelname name, idx_scan int8, idx_tup_read int8, idx_tup_fetch int8";
+
+/// `pg_statio_*_indexes`.
+const INDEX_BLOCKS: &str = "relid oid, indexrelid oid, schemaname name, relname name, \
+     indexrelname name, idx_blks_read int8, idx_blks_hit int8";
+
 /// `pg_statio_*_tables`.
 const BLOCKS: &str = "relid oid, schemaname name, relname name, heap_blks_read int8, \
      heap_blks_hit int8, idx_blks_read int8, idx_blks_hit int8, toast_blks_read int8, \
@@ -60,6 +68,14 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
         ),
         "pg_stat_user_tables" | "pg_stat_all_tables" => (ACTIVITY, pg_stat_tables),
         "pg_stat_sys_tables" => (ACTIVITY, super::table::empty),
+        "pg_stat_user_indexes" | "pg_stat_all_indexes" => {
+            (INDEX_ACTIVITY, |v| Ok(index_rows(v, 3)))
+        }
+        "pg_stat_sys_indexes" => (INDEX_ACTIVITY, super::table::empty),
+        "pg_statio_user_indexes" | "pg_statio_all_indexes" => {
+            (INDEX_BLOCKS, |v| Ok(index_rows(v, 2)))
+        }
+        "pg_statio_sys_indexes" => (INDEX_BLOCKS, super::table::empty),
         "pg_statio_user_tables" | "pg_statio_all_tables" => (BLOCKS, pg_statio_tables),
         "pg_statio_sys_tables" => (BLOCKS, super::table::empty),
         _ => return None,
@@ -190,6 +206,20 @@ fn pg_statio_tables(v: &View<'_>) -> Made {
         row
     };
     Ok(v.stored().map(row).collect())
+}
+
+/// Which indexes there are, with so many counts: none is kept, as of scans of tables.
+fn index_rows(v: &View<'_>, counts: usize) -> Vec<Vec<Datum>> {
+    let mut rows = Vec::new();
+    for (schema, table) in v.stored() {
+        for index in v.indexes(table) {
+            let mut row = vec![object(table.id), object(index.id)];
+            row.extend([&schema.name, &table.name, &index.name].map(|name| text(name.as_str())));
+            row.resize(row.len() + counts, Datum::Null);
+            rows.push(row);
+        }
+    }
+    rows
 }
 
 fn pg_stat_tables(v: &View<'_>) -> Made {

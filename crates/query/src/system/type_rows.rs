@@ -167,6 +167,9 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
     for (schema, table) in v.stored() {
         add(&SqlType::Composite(v.catalog.row_type(table)), oid_of(schema.id));
     }
+    for view in v.catalog.views().filter(|view| v.schema(view.schema).is_some()) {
+        add(&SqlType::Composite(v.catalog.row_type_of_view(view)), oid_of(view.schema));
+    }
     rows.extend(domains);
     rows.extend(pseudo);
     own(v, &mut rows);
@@ -200,6 +203,10 @@ fn own(v: &View<'_>, rows: &mut [Vec<Datum>]) {
     for (_, table) in v.stored() {
         let row_type = v.catalog.row_type(table);
         owners.extend([(row_type.oid, table.id), (row_type.array_oid, table.id)]);
+    }
+    for view in v.catalog.views() {
+        let row_type = v.catalog.row_type_of_view(view);
+        owners.extend([(row_type.oid, view.id), (row_type.array_oid, view.id)]);
     }
     for row in rows {
         let Datum::Oid(oid) = row[field::OID] else { continue };

@@ -304,7 +304,9 @@ fn comments_and_sizes(t: &mut Table) {
         "pg_conf_load_time", [""], "timestamptz", Datum::Null,
             "NULL";
         "pg_my_temp_schema", [""], "oid", Datum::Oid(0),
-            "0";
+            "the schema of the session's temporary tables; 0 if it has none";
+        "pg_is_other_temp_schema", ["oid"], "bool", Datum::Bool(false),
+            "whether a schema has the temporary tables of another session";
     }
 }
 

@@ -1,10 +1,10 @@
 //! Arrays as rows.
 
-use braid_types::{Datum, SqlResult};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
-use crate::EvalContext;
 use crate::functions::{bool_of, i64_of};
 use crate::registry::{Rows, Table};
+use crate::{EvalContext, convert_datum};
 
 pub(super) fn items(value: &Datum) -> &[Datum] {
     match value {
@@ -33,6 +33,55 @@ fn subscripts(a: &[Datum], reverse: bool) -> Rows {
 }
 
 /// The numbers that the session's catalog answers with.
+/// Letters of privileges in an item of a list, and their names.
+const PRIVILEGES: [(char, &str); 14] = [
+    ('a', "INSERT"),
+    ('r', "SELECT"),
+    ('w', "UPDATE"),
+    ('d', "DELETE"),
+    ('D', "TRUNCATE"),
+    ('x', "REFERENCES"),
+    ('t', "TRIGGER"),
+    ('X', "EXECUTE"),
+    ('U', "USAGE"),
+    ('C', "CREATE"),
+    ('T', "TEMPORARY"),
+    ('c', "CONNECT"),
+    ('s', "SET"),
+    ('A', "ALTER SYSTEM"),
+];
+
+/// The rows of `grantee=letters/grantor`; a star behind a letter says that it may be handed on.
+fn privileges(item: &str, c: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
+    let bad = || {
+        let text = format!("invalid input syntax for type aclitem: \"{item}\"");
+        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, text)
+    };
+    let (rest, grantor) = item.rsplit_once('/').ok_or_else(bad)?;
+    let (grantee, letters) = rest.rsplit_once('=').ok_or_else(bad)?;
+    let role = |name: &str| match name {
+        "" => Ok(Datum::Oid(0)),
+        name => convert_datum(
+            &Datum::text(name),
+            &SqlType::Text,
+            &SqlType::Regrole,
+            CastContext::Explicit,
+            c,
+        ),
+    };
+    let (grantor, grantee) = (role(grantor)?, role(grantee)?);
+    let mut rows = Vec::new();
+    let mut letters = letters.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let known = PRIVILEGES.iter().find(|(known, _)| *known == letter);
+        let (_, name) = known.ok_or_else(bad)?;
+        let grantable = letters.next_if_eq(&'*').is_some();
+        let (name, grantable) = (Datum::text(*name), Datum::Bool(grantable));
+        rows.push(vec![grantor.clone(), grantee.clone(), name, grantable]);
+    }
+    Ok(rows)
+}
+
 fn numbers(found: Option<Datum>) -> Vec<i64> {
     let number = |v: &Datum| match v {
         Datum::Int8(n) => *n,
@@ -81,6 +130,19 @@ pub(super) fn fill(t: &mut Table) {
         ("parentrelid", "regclass"),
         ("isleaf", "bool"),
         ("level", "int4"),
+    ]);
+    t.rows("aclexplode(text[]) record -- the privileges of a list, one by one", |a, c| {
+        let mut rows = Vec::new();
+        for item in items(&a[0]).iter().filter(|item| !item.is_null()) {
+            rows.extend(privileges(crate::functions::text_of(item), c)?);
+        }
+        Ok(rows.into_iter().collect())
+    })
+    .columns(&[
+        ("grantor", "oid"),
+        ("grantee", "oid"),
+        ("privilege_type", "text"),
+        ("is_grantable", "bool"),
     ]);
     t.rows("pg_options_to_table(text[]) record -- options written as name=value", |a, _| {
         let pair = |v: &Datum| {

@@ -1,6 +1,7 @@
 //! What the parsed tree says beside what is computed.
 //!
 //! - [`by_number`]: keys of ORDER BY and the like that are numbers.
+//! - [`cast_params`]: parameters whose types casts tell.
 //! - [`mod@deparse`]: stored expressions as PostgreSQL prints them.
 //! - [`interval_literal`]: INTERVAL with its fields.
 //! - [`operator_names`]: signs of operators.
@@ -11,6 +12,7 @@
 //! - [`with_items`]: what the items of a WITH name.
 
 mod by_number;
+mod cast_params;
 mod deparse;
 mod interval_literal;
 mod literals;
@@ -21,6 +23,7 @@ mod variadic;
 mod with_items;
 
 pub use by_number::column_by_number;
+pub use cast_params::{LATE_ITEM, decide_by_casts};
 pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
 pub(crate) use interval_literal::{bind_interval, interval_text};
 pub use literals::{SPECIAL, typed_literal};

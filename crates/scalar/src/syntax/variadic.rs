@@ -6,7 +6,7 @@ use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use crate::bind::bind_unsettled;
-use crate::conversion::{coerce, fold};
+use crate::conversion::{coerce, fold, written_arguments};
 use crate::resolve::{no_match, resolve};
 use crate::{
     Applied, BindContext, Bound, Builtin, EvalContext, Node, Scope, Volatility, object_name_parts,
@@ -48,7 +48,9 @@ pub(crate) fn bind_spread(
         };
         args.push(bind_unsettled(arg, scope, ctx)?);
     }
-    let array = bind_unsettled(array, scope, ctx)?;
+    args.push(bind_unsettled(array, scope, ctx)?);
+    let mut args = written_arguments(name, args)?;
+    let array = args.pop().ok_or_else(|| SqlError::internal("the array is missing"))?;
     let element = match array.ty() {
         SqlType::Unknown => SqlType::Text,
         ty => ty.element().cloned().ok_or_else(|| {

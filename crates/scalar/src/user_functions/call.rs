@@ -8,7 +8,10 @@ use sqlparser::ast::{Expr, Function, Query, Value};
 use super::choice::{Resolved, resolve_call};
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::conversion::{coerce, settle};
-use crate::{BindContext, Bound, ParamTypes, Scope, ScopeColumn, TypeNames, Volatility};
+use crate::{
+    BindContext, Bound, ParamTypes, Scope, ScopeColumn, TypeNames, Volatility, ident_name,
+    object_name_parts,
+};
 
 /// A function of a user, without its body.
 #[derive(Clone, Debug)]
@@ -73,6 +76,25 @@ impl UserFunction {
             _ => return None,
         };
         self.params.iter().position(|p| p.name.as_ref() == Some(name))
+    }
+
+    /// The field of an argument that a name in the body means: `argument.field`. A name of a
+    /// parameter goes before it.
+    ///
+    /// # Errors
+    /// Those of constants that are computed.
+    pub fn field_named(
+        &self,
+        parts: &[String],
+        argument: impl FnOnce(usize) -> Bound,
+    ) -> SqlResult<Option<Bound>> {
+        let Some((field, of)) = parts.split_last() else { return Ok(None) };
+        match self.param_named(of) {
+            Some(at) if self.param_named(parts).is_none() => {
+                crate::field_named(&argument(at), field)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Whether its value is a row, or rows: such a call is a matter of FROM.
@@ -174,19 +196,34 @@ fn texts_only(collation: &Collated, ty: &SqlType) -> Collated {
     if ty.is_collatable() { collation.clone() } else { Collated::Default }
 }
 
+impl InBody<'_> {
+    fn argument(&self, at: usize) -> Bound {
+        let ty = &self.function.params[at].ty;
+        Bound::column(at, ty.clone()).with_collation(texts_only(self.collation, ty))
+    }
+}
+
 impl BindContext for InBody<'_> {
     fn params(&mut self) -> &mut ParamTypes {
         &mut self.params
     }
 
     fn intercept(&mut self, expr: &Expr, _: &Scope) -> SqlResult<Option<Bound>> {
-        let Some(at) = argument_number(expr)? else { return Ok(None) };
-        match self.function.params.get(at) {
-            Some(param) => {
-                let collation = texts_only(self.collation, &param.ty);
-                Ok(Some(Bound::column(at, param.ty.clone()).with_collation(collation)))
+        match expr {
+            Expr::CompoundIdentifier(parts) => {
+                let parts: Vec<String> = parts.iter().map(ident_name).collect();
+                self.function.field_named(&parts, |at| self.argument(at))
             }
-            None => Err(no_argument(at)),
+            // All fields of an argument are the argument.
+            Expr::QualifiedWildcard(name, _) => {
+                let at = self.function.param_named(&object_name_parts(name));
+                Ok(at.map(|at| self.argument(at)).filter(|row| row.ty().is_row()))
+            }
+            _ => match argument_number(expr)? {
+                Some(at) if at < self.function.params.len() => Ok(Some(self.argument(at))),
+                Some(at) => Err(no_argument(at)),
+                None => Ok(None),
+            },
         }
     }
 }

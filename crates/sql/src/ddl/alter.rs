@@ -9,8 +9,8 @@ use sqlparser::ast::{self, AlterTableOperation as Op};
 use super::view::uses;
 use super::{
     Change, alter_column, commit_timestamp, constraint, drop, exists, index, interleave, moves,
-    moves::Place, other_kinds, partitions, parts, primary_key, schema, sequence, ttl,
-    view::materialized,
+    moves::Place, named_relations, other_kinds, partitions, parts, primary_key, schema, sequence,
+    ttl, view::materialized,
 };
 use braid_parser::{AlterOwn, Name, StorageOptions};
 use braid_scalar::ident_name;
@@ -318,7 +318,8 @@ pub(super) fn rename_table(c: &mut Change, t: &Arc<Table>, new: String) -> SqlRe
     if !rename_in_views(c, (t.id, t.schema, &t.name), &new)? {
         return refuse_if_viewed(c, t, "rename table");
     }
-    let mut table = (**t).clone();
+    named_relations::follow_renamed(c, (t.id, t.schema), &new)?;
+    let mut table = (*c.stored(t.id)?).clone();
     table.name = new;
     c.put(table);
     Ok(())
@@ -335,7 +336,9 @@ pub(super) fn rename_view(c: &mut Change, view: &Arc<View>, new: &str) -> SqlRes
         return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, text)
             .with_hint("Drop the views that show it, and create them again."));
     }
-    c.catalog.put_view(View { name: new.to_string(), ..(**view).clone() });
+    named_relations::follow_renamed(c, (view.id, view.schema), new)?;
+    let now = c.catalog.view(view.id).unwrap_or(view).clone();
+    c.catalog.put_view(View { name: new.to_string(), ..(*now).clone() });
     Ok(())
 }
 
@@ -368,7 +371,7 @@ fn rename_in_views(
 }
 
 /// Gives a view of either kind another text for the same query.
-fn put_definition(c: &mut Change, view: u32, definition: Definition) {
+pub(super) fn put_definition(c: &mut Change, view: u32, definition: Definition) {
     match c.catalog.relation_by_id(view) {
         Some(Relation::View(old)) => c.catalog.put_view(View { definition, ..(*old).clone() }),
         Some(Relation::Table(kept)) => {

@@ -8,7 +8,9 @@ use braid_types::{
 };
 use sqlparser::ast;
 
-use super::{Change, bad_table, commit_timestamp, composite, constraint, sequence, sequence_names};
+use super::{
+    Change, bad_table, commit_timestamp, composite, constraint, named_relations, sequence,
+};
 use braid_parser::{Name, SequenceChange};
 use braid_scalar::{Scope, ident_name};
 
@@ -194,10 +196,7 @@ pub(in crate::ddl) fn collation(
     ty: &SqlType,
 ) -> SqlResult<Option<Arc<Collation>>> {
     let found = c.ctx.no_params().collation(name)?;
-    if !ty.is_collatable() {
-        let text = format!("collations are not supported by type {}", ty.base_name());
-        return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text));
-    }
+    ty.check_collation(&found)?;
     Ok(Some(found).filter(|found| found.oid != DEFAULT_COLLATION))
 }
 
@@ -226,7 +225,11 @@ fn option(
         }
         ast::ColumnOption::Unique(u) => {
             let mut u = u.clone();
-            u.name = u.name.or_else(|| o.name.clone());
+            let (name, nulls_are_equal) = braid_parser::take_null_keys(o.name.as_ref());
+            u.name = u.name.or(name);
+            if nulls_are_equal {
+                u.nulls_distinct = ast::NullsDistinctOption::NotDistinct;
+            }
             out.constraints.push(ast::TableConstraint::Unique(u));
         }
         ast::ColumnOption::ForeignKey(f) => {
@@ -288,7 +291,7 @@ pub(super) fn check_default(
     (name, ty): (&str, &SqlType),
 ) -> SqlResult<String> {
     match braid_scalar::bind_to(e, ty, &Scope::empty(), &mut c.ctx.no_params()) {
-        Ok(_) => Ok(sequence_names::kept(c, e)),
+        Ok(_) => Ok(named_relations::kept(c, e)),
         Err(e) if braid_scalar::needs_general_query(&e) => Err(SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "cannot use subquery in DEFAULT expression",
@@ -324,7 +327,7 @@ pub(super) fn finish(
             t.columns[at].sequence = Some(id);
             if t.columns[at].identity.is_none() {
                 let schema = c.ctx.schema_name(t.schema);
-                let full = sequence_names::full_name(&schema, &name);
+                let full = named_relations::full_name(&schema, &name);
                 t.columns[at].default = Some(format!("nextval('{full}'::regclass)"));
             }
         }

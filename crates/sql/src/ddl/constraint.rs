@@ -11,7 +11,10 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::column::table_scope;
-use super::{Change, alter, backfill, bad_table, exists, index, partitions, parts, temporary};
+use super::{
+    Change, alter, backfill, bad_table, exists, index, named_relations, partitions, parts,
+    temporary,
+};
 use crate::session::Context;
 use braid_parser::{Name, parse_expr, take_no_inherit, take_set_columns};
 use braid_scalar::ident_name;
@@ -392,7 +395,7 @@ fn check(
     if name_taken(t, &name) {
         return Err(constraint_exists(t, &name));
     }
-    Ok(Check { name, expr: expr.to_string(), not_valid: false, no_inherit })
+    Ok(Check { name, expr: named_relations::kept(c, &expr), not_valid: false, no_inherit })
 }
 
 fn column_id(t: &Table, name: &str) -> SqlResult<u32> {

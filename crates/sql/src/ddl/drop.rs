@@ -10,7 +10,7 @@ use std::sync::Arc;
 use braid_catalog::{
     ForeignKey, Function, Index, IndexColumn, IndexConstraint, Relation, Table, oid_of, uses_type,
 };
-use braid_types::{SqlError, SqlResult, SqlState};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
@@ -121,18 +121,36 @@ fn drop_relation(
         Relation::View(v) => {
             let of = BTreeSet::from([v.id]);
             let what = format!("view {}", v.name);
-            refuse_or_notice(c, cascade, &what, &view_lines(c, &of))?;
+            let defaults = sequence::defaults_of(c, &of, &|_, _| false)?;
+            let mut lines = view_lines(c, &of);
+            lines.extend(sequence::lines(&defaults));
+            let over = functions_over(c, &[oid_of(v.id)]);
+            let line = |f: &Arc<Function>| {
+                let types = f.inputs().map(|p| match &p.ty {
+                    SqlType::Composite(row) => c.catalog.type_name(row.oid).unwrap_or_default(),
+                    other => other.base_name(),
+                });
+                let types: Vec<String> = types.collect();
+                format!("function {}({}) depends on type {}", f.name, types.join(","), v.name)
+            };
+            lines.extend(over.iter().map(line));
+            refuse_or_notice(c, cascade, &what, &lines)?;
+            sequence::forget_defaults(c, &defaults)?;
+            functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
             remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(v.id);
             c.sync();
             Ok(())
         }
         Relation::Sequence(s) => {
-            let defaults = sequence::defaults_of(c, &BTreeSet::from([s.id]), &|_, _| false)?;
-            let lines: Vec<String> = sequence::lines(&defaults).collect();
+            let of = BTreeSet::from([s.id]);
+            let defaults = sequence::defaults_of(c, &of, &|_, _| false)?;
+            let mut lines = view_lines(c, &of);
+            lines.extend(sequence::lines(&defaults));
             let what = format!("sequence {}", sequence::called(c, s.id));
             refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
+            remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(s.id);
             c.sync();
             Ok(())
@@ -220,7 +238,7 @@ pub(super) fn view_lines(c: &Change, of: &BTreeSet<u32>) -> Vec<String> {
 fn line(c: &Change, view: u32, on: u32) -> String {
     let function = |id: u32| c.catalog.function(id).map(|f| format!("function {}", f.shown()));
     let name = |id: u32| match c.catalog.relation_by_id(id) {
-        Some(relation) => called(c, &relation),
+        Some(relation) => format!("{} {}", relation.kind(), sequence::called(c, id)),
         None => function(id).unwrap_or_default(),
     };
     format!("{} depends on {}", name(view), name(on))
@@ -293,15 +311,15 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
             unlink.insert(r.id);
         }
     }
-    let views = dependent_views(c, &ids);
-    lines.extend(view_lines(c, &ids));
+    let owned = dying.iter().flat_map(|t| truncate::owned_sequences(&c.catalog, t));
+    let gone: BTreeSet<u32> = owned.map(|s| s.id).chain(ids.iter().copied()).collect();
+    let views = dependent_views(c, &gone);
+    lines.extend(view_lines(c, &gone));
     let over = functions_over(c, &dying.iter().map(|t| oid_of(t.id)).collect::<Vec<_>>());
     for f in &over {
         lines.push(format!("function {} depends on type of a table's rows", f.shown()));
     }
-    let owned = dying.iter().flat_map(|t| truncate::owned_sequences(&c.catalog, t));
-    let owned: BTreeSet<u32> = owned.map(|s| s.id).collect();
-    let defaults = sequence::defaults_of(c, &owned, &|t, _| ids.contains(&t.id))?;
+    let defaults = sequence::defaults_of(c, &gone, &|t, _| ids.contains(&t.id))?;
     lines.extend(sequence::lines(&defaults));
     let what = match tables {
         [one] => format!("{} {}", one.kind(), one.name),
@@ -334,7 +352,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
 
 /// Functions over types, by their oids: what they take or give is of one of them.
 pub(super) fn functions_over(c: &Change, oids: &[u32]) -> Vec<Arc<Function>> {
-    let of = |ty: &braid_types::SqlType| oids.iter().any(|oid| uses_type(ty, *oid));
+    let of = |ty: &SqlType| oids.iter().any(|oid| uses_type(ty, *oid));
     let uses = |f: &&Arc<Function>| of(&f.returns) || f.params.iter().any(|p| of(&p.ty));
     c.catalog.functions().filter(uses).cloned().collect()
 }

@@ -59,6 +59,6 @@ pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
 pub(crate) use column::{named_column, table_scope};
 pub(crate) use tables::{create_table, other_kinds};
-use tables::{primary_key, sequence_names};
+use tables::{named_relations, primary_key};
 use time::{commit_timestamp, ttl};
 pub(crate) use user_types::{collation, composite, domain, user_type};

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Database, Schema, Sequence, Table};
+use braid_catalog::{Database, Schema, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, drop, exists, parts, sequence_names};
+use super::{Change, drop, exists, named_relations, parts};
 use braid_scalar::ident_name;
 
 pub(crate) fn create_schema(
@@ -73,8 +73,8 @@ pub(crate) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<St
                         format!("schema \"{new}\" already exists"),
                     ));
                 }
-                let renamed = sequence_names::in_renamed(c, schema.id, &new);
-                sequence_names::follow(c, &renamed)?;
+                let renamed = named_relations::in_renamed(c, schema.id, &new);
+                named_relations::follow(c, &renamed)?;
                 c.catalog.put_schema(Schema { name: new, ..(*schema).clone() });
             }
             other => return Err(SqlError::unsupported(format!("ALTER SCHEMA {other}"))),
@@ -130,9 +130,10 @@ pub(super) fn set_schema(c: &mut Change, t: &Arc<Table>, schema: &str) -> SqlRes
         }
     }
     let own = t.columns.iter().filter_map(|x| c.catalog.sequence(x.sequence?));
-    let full = |s: &Arc<Sequence>| (s.id, sequence_names::full_name(&schema.name, &s.name));
+    let own = own.map(|s| (s.id, &s.name)).chain(named_relations::with_indexes(t));
+    let full = |(id, name): (u32, &String)| (id, named_relations::full_name(&schema.name, name));
     let moved = own.map(full).collect();
-    sequence_names::follow(c, &moved)?;
+    named_relations::follow(c, &moved)?;
     let mut new = (*c.stored(t.id)?).clone();
     new.schema = schema.id;
     for s in t.columns.iter().filter_map(|x| x.sequence) {

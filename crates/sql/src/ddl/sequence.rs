@@ -13,8 +13,9 @@ use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
 
 use super::access::roles::wrong_kind;
+use super::named_relations::{may_name, name_of_constant};
 use super::other_kinds::in_schema;
-use super::{Change, exists, sequence_names};
+use super::{Change, exists, named_relations};
 use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange, named_sequence};
 
@@ -315,7 +316,7 @@ pub(crate) fn alter(
         new.generation = c.new_generation()?;
         c.ctx.db.setval(&new, value, false)?;
     }
-    sequence_names::follow_one(c, &old, &new)?;
+    named_relations::follow_one(c, &old, &new)?;
     c.catalog.put_sequence(new);
     c.sync();
     Ok(tag)
@@ -418,24 +419,24 @@ pub(super) fn drop_identity(
     Ok(())
 }
 
-/// A column whose default calls a function of a sequence.
+/// A column whose default names a relation: in a call of a sequence's function, or as a value.
 pub(super) struct DefaultOf {
     pub(super) table: u32,
     column: u32,
     line: String,
 }
 
-/// The defaults that name one of these sequences, except those of some columns.
+/// The defaults that name one of these relations, except those of some columns.
 ///
 /// # Errors
 /// Of reading what is kept.
 pub(super) fn defaults_of(
     c: &Change,
-    sequences: &BTreeSet<u32>,
+    relations: &BTreeSet<u32>,
     except: &dyn Fn(&Table, &Column) -> bool,
 ) -> SqlResult<Vec<DefaultOf>> {
     let mut out = Vec::new();
-    if sequences.is_empty() {
+    if relations.is_empty() {
         return Ok(out);
     }
     let here = |t: &&Arc<Table>| {
@@ -443,9 +444,7 @@ pub(super) fn defaults_of(
     };
     for table in c.catalog.tables().filter(here) {
         for column in table.columns.iter().filter(|column| !except(table, column)) {
-            let Some(default) = column.default.as_ref().filter(|d| d.contains("val(")) else {
-                continue;
-            };
+            let Some(default) = column.default.as_ref().filter(|d| may_name(d)) else { continue };
             let mut named = Named(column.sequence.map(Ok).into_iter().collect());
             let _ = braid_parser::parse_expr(default)?.walk(&mut named);
             for one in named.0 {
@@ -453,11 +452,13 @@ pub(super) fn defaults_of(
                     Ok(id) => Some(id),
                     Err(name) => c.ctx.find_relation(&name)?.map(|relation| relation.id()),
                 };
-                let Some(id) = found.filter(|id| sequences.contains(id)) else { continue };
-                let of = called(c, id);
+                let Some(id) = found.filter(|id| relations.contains(id)) else { continue };
+                let kind = c.catalog.relation_by_id(id).map_or("", |relation| relation.kind());
                 let line = format!(
-                    "default value for column {} of table {} depends on sequence {of}",
-                    column.name, table.name
+                    "default value for column {} of table {} depends on {kind} {}",
+                    column.name,
+                    table.name,
+                    called(c, id)
                 );
                 out.push(DefaultOf { table: table.id, column: column.id, line });
                 break;
@@ -467,7 +468,7 @@ pub(super) fn defaults_of(
     Ok(out)
 }
 
-/// A sequence's name, with its schema where the search path does not find it.
+/// A relation's name, with its schema where the search path does not find it.
 pub(super) fn called(c: &Change, id: u32) -> String {
     let Some((schema, name)) = c.catalog.qualified_name(id) else { return String::new() };
     let found = c.catalog.resolve(c.ctx.database, &c.ctx.search_path, &name);
@@ -500,7 +501,7 @@ pub(super) fn forget_defaults(c: &mut Change, defaults: &[DefaultOf]) -> SqlResu
     Ok(())
 }
 
-/// Sequences that an expression names, by their ids or names.
+/// Relations that an expression names as values, by their ids or names.
 struct Named(Vec<Result<u32, Name>>);
 
 impl Visitor for Named {
@@ -512,6 +513,7 @@ impl Visitor for Named {
         {
             self.0.push(Err(name));
         }
+        self.0.extend(name_of_constant(expr).map(Err));
         ControlFlow::Continue(())
     }
 }

@@ -5,19 +5,21 @@
 //!                                                       RETURNING over t's new row, s.x, s.b
 //! ```
 //! Columns of the others are *extras*: the query that names the rows selects them as well, and they
-//! stand behind the row. The list is planned as a select list too, which judges its names.
+//! stand behind the row. The list is planned as a select list too, which judges its names. A list
+//! with whole rows or subqueries in it is a query over the written rows with all of the extras.
 
 use std::ops::ControlFlow;
 
 use braid_scalar::{ParamTypes, Scope, ScopeColumn, ident_name, object_name_parts, output_name};
 use braid_types::{SqlError, SqlResult, quote_ident};
-use braid_walk::WalkMut;
+use braid_walk::{Walk, WalkMut};
 use sqlparser::ast::{
-    self, Expr, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, VisitorMut,
+    self, Expr, FunctionArgExpr, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Visitor,
+    VisitorMut,
 };
 
 use super::source::Source;
-use super::target::{Returning, Target, returning, with_table_oid};
+use super::target::{JoinedRows, Returning, ReturningByQuery, Target, returning, with_table_oid};
 use crate::session::Context;
 
 /// A bound list, and the items that the query of the rows needs for it.
@@ -41,6 +43,9 @@ pub(super) fn bind_joined(
     let from = from.join(", ");
     let shown: Vec<String> = items.iter().map(ToString::to_string).collect();
     plan(ctx, &format!("SELECT {} FROM {first}, {from}", shown.join(", ")), params)?;
+    if items.to_vec().walk(&mut QueryNeeded(&target.alias)).is_break() {
+        return bind_by_query(ctx, items, target, (&from, others), params);
+    }
     let mut list =
         List { ctx, target, from, scope: target.scope(), extras: Vec::new(), out: vec![] };
     for item in items {
@@ -65,6 +70,52 @@ pub(super) fn bind_joined(
             Err(SqlError::unsupported("a subquery or aggregate in RETURNING"))
         }
         list => Ok(JoinedReturning { list: Some(list?), extras }),
+    }
+}
+
+/// Binds a list that only a query can tell.
+fn bind_by_query(
+    ctx: &Context,
+    items: &[SelectItem],
+    target: &Target,
+    (from, others): (&str, &[ast::TableWithJoins]),
+    params: &mut ParamTypes,
+) -> SqlResult<JoinedReturning> {
+    let mut joined = Vec::new();
+    for alias in aliases(others, "RETURNING of whole rows or subqueries")? {
+        let text = format!("SELECT {}.* FROM {from}", quote_ident(&alias));
+        let columns = plan(ctx, &text, params)?.columns().to_vec();
+        joined.push(JoinedRows { alias, columns });
+    }
+    let query = ReturningByQuery::joined(ctx, items, target, &joined, params)?;
+    let extras = joined.iter().flat_map(JoinedRows::items).collect();
+    Ok(JoinedReturning { list: Some(Returning::of_query(query)), extras })
+}
+
+/// Looks for what the row itself does not tell: subqueries, and rows as values.
+struct QueryNeeded<'a>(&'a str);
+
+impl Visitor for QueryNeeded<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let star = |arg: &ast::FunctionArg| {
+            matches!(arg, ast::FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_)))
+        };
+        let found = match expr {
+            Expr::Identifier(name) => ident_name(name) == self.0,
+            Expr::QualifiedWildcard(..) => true,
+            Expr::Function(call) => match &call.args {
+                ast::FunctionArguments::List(list) => list.args.iter().any(star),
+                _ => false,
+            },
+            _ => false,
+        };
+        if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -101,7 +152,7 @@ impl List<'_> {
         match item {
             SelectItem::Wildcard(_) => {
                 self.target_star();
-                for alias in aliases(others)? {
+                for alias in aliases(others, "RETURNING *")? {
                     self.star(&alias, params)?;
                 }
             }
@@ -174,7 +225,7 @@ impl VisitorMut for Extras<'_, '_> {
 }
 
 /// The names of the other tables, in the order of `*`.
-fn aliases(others: &[ast::TableWithJoins]) -> SqlResult<Vec<String>> {
+fn aliases(others: &[ast::TableWithJoins], what: &str) -> SqlResult<Vec<String>> {
     let mut out = Vec::new();
     for table in others {
         let merged = table.joins.iter().any(|join| {
@@ -195,7 +246,7 @@ fn aliases(others: &[ast::TableWithJoins]) -> SqlResult<Vec<String>> {
             match name.filter(|_| !merged) {
                 Some(name) => out.push(name),
                 None => {
-                    return Err(SqlError::unsupported("RETURNING * over these joins")
+                    return Err(SqlError::unsupported(format!("{what} over these joins"))
                         .with_hint("Name the columns."));
                 }
             }

@@ -277,11 +277,11 @@ fn bind_own(
     params: &mut ParamTypes,
 ) -> SqlResult<How> {
     let scope = target.scope();
+    let filter = target.filter(update.selection.as_ref(), params)?;
     let mut sets = bind_sets(target, &update.assignments, &scope, params)?;
     for (_, e) in &mut sets {
         *e = e.take().map(|e| target.settle(e)).transpose()?;
     }
-    let filter = target.filter(update.selection.as_ref(), params)?;
     let access = choice::for_writing(ctx, &info.layout, filter.as_ref());
     Ok(How::Own { access: Box::new(access), sets })
 }

@@ -59,6 +59,7 @@ struct Step {
     /// As later ones see it; none without RETURNING.
     columns: Option<Vec<(String, SqlType)>>,
     collations: Vec<Collated>,
+    origins: Vec<Option<(u32, i16)>>,
     part: Part,
 }
 
@@ -142,17 +143,20 @@ impl WithPlan {
             let own = part.columns();
             let collations: Vec<Collated> =
                 own.iter().flatten().map(|column| column.collation.clone()).collect();
+            let origins: Vec<_> = own.iter().flatten().map(ColumnInfo::origin).collect();
             let columns = step_columns(cte, &name, own)?;
             let (called, shown) = (name.clone(), columns.clone());
             let given = GivenRows {
                 name: called,
                 columns: shown,
                 collations: collations.clone(),
+                origins: origins.clone(),
+                of_table: false,
                 rows: None,
             };
             Arc::make_mut(&mut with.given).push(given);
             ctx.with = Some(Arc::new(with.clone()));
-            steps.push(Step { name, columns, collations, part });
+            steps.push(Step { name, columns, collations, origins, part });
         }
         let query = ast::Query { with: None, ..query.clone() };
         let main = part(&ctx, &query, params)?;
@@ -221,6 +225,8 @@ impl WithPlan {
             name: step.name.clone(),
             columns: step.columns.clone(),
             collations: step.collations.clone(),
+            origins: step.origins.clone(),
+            of_table: false,
             rows: None,
         };
         self.steps.iter().map(name).collect()

@@ -306,6 +306,7 @@ fn from(
     if select.from.len() > 1 && tables.iter().any(|t| t.left) {
         return Ok(None);
     }
+    braid_scalar::decide_by_casts(&select.projection, params);
     Ok(Some((tables, scope)))
 }
 

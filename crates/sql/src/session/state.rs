@@ -285,7 +285,7 @@ impl SessionState {
     }
 
     /// The schema of the session's temporary tables, whether there is one or not.
-    pub(crate) fn temporary_schema(&self) -> String {
+    pub fn temporary_schema(&self) -> String {
         schema_of(self.pid)
     }
 

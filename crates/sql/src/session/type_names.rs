@@ -45,7 +45,7 @@ impl InReach {
         find_range_of(&self.catalog, self.database, &self.search_path, parts)
     }
 
-    /// The type of the rows of a table or materialized view of this name.
+    /// The type of the rows of a table or view of this name.
     fn row_type(&self, parts: &[String]) -> Option<SqlType> {
         let catalog = &self.catalog;
         let found = match parts {
@@ -57,6 +57,7 @@ impl InReach {
             Relation::Table(table) | Relation::Partition(table) => {
                 Some(SqlType::Composite(catalog.row_type(&table)))
             }
+            Relation::View(view) => Some(SqlType::Composite(catalog.row_type_of_view(&view))),
             _ => None,
         }
     }

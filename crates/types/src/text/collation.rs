@@ -262,6 +262,25 @@ impl Collated {
 }
 
 impl SqlType {
+    /// Refuses a collation that values of this type cannot have.
+    ///
+    /// # Errors
+    /// 42804 if they have none; 0A000 for `citext` by a locale.
+    pub fn check_collation(&self, collation: &Collation) -> SqlResult<()> {
+        let text = match self.element().unwrap_or(self) {
+            _ if self.is_collatable() => return Ok(()),
+            // Its letters are folded, and then it is ordered by bytes.
+            SqlType::Citext if collation.locale.is_none() => return Ok(()),
+            SqlType::Citext => {
+                let text = format!("citext with the collation \"{}\"", collation.name);
+                return Err(SqlError::unsupported(text)
+                    .with_hint("Values of citext are ordered by the bytes of their folded text."));
+            }
+            _ => format!("collations are not supported by type {}", self.base_name()),
+        };
+        Err(SqlError::new(SqlState::DATATYPE_MISMATCH, text))
+    }
+
     /// Whether values have a collation: texts, and arrays of them.
     pub fn is_collatable(&self) -> bool {
         match self {

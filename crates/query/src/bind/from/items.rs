@@ -250,6 +250,7 @@ impl Binder<'_> {
                 b.level().slots = slots_of(&left.relation);
                 b.level().inputs = b.level().slots.len();
                 b.level().scope = left.relation.scope.clone();
+                b.level().origins = left.origins.clone();
             }
             bind(b, left.map(|l| l.relation.plan.clone()))
         })
@@ -402,6 +403,7 @@ impl Binder<'_> {
                 key: keys.contains(&column.id),
                 keys: if table.has_row_id() { 0 } else { keys.len() },
                 stored: true,
+                whole: true,
             });
         }
         Ok(item)
@@ -568,11 +570,13 @@ impl Binder<'_> {
         }
         let oid = braid_catalog::oid_of(view.id);
         let numbered = (1..=view.columns.len() as i16).map(|attnum| Some((oid, attnum)));
-        Ok(self.coming_from(bare(relation), numbered))
+        let mut item = self.coming_from(bare(relation), numbered);
+        item.origins.iter_mut().flatten().for_each(|origin| origin.whole = true);
+        Ok(item)
     }
 
     /// Tells clients of which tables the columns of something that is no stored table are.
-    fn coming_from(
+    pub(in crate::bind) fn coming_from(
         &mut self,
         mut item: Item,
         columns: impl IntoIterator<Item = Option<(u32, i16)>>,
@@ -586,6 +590,7 @@ impl Binder<'_> {
             key: false,
             keys: 0,
             stored: false,
+            whole: false,
         };
         for (own, column) in item.origins.iter_mut().zip(columns) {
             *own = column.map(origin);
@@ -626,11 +631,11 @@ impl Binder<'_> {
                 }
                 finish(item, alias)
             }
-            Cte::Shared { name, columns, collations, rows } => {
+            Cte::Shared { name, columns, collations, origins, rows } => {
                 let source = Source::Shared(rows);
                 let mut item = self.scan_item(&name, shown, None, columns, source)?;
                 item.collate(collations);
-                finish(item, alias)
+                finish(self.coming_from(item, origins), alias)
             }
             Cte::Given(given) => {
                 let item = self.given_item(given, shown)?;

@@ -138,15 +138,10 @@ pub(in crate::system) fn pg_class(v: &View<'_>) -> Made {
         table_rows(v, t, &mut rows)?;
     }
     for view in v.catalog.views().filter(|x| v.schema(x.schema).is_some()) {
-        rows.push(class_row(
-            oid_of(view.id),
-            &view.name,
-            oid_of(view.schema),
-            "v",
-            view.columns.len(),
-            0,
-            false,
-        ));
+        let (oid, schema, width) = (oid_of(view.id), oid_of(view.schema), view.columns.len());
+        let mut row = class_row(oid, &view.name, schema, "v", width, 0, false);
+        row[ROW_TYPE] = Datum::Oid(oid);
+        rows.push(row);
     }
     for s in v.catalog.sequences().filter(|x| v.schema(x.schema).is_some()) {
         rows.push(class_row(oid_of(s.id), &s.name, oid_of(s.schema), "S", 3, 0, false));

@@ -10,7 +10,7 @@ use braid_scalar::{Scope, SessionFunctions, bind_to, is_aggregate, is_set_return
 use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use sqlparser::ast::DataType;
 
-use crate::ddl::{Change, temporary};
+use crate::ddl::{Change, named_relations, temporary};
 use crate::dml::source::Source;
 
 /// 42P13.
@@ -154,7 +154,7 @@ fn parameters(c: &Change, given: &[FunctionParam]) -> SqlResult<Vec<Parameter>> 
         if let Some(e) = &p.default {
             bind_to(e, &ty, &Scope::empty(), &mut c.ctx.no_params())?;
         }
-        let default = p.default.as_ref().map(ToString::to_string);
+        let default = p.default.as_ref().map(|e| named_relations::kept(c, e));
         out.push(Parameter { name: p.name.clone(), mode, ty, default });
     }
     Ok(out)

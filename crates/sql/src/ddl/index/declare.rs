@@ -7,7 +7,9 @@ use sqlparser::ast;
 
 use super::expressions::{self as declared, Keys};
 use super::methods;
-use crate::ddl::{Change, backfill, bad_table, exists, other_kinds, partitions, parts};
+use crate::ddl::{
+    Change, backfill, bad_table, exists, named_relations, other_kinds, partitions, parts,
+};
 use crate::storage::computed::{Computed, Predicate};
 use braid_parser::{CreateIndex, Name};
 use braid_scalar::ident_name;
@@ -311,7 +313,8 @@ pub(crate) fn rename(c: &mut Change, t: &Table, id: u32, new: String) -> SqlResu
     if c.taken(t.schema, &new) {
         return Err(exists(&new));
     }
-    let mut t = t.clone();
+    named_relations::follow_renamed(c, (id, t.schema), &new)?;
+    let mut t = (*c.stored(t.id)?).clone();
     if t.primary.id == id {
         t.primary.name = new;
     } else if let Some(i) = t.indexes.iter_mut().find(|i| i.id == id) {

@@ -270,6 +270,8 @@ pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) 
         let many = ty.multirange().map(|of| of.multirange.as_str());
         words.any(|word| word == ty.name || Some(word) == many)
     };
+    // A value is named in quotes.
+    let quotes = |text: &str| text.contains('\'');
     for table in c.catalog.tables() {
         for column in &table.columns {
             let own = uses_type(&column.ty, oid);
@@ -279,12 +281,14 @@ pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) 
             {
                 return Err(written(ty, doing, "a default", &table.name));
             }
-            if column.generated.as_deref().is_some_and(|text| own || names(text)) {
+            let may = |text: &str| own && quotes(text) || names(text);
+            if column.generated.as_deref().is_some_and(may) {
                 return Err(written(ty, doing, "a generated column", &table.name));
             }
         }
         let uses = table.columns.iter().any(|column| uses_type(&column.ty, oid));
-        if table.kept_checks().any(|check| uses || names(&check.expr)) {
+        let may = |text: &str| uses && quotes(text) || names(text);
+        if table.kept_checks().any(|check| may(&check.expr)) {
             return Err(written(ty, doing, "a constraint", &table.name));
         }
     }

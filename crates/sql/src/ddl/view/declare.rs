@@ -8,7 +8,7 @@ use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use super::stars;
-use crate::ddl::{Change, bad_table, composite, exists, parts, temporary};
+use crate::ddl::{Change, bad_table, composite, exists, named_relations, parts, temporary};
 use crate::dml::source::Source;
 use crate::general_query::ColumnInfo;
 use braid_scalar::ident_name;
@@ -179,13 +179,15 @@ pub(super) fn definition(c: &Change, query: &ast::Query) -> SqlResult<Definition
     if c.catalog.functions().next().is_some() {
         Source::plan(&c.ctx, query, &mut params)?;
     }
+    let mut shown = stars::written_out(c, query)?;
     let mut depends_on = relations_of(c, query);
+    for named in named_relations::keep_in_query(c, &mut shown)? {
+        if !depends_on.contains(&named) {
+            depends_on.push(named);
+        }
+    }
     depends_on.extend_from_slice(params.called());
-    Ok(Definition {
-        query: stars::written_out(c, query)?.to_string(),
-        depends_on,
-        search_path: c.ctx.search_path.to_vec(),
-    })
+    Ok(Definition { query: shown.to_string(), depends_on, search_path: c.ctx.search_path.to_vec() })
 }
 
 fn bad_view(message: &str) -> SqlError {

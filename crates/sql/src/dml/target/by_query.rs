@@ -13,9 +13,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_catalog::{Identity, Table, kv_error};
+use braid_catalog::{Identity, Table, kv_error, oid_of};
 use braid_kv::SavepointId;
-use braid_scalar::{ParamTypes, ident_name, object_name_parts, output_name};
+use braid_scalar::{LATE_ITEM, ParamTypes, ident_name, object_name_parts, output_name};
 use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use braid_walk::WalkMut;
 use sqlparser::ast::{self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, VisitorMut};
@@ -39,29 +39,47 @@ const XMAX: &str = "\0xmax";
 
 /// Rows that a query reads under a name.
 struct Given {
-    name: &'static str,
+    name: String,
     alias: String,
     columns: Vec<(String, SqlType)>,
     collations: Vec<Collated>,
+    origins: Vec<Option<(u32, i16)>>,
 }
 
 impl Given {
     /// Rows of a table, whose hidden columns cannot be named.
-    fn rows_of(name: &'static str, table: &Table, alias: &str) -> Given {
+    fn rows_of(name: &str, table: &Table, alias: &str) -> Given {
         let shown = |c: &braid_catalog::Column| match c.hidden {
             true => format!("{MARK}{}", c.name),
             false => c.name.clone(),
         };
         let columns = table.columns.iter().map(|c| (shown(c), c.ty.clone()));
         let collations = table.columns.iter().map(braid_catalog::Column::collated).collect();
-        Given { name, alias: alias.to_string(), columns: columns.collect(), collations }
+        let origin = |c: &braid_catalog::Column| Some((oid_of(table.id), c.id as i16));
+        let origins = table.columns.iter().map(origin).collect();
+        let (name, alias) = (name.to_string(), alias.to_string());
+        Given { name, alias, columns: columns.collect(), collations, origins }
+    }
+
+    /// What a table that is joined with the written one has beside each of its rows.
+    fn beside(at: usize, joined: &JoinedRows) -> Given {
+        let columns = joined.columns.iter().map(|c| (c.name.clone(), c.ty.clone()));
+        Given {
+            name: format!("\0joined rows {at}"),
+            alias: joined.alias.clone(),
+            columns: columns.chain([(NUMBER.to_string(), SqlType::Int8)]).collect(),
+            collations: joined.columns.iter().map(|c| c.collation.clone()).collect(),
+            origins: joined.columns.iter().map(ColumnInfo::origin).collect(),
+        }
     }
 
     fn of(&self, rows: Option<Vec<Row>>) -> GivenRows {
         GivenRows {
-            name: self.name.to_string(),
+            name: self.name.clone(),
             columns: Some(self.columns.clone()),
             collations: self.collations.clone(),
+            origins: self.origins.clone(),
+            of_table: true,
             rows: rows.map(Arc::new),
         }
     }
@@ -91,7 +109,7 @@ impl ByQuery {
     ) -> SqlResult<ByQuery> {
         let from: Vec<String> = given
             .iter()
-            .map(|g| format!("{} AS {}", quote_ident(g.name), quote_ident(&g.alias)))
+            .map(|g| format!("{} AS {}", quote_ident(&g.name), quote_ident(&g.alias)))
             .collect();
         let text = format!("SELECT {} FROM {}{tail}", items.join(", "), from.join(", "));
         let ctx = giving(ctx, given.iter().map(|g| g.of(None)));
@@ -162,12 +180,15 @@ impl Sets {
                     | ast::Value::EscapedStringLiteral(_)
             ));
             // An untyped literal takes the column's type; modifiers come with the assignment.
-            sets.items.push(match e {
+            let item = match e {
                 _ if untyped => format!("CAST({e} AS {})", ty.base_name()),
                 // As a select item it would be all of its columns.
                 Expr::QualifiedWildcard(row, _) => row.to_string(),
                 e => e.to_string(),
-            });
+            };
+            // It comes behind WHERE, whatever the query has first.
+            let name = quote_ident(&format!("{LATE_ITEM}{}", sets.items.len())).to_string();
+            sets.items.push(format!("{item} AS {name}"));
             sets.columns.push((at, Set::Value(ty.clone())));
         }
         Ok(sets)
@@ -298,6 +319,20 @@ impl UpdateByQuery {
     }
 }
 
+/// A table that an UPDATE or DELETE joins with the one that it writes to.
+pub(in crate::dml) struct JoinedRows {
+    pub(in crate::dml) alias: String,
+    pub(in crate::dml) columns: Vec<ColumnInfo>,
+}
+
+impl JoinedRows {
+    /// Its columns, as select items.
+    pub(in crate::dml) fn items(&self) -> impl Iterator<Item = String> {
+        let alias = quote_ident(&self.alias);
+        self.columns.iter().map(move |c| format!("{alias}.{}", quote_ident(&c.name)))
+    }
+}
+
 /// RETURNING by a query.
 pub(in crate::dml) struct ReturningByQuery {
     query: ByQuery,
@@ -312,23 +347,53 @@ impl ReturningByQuery {
         inserted: bool,
         params: &mut ParamTypes,
     ) -> SqlResult<ReturningByQuery> {
+        Self::over(ctx, items, target, (inserted, &[]), params)
+    }
+
+    /// Plans it for rows behind each of which stand those of other tables.
+    pub(in crate::dml) fn joined(
+        ctx: &Context,
+        items: &[SelectItem],
+        target: &Target,
+        others: &[JoinedRows],
+        params: &mut ParamTypes,
+    ) -> SqlResult<ReturningByQuery> {
+        Self::over(ctx, items, target, (false, others), params)
+    }
+
+    fn over(
+        ctx: &Context,
+        items: &[SelectItem],
+        target: &Target,
+        (inserted, others): (bool, &[JoinedRows]),
+        params: &mut ParamTypes,
+    ) -> SqlResult<ReturningByQuery> {
         if target.is_view() {
             return Err(SqlError::unsupported("a subquery or whole row in RETURNING of a view")
                 .with_hint("Name the table in place of the view."));
         }
         refuse_calls(&items.to_vec(), "RETURNING")?;
-        let mut given = Given::rows_of("\0written rows", &target.table, &target.alias);
+        let mut written = Given::rows_of("\0written rows", &target.table, &target.alias);
         if inserted {
-            given.columns.push((XMAX.to_string(), SqlType::Int8));
+            written.columns.push((XMAX.to_string(), SqlType::Int8));
         }
-        given.columns.push((NUMBER.to_string(), SqlType::Int8));
+        written.columns.push((NUMBER.to_string(), SqlType::Int8));
         let mut shown = Vec::new();
         for item in items {
-            shown.extend(written_out(item, target)?);
+            shown.extend(written_out(item, target, others)?);
         }
-        let alias = quote_ident(&target.alias);
-        let tail = format!(" ORDER BY {alias}.{}", quote_ident(NUMBER));
-        let query = ByQuery::plan(ctx, &shown, vec![given], &tail, params)?;
+        let number = |alias: &str| format!("{}.{}", quote_ident(alias), quote_ident(NUMBER));
+        let own = number(&target.alias);
+        let paired: Vec<String> =
+            others.iter().map(|other| format!("{} = {own}", number(&other.alias))).collect();
+        let paired = match paired.is_empty() {
+            true => String::new(),
+            false => format!(" WHERE {}", paired.join(" AND ")),
+        };
+        let beside = others.iter().enumerate().map(|(at, joined)| Given::beside(at, joined));
+        let given = std::iter::once(written).chain(beside).collect();
+        let tail = format!("{paired} ORDER BY {own}");
+        let query = ByQuery::plan(ctx, &shown, given, &tail, params)?;
         Ok(ReturningByQuery { query })
     }
 
@@ -343,30 +408,46 @@ impl ReturningByQuery {
         since: SavepointId,
         rows: &[Row],
     ) -> SqlResult<Vec<Row>> {
-        let width = self.query.given[0].columns.len();
-        let numbered = rows.iter().zip(0i64..).map(|(row, number)| {
-            let mut row = row.clone();
-            row.truncate(width - 1);
-            row.push(Datum::Int8(number));
-            row
-        });
-        self.query.rows(ctx, since, [numbered.collect()])
+        let mut start = 0;
+        let mut given = Vec::with_capacity(self.query.given.len());
+        for part in &self.query.given {
+            let width = part.columns.len() - 1;
+            let numbered = rows.iter().zip(0i64..).map(|(row, number)| {
+                let own = row.iter().skip(start).take(width).cloned();
+                own.chain([Datum::Int8(number)]).collect()
+            });
+            given.push(numbered.collect());
+            start += width;
+        }
+        self.query.rows(ctx, since, given)
     }
 }
 
 /// A select item with its stars, and with its name where `xmax` changes how it reads.
-fn written_out(item: &SelectItem, target: &Target) -> SqlResult<Vec<String>> {
-    let all = || {
+fn written_out(
+    item: &SelectItem,
+    target: &Target,
+    others: &[JoinedRows],
+) -> SqlResult<Vec<String>> {
+    let own = || {
         let alias = quote_ident(&target.alias);
         let columns = target.table.visible_columns();
-        columns.map(|c| format!("{alias}.{}", quote_ident(&c.name))).collect()
+        columns.map(move |c| format!("{alias}.{}", quote_ident(&c.name)))
     };
     let (mut expr, name) = match item {
-        SelectItem::Wildcard(_) => return Ok(all()),
+        SelectItem::Wildcard(_) => {
+            return Ok(own().chain(others.iter().flat_map(JoinedRows::items)).collect());
+        }
         SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(n), _)
             if object_name_parts(n).last() == Some(&target.alias) =>
         {
-            return Ok(all());
+            return Ok(own().collect());
+        }
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(n), _)
+            if let Some(other) =
+                others.iter().find(|other| object_name_parts(n).last() == Some(&other.alias)) =>
+        {
+            return Ok(other.items().collect());
         }
         SelectItem::UnnamedExpr(e) if braid_scalar::all_fields(e).is_some() => {
             return Ok(vec![item.to_string()]);

@@ -10,7 +10,9 @@ mod table_oid;
 mod through;
 mod written;
 
-pub(super) use by_query::{Sets, UpdateByQuery, beginning, check_settable};
+pub(super) use by_query::{
+    JoinedRows, ReturningByQuery, Sets, UpdateByQuery, beginning, check_settable,
+};
 pub(super) use table_oid::with_table_oid;
 pub(super) use through::{Verb, ViewChecks};
 pub(crate) use written::scope_of;

@@ -317,6 +317,12 @@ impl Returning {
         self.by_query.as_ref().map(|_| beginning(ctx))
     }
 
+    /// A list whose values a query tells.
+    pub(in crate::dml) fn of_query(query: ReturningByQuery) -> Returning {
+        let columns = query.columns().to_vec();
+        Returning { exprs: Vec::new(), columns, by_query: Some(query) }
+    }
+
     /// Whether it looks at values behind so many columns.
     pub(in crate::dml) fn looks_behind(&self, width: usize) -> bool {
         self.is_by_query()
@@ -492,8 +498,7 @@ fn bind_over(
     match returning(items, scope, &origin, &mut tried).and_then(settled) {
         Err(e) if braid_scalar::needs_general_query(&e) => {
             let query = ReturningByQuery::plan(ctx, items, target, inserted, params)?;
-            let columns = query.columns().to_vec();
-            Ok(Returning { exprs: Vec::new(), columns, by_query: Some(query) })
+            Ok(Returning::of_query(query))
         }
         other => {
             *params = tried;

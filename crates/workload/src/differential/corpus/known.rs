@@ -30,6 +30,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "pg_get_triggerdef",
             "pg_get_userbyid",
             "pg_get_viewdef",
+            "pg_is_other_temp_schema",
             "pg_my_temp_schema",
             "pg_opclass_is_visible",
             "pg_operator_is_visible",

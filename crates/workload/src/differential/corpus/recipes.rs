@@ -173,6 +173,7 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("jsonb_to_recordset", &[&["jsonb"]], "generate_series(1, 1)"),
     // About the catalog: compared by the tests of the catalog.
     recipe!("pg_options_to_table", &[&["_text"]], "generate_series(1, 1)"),
+    recipe!("aclexplode", &[&["_text"]], "generate_series(1, 1)"),
     recipe!("_pg_expandarray", &[&["_int4"]], "information_schema._pg_expandarray({})"),
     recipe!("pg_partition_ancestors", &[&["int4"]], "generate_series(1, 1)"),
     recipe!("pg_partition_tree", &[&["int4"]], "generate_series(1, 1)"),

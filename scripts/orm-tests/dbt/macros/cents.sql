@@ -1,0 +1,1 @@
+{% macro cents(column) %}({{ column }} * 100)::int{% endmacro %}

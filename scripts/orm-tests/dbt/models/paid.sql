@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select o.*, {{ cents('o.total') }} as cents from {{ ref('orders') }} o where state = 'paid'
