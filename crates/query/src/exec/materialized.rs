@@ -31,14 +31,17 @@ type Computed = std::result::Result<Arc<Whole>, Arc<DataFusionError>>;
 /// The rows, once they are computed.
 pub(super) type Computing = Shared<BoxFuture<'static, Computed>>;
 
+/// The root of a plan's operators.
+type Operators = Arc<dyn ExecutionPlan>;
+
 /// How operators are watched while they run.
 #[derive(Clone, Copy)]
 pub(crate) struct Watching {
     /// Puts measures around them.
-    pub(crate) measured: fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    pub(crate) measured: fn(Operators) -> Result<Operators>,
     /// What they did, when all is done. Not the operators themselves: they hold memory, and parts
     /// of them may be about to read what nobody wants any more.
-    pub(crate) told: fn(&Arc<dyn ExecutionPlan>) -> Vec<PlanLine>,
+    pub(crate) told: fn(&Operators) -> Vec<PlanLine>,
 }
 
 /// What a common table expression is, for whoever computes it.
@@ -95,7 +98,7 @@ impl Materialized {
     /// Of planning.
     pub(crate) fn told(
         &self,
-        lines: fn(&Arc<dyn ExecutionPlan>) -> Vec<PlanLine>,
+        lines: fn(&Operators) -> Vec<PlanLine>,
     ) -> Result<Option<Vec<PlanLine>>> {
         match self.watching.get() {
             Some(_) => Ok(self.told.get().cloned()),
@@ -135,11 +138,11 @@ impl Materialized {
 }
 
 impl Query {
-    fn operators(&self) -> Result<Arc<dyn ExecutionPlan>> {
+    fn operators(&self) -> Result<Operators> {
         physical_side_by_side(&self.state, &self.plan, self.side_by_side).map_err(to_df)
     }
 
-    async fn compute(&self, operators: Arc<dyn ExecutionPlan>) -> Result<Arc<Whole>> {
+    async fn compute(&self, operators: Operators) -> Result<Arc<Whole>> {
         let task = fitting(self.state.task_ctx(), operators.as_ref());
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
         let names = ("common table expression", "rows of a common table expression");
