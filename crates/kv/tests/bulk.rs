@@ -251,6 +251,43 @@ fn what_was_written_last_is_divided_too() {
     assert_eq!(txn.divide(&few, 2, 64 << 10).unwrap().len(), 1);
 }
 
+/// Of rows that a range tombstone covers there is nothing to read: parts are made of the others.
+#[test]
+fn what_is_erased_is_not_divided() {
+    for in_files in [false, true] {
+        let store = open(&Arc::new(MemFs::new()));
+        let key = |n: u32| format!("k{n:06}");
+        // Files do not make them smaller, as they would of equal bytes.
+        let mut random = Random::seeded(7);
+        let mut value = || (0..100).map(|_| random.next_u64() as u8).collect::<Vec<u8>>();
+        let txn = begin(&store, Isolation::Serializable);
+        if in_files {
+            let mut load = txn.bulk_load(1, 1 << 26, &Account::unlimited()).unwrap();
+            (0..60_000).for_each(|n| load.put(0, key(n).as_bytes(), &value()).unwrap());
+            txn.attach(load.finish(|_| -> Result<(), KvError> { Ok(()) }).unwrap()).unwrap();
+        } else {
+            (0..20_000).for_each(|n| txn.put(key(n), value()).unwrap());
+        }
+        txn.commit().unwrap();
+        let txn = begin(&store, Isolation::Serializable);
+        let (from, to) = if in_files { (3_000, 57_000) } else { (2_000, 18_000) };
+        txn.delete_span(&KeySpan::new(key(from), key(to))).unwrap();
+        txn.commit().unwrap();
+        // Rows that were written behind the tombstone count again.
+        let txn = begin(&store, Isolation::Serializable);
+        (from..from + 1_000).for_each(|n| txn.put(key(n), value()).unwrap());
+        txn.commit().unwrap();
+        let txn = begin(&store, Isolation::Serializable);
+        let whole = KeySpan::new(key(0), key(60_000));
+        let rows = count_in(&txn, &whole);
+        let parts = txn.divide(&whole, 4, 1 << 10).unwrap();
+        let each: Vec<usize> = parts.iter().map(|part| count_in(&txn, part)).collect();
+        assert_eq!((parts.len(), each.iter().sum::<usize>()), (4, rows), "{in_files} {each:?}");
+        let even = rows / 4;
+        assert!(each.iter().all(|n| (even / 3..even * 2).contains(n)), "{in_files} {each:?}");
+    }
+}
+
 #[test]
 fn a_span_is_divided_into_parts_of_about_the_same_size() {
     let store = open(&Arc::new(MemFs::new()));

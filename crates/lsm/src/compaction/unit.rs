@@ -156,8 +156,8 @@ fn marks_behind(
                 let (part, file) = (span.intersect(sst.bounds()), sst.backing.size);
                 marks_of(sst.reader(env)?, &part, file, (file / grain) as usize, &mut inside)?;
             }
-            let known: u64 = inside.iter().map(|(_, bytes)| bytes).sum();
-            marks.extend(inside.into_iter().map(|(key, bytes)| (key, bytes, false)));
+            let known: u64 = inside.iter().map(|mark| mark.bytes).sum();
+            marks.extend(inside.into_iter().map(|mark| (mark.key, mark.bytes, false)));
             let is_whole = span.covers(sst.bounds());
             let unknown = if is_whole { sst.size.saturating_sub(known) } else { 0 };
             marks.push((sst.bounds().end.clone(), unknown, is_lowest));

@@ -3,7 +3,7 @@
 //! The separators of the ssts' indexes are keys at known distances: every sst of the span gives
 //! some, each standing for its share of the sst's bytes. So do the upper levels of memtables'
 //! lists, whose entries are spread evenly. In key order, a cut comes wherever the next share of all
-//! bytes is full.
+//! bytes is full. What lies under a range tombstone is nobody's work: it does not count.
 
 use bytes::Bytes;
 
@@ -20,6 +20,15 @@ use crate::view::View;
 const SEPARATORS: usize = 16;
 /// A memtable gives so many keys for each part, since what lies between two of them varies.
 const KEYS_FOR_EACH: usize = 8;
+/// And up to so many times as many where most of its entries are erased.
+const MOST_ERASED: usize = 64;
+
+/// A key, the bytes between it and the one before, and the newest timestamp among them.
+pub(crate) struct Mark {
+    pub(crate) key: Bytes,
+    pub(crate) bytes: u64,
+    newest: u64,
+}
 
 /// The files of a version that a span may have something in.
 fn files_in<'a>(view: &'a View, span: &'a KeySpan) -> impl Iterator<Item = &'a RunFile> {
@@ -80,23 +89,75 @@ impl View {
     /// # Errors
     /// Those of reading indexes of ssts.
     pub fn divide(&self, span: &KeySpan, parts: usize, least: u64) -> Result<Vec<Bytes>> {
-        let mut marks = Vec::new();
-        for file in files_in(self, span) {
-            self.mark(file, span, SEPARATORS, &mut marks)?;
-        }
-        if marks.len() < parts {
-            // The upper indexes are too coarse for so many.
-            marks.clear();
-            for file in files_in(self, span) {
-                self.mark(file, span, usize::MAX, &mut marks)?;
-            }
+        let (mut marks, erased) = self.marks(span, SEPARATORS)?;
+        // The upper indexes are too coarse for so many, or for what erased rows have left.
+        if marks.len() < parts || erased > 0 && marks.len() < parts.saturating_mul(KEYS_FOR_EACH) {
+            marks = self.marks(span, usize::MAX)?.0;
         }
         for layer in self.state().queue() {
             if let Queued::Memtable(memtable) = layer {
-                mark_memtable(memtable, span, parts.saturating_mul(KEYS_FOR_EACH), &mut marks);
+                let enough = parts.saturating_mul(KEYS_FOR_EACH);
+                marks.extend(self.living_in(memtable, span, enough)?);
             }
         }
         Ok(even_cuts(marks, parts, least))
+    }
+
+    /// Keys of a memtable with the bytes that they stand for: about so many, if it has them.
+    fn living_in(
+        &self,
+        memtable: &Memtable,
+        span: &KeySpan,
+        enough: usize,
+    ) -> Result<Vec<(Bytes, u64)>> {
+        let mut asked = enough;
+        loop {
+            let (mut marks, mut living) = (Vec::new(), Vec::new());
+            mark_memtable(memtable, span, asked, &mut marks);
+            let all = marks.len();
+            self.add_living(marks, &mut living)?;
+            // Where most are erased, those between them are too few.
+            if living.len() == all || living.len() >= enough || asked > enough {
+                return Ok(living);
+            }
+            asked = enough.saturating_mul((all / living.len().max(1)).min(MOST_ERASED) + 1);
+        }
+    }
+
+    /// Keys of ssts with the bytes that they stand for, and how many stand for erased rows only.
+    fn marks(&self, span: &KeySpan, enough: usize) -> Result<(Vec<(Bytes, u64)>, usize)> {
+        let (mut marks, mut living) = (Vec::new(), Vec::new());
+        for file in files_in(self, span) {
+            self.mark(file, span, enough, &mut marks)?;
+        }
+        let all = marks.len();
+        self.add_living(marks, &mut living)?;
+        let erased = all - living.len();
+        Ok((living, erased))
+    }
+
+    /// Those of the marks that do not stand for erased rows only.
+    fn add_living(&self, marks: Vec<Mark>, living: &mut Vec<(Bytes, u64)>) -> Result<()> {
+        for Mark { key, bytes, newest } in marks {
+            if self.erased_up_to(&key)? <= newest {
+                living.push((key, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Timestamp of the newest range tombstone over a key that the view sees; 0 if there is none.
+    fn erased_up_to(&self, key: &[u8]) -> Result<u64> {
+        let read = self.read_point();
+        for layer in self.state().queue() {
+            if let Queued::Memtable(memtable) = layer {
+                let (ts, _) = memtable.stab(key, read);
+                if ts > 0 {
+                    return Ok(ts);
+                }
+            }
+        }
+        self.state().stab_ssts(self.env(), key, read.ts)
     }
 
     /// Separators of a file inside of a span.
@@ -105,7 +166,7 @@ impl View {
         file: &RunFile,
         span: &KeySpan,
         enough: usize,
-        marks: &mut Vec<(Bytes, u64)>,
+        marks: &mut Vec<Mark>,
     ) -> Result<()> {
         let inside = span.intersect(file.sst.bounds());
         marks_of(file.reader(self.env())?, &inside, file.sst.facts().backing.size, enough, marks)
@@ -113,17 +174,13 @@ impl View {
 }
 
 /// Adds keys of a memtable inside of a span, each with the bytes that it stands for.
-fn mark_memtable(
-    memtable: &Memtable,
-    span: &KeySpan,
-    enough: usize,
-    marks: &mut Vec<(Bytes, u64)>,
-) {
+fn mark_memtable(memtable: &Memtable, span: &KeySpan, enough: usize, marks: &mut Vec<Mark>) {
     let (start, end) = (&span.start[..], &span.end[..]);
     let (entries, each) = memtable.points().spread((start, end), enough);
     for entry in entries.into_iter().filter(|entry| entry.key() > start) {
         let bytes = (entry.key().len() + entry.value().len()) as u64 * each;
-        marks.push((Bytes::copy_from_slice(entry.key()), bytes));
+        let (key, newest) = (Bytes::copy_from_slice(entry.key()), entry.ts());
+        marks.push(Mark { key, bytes, newest });
     }
 }
 
@@ -134,7 +191,7 @@ pub(crate) fn marks_of(
     span: &KeySpan,
     size: u64,
     enough: usize,
-    marks: &mut Vec<(Bytes, u64)>,
+    marks: &mut Vec<Mark>,
 ) -> Result<()> {
     let (top, mut work) = (reader.top(), ReadWork::default());
     let (start, end) = (&span.start[..], &span.end[..]);
@@ -143,7 +200,8 @@ pub(crate) fn marks_of(
             let key = index.separator(n);
             // Parts of a span are cut in front of a key: one behind the separator is as good.
             if key > start && key < end {
-                marks.push((Bytes::copy_from_slice(key), bytes / index.len() as u64));
+                let (key, newest) = (Bytes::copy_from_slice(key), index.max_ts(n));
+                marks.push(Mark { key, bytes: bytes / index.len() as u64, newest });
             }
         }
     };
