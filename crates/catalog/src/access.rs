@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use braid_types::quote_ident;
+use braid_types::{PRIVILEGES, quote_ident};
 use serde::{Deserialize, Serialize};
 
 use crate::extensions::Extensions;
@@ -127,24 +127,6 @@ pub struct Membership {
 /// A set of privileges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Privileges(pub u32);
-
-/// Letter in lists of privileges, and name, of each, by its bit.
-const PRIVILEGES: [(char, &str); 14] = [
-    ('a', "INSERT"),
-    ('r', "SELECT"),
-    ('w', "UPDATE"),
-    ('d', "DELETE"),
-    ('D', "TRUNCATE"),
-    ('x', "REFERENCES"),
-    ('t', "TRIGGER"),
-    ('X', "EXECUTE"),
-    ('U', "USAGE"),
-    ('C', "CREATE"),
-    ('T', "TEMPORARY"),
-    ('c', "CONNECT"),
-    ('s', "SET"),
-    ('A', "ALTER SYSTEM"),
-];
 
 impl Privileges {
     /// None.

@@ -20,6 +20,7 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
 use parking_lot::Mutex;
 
 use crate::error::from_df;
@@ -224,9 +225,14 @@ pub(crate) fn fitting(task: Arc<TaskContext>, plan: &dyn ExecutionPlan) -> Arc<T
     let mut config = config.clone();
     let less = (usual / spillers * FEW_SPILLERS).max(MERGING_LEAST);
     config.options_mut().execution.sort_spill_reservation_bytes = less;
+    context(config, task.runtime_env())
+}
+
+/// What operators look at: no functions, which all plans have bound already.
+pub(crate) fn context(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> Arc<TaskContext> {
     let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
     let (scalar, higher, aggregate, window) = none;
-    let (name, runtime) = (String::new(), task.runtime_env());
+    let name = String::new();
     Arc::new(TaskContext::new(None, name, config, scalar, higher, aggregate, window, runtime))
 }
 

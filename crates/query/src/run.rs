@@ -4,7 +4,7 @@
 //! that want an async runtime find the engine's: those that spill, and those of plans for several
 //! threads (`side_by_side.rs`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ use crate::exec::partitions::pieces::Readers;
 use crate::exec::stoppable::{Bounds, stoppable};
 use crate::join_order;
 use crate::learned_names;
-use crate::memory::{fitting, runtime, spillers_limit};
+use crate::memory::{context, fitting, runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::shared_parts::{PartPlanner, linked, shared};
 use crate::short_memory::refused;
@@ -146,11 +146,7 @@ fn config(bounds: Bounds) -> SessionConfig {
 /// When the runtime cannot be set up.
 pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<TaskContext>> {
     let runtime = runtime(bounds.memory.clone(), common)?;
-    let none = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-    let (scalar, higher, aggregate, window) = none;
-    let (name, config) = (String::new(), config(bounds));
-    let task = TaskContext::new(None, name, config, scalar, higher, aggregate, window, runtime);
-    Ok(Arc::new(task))
+    Ok(context(config(bounds), runtime))
 }
 
 /// A session for a statement whose parts plan and run others while they run.
@@ -171,12 +167,7 @@ pub fn session(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<SessionStat
 /// # Errors
 /// What the optimizer and planner report; 54001 for a plan beyond the limits.
 pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    check_size(plan)?;
-    stopping_at(&bounds(state).cancel, || {
-        let ordered = ordered(state.optimize(plan)?, state)?;
-        linked(drive(state.query_planner().create_physical_plan(&ordered, state))?)
-    })
-    .map_err(from_df)
+    physical_side_by_side(state, plan, SideBySide::NEVER)
 }
 
 /// As [`physical`], by several threads if it reads much and they may.

@@ -51,8 +51,8 @@ pub use range::{MultirangeValue, RangeKind, RangeName, RangeType, RangeValue};
 pub use sql_type::{SqlType, TypeCategory};
 pub use style::{DateForm, DateOrder, IntervalForm, Style};
 pub use system_relations::{
-    SystemRelation, SystemType, system_relation, system_relation_named, system_relations,
-    system_type_name, system_type_oid, system_types,
+    PRIVILEGES, SystemRelation, SystemType, system_relation, system_relation_named,
+    system_relations, system_type_name, system_type_oid, system_types,
 };
 pub use text::collation::{
     Collated, Collation, DEFAULT_COLLATION, built_in_collation, built_in_collations, no_collation,

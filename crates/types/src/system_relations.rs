@@ -405,6 +405,24 @@ pub fn system_type_oid(name: &str) -> Option<u32> {
     Some(if is_array { own.array_oid } else { own.oid }).filter(|oid| *oid != 0)
 }
 
+/// Letter in lists of privileges (`aclitem`), and name, of each, by its bit.
+pub const PRIVILEGES: [(char, &str); 14] = [
+    ('a', "INSERT"),
+    ('r', "SELECT"),
+    ('w', "UPDATE"),
+    ('d', "DELETE"),
+    ('D', "TRUNCATE"),
+    ('x', "REFERENCES"),
+    ('t', "TRIGGER"),
+    ('X', "EXECUTE"),
+    ('U', "USAGE"),
+    ('C', "CREATE"),
+    ('T', "TEMPORARY"),
+    ('c', "CONNECT"),
+    ('s', "SET"),
+    ('A', "ALTER SYSTEM"),
+];
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -139,25 +139,11 @@ impl View {
     /// Those of the marks that do not stand for erased rows only.
     fn add_living(&self, marks: Vec<Mark>, living: &mut Vec<(Bytes, u64)>) -> Result<()> {
         for Mark { key, bytes, newest } in marks {
-            if self.erased_up_to(&key)? <= newest {
+            if self.covering_tombstone_ts(&key)?.is_none_or(|erased| erased.0 <= newest) {
                 living.push((key, bytes));
             }
         }
         Ok(())
-    }
-
-    /// Timestamp of the newest range tombstone over a key that the view sees; 0 if there is none.
-    fn erased_up_to(&self, key: &[u8]) -> Result<u64> {
-        let read = self.read_point();
-        for layer in self.state().queue() {
-            if let Queued::Memtable(memtable) = layer {
-                let (ts, _) = memtable.stab(key, read);
-                if ts > 0 {
-                    return Ok(ts);
-                }
-            }
-        }
-        self.state().stab_ssts(self.env(), key, read.ts)
     }
 
     /// Separators of a file inside of a span.

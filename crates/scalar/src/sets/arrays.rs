@@ -1,6 +1,6 @@
 //! Arrays as rows.
 
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, PRIVILEGES, SqlError, SqlResult, SqlState, SqlType};
 
 use crate::functions::{bool_of, i64_of};
 use crate::registry::{Rows, Table};
@@ -31,25 +31,6 @@ fn subscripts(a: &[Datum], reverse: bool) -> Rows {
     let range = found.lower..=found.upper();
     if reverse { Rows::each(range.rev().map(row)) } else { Rows::each(range.map(row)) }
 }
-
-/// The numbers that the session's catalog answers with.
-/// Letters of privileges in an item of a list, and their names.
-const PRIVILEGES: [(char, &str); 14] = [
-    ('a', "INSERT"),
-    ('r', "SELECT"),
-    ('w', "UPDATE"),
-    ('d', "DELETE"),
-    ('D', "TRUNCATE"),
-    ('x', "REFERENCES"),
-    ('t', "TRIGGER"),
-    ('X', "EXECUTE"),
-    ('U', "USAGE"),
-    ('C', "CREATE"),
-    ('T', "TEMPORARY"),
-    ('c', "CONNECT"),
-    ('s', "SET"),
-    ('A', "ALTER SYSTEM"),
-];
 
 /// The rows of `grantee=letters/grantor`; a star behind a letter says that it may be handed on.
 fn privileges(item: &str, c: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
@@ -82,6 +63,7 @@ fn privileges(item: &str, c: &EvalContext) -> SqlResult<Vec<Vec<Datum>>> {
     Ok(rows)
 }
 
+/// The numbers that the session's catalog answers with.
 fn numbers(found: Option<Datum>) -> Vec<i64> {
     let number = |v: &Datum| match v {
         Datum::Int8(n) => *n,
