@@ -19,9 +19,7 @@ use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
-use braid_sql::{
-    ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext, SideBySide,
-};
+use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -32,7 +30,8 @@ use sqlparser::ast;
 use crate::admission::{Admitted, Gate};
 use crate::bind::{Binder, Binding, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
-use crate::exec::execution::{Execution, Place, rows_expected};
+use crate::exec::execution::{Execution, OwnPlace, Place};
+use crate::exec::made::Made;
 use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
 use crate::explain;
@@ -100,7 +99,7 @@ struct Plan {
 
 /// A plan that one execution at a time can use.
 struct PlanCopy {
-    place: Arc<Place>,
+    place: OwnPlace,
     logical: LogicalPlan,
     /// For one thread, and for several.
     physical: [Option<Made>; 2],
@@ -108,34 +107,8 @@ struct PlanCopy {
     entries: Option<u64>,
 }
 
-/// Operators of a plan. Never executed themselves: each execution gets its own.
-struct Made {
-    way: Way,
-    operators: Arc<dyn ExecutionPlan>,
-    /// How many rows its scans were expected to give when it was made.
-    expected: Vec<f64>,
-}
-
-/// A scan that gives so many times more or fewer rows than the plan was made for asks for another
-/// plan.
-const OTHER_ROWS: f64 = 10.0;
-/// Not, if it gives no more than this.
-const FEW_ROWS: f64 = 50_000.0;
-
-impl Made {
-    /// Whether a plan for the values of the execution that has begun might be another one.
-    fn is_for_others(&self) -> bool {
-        let now = rows_expected(&self.operators);
-        let differ = |(then, now): (&f64, &f64)| {
-            let (less, more) = (then.min(*now), then.max(*now));
-            more > FEW_ROWS && more > less * OTHER_ROWS
-        };
-        self.expected.iter().zip(&now).any(differ)
-    }
-}
-
 impl PlanCopy {
-    fn new(place: Arc<Place>, logical: LogicalPlan) -> PlanCopy {
+    fn new(place: OwnPlace, logical: LogicalPlan) -> PlanCopy {
         PlanCopy { place, logical, physical: [None, None], entries: None }
     }
 }
@@ -232,15 +205,13 @@ impl GeneralQueries for Engine {
         context: &PlanContext,
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<dyn GeneralPlan>> {
-        let place = Arc::new(Place::default());
+        let place = OwnPlace::default();
         let mut binder = Binder::new(Surroundings {
             context,
             eval: context.eval.clone(),
-            place: place.clone(),
+            place: Arc::clone(&place),
             binding: Binding::Kept,
             cancel: context.cancel.clone(),
-            state: run::planner().clone(),
-            side_by_side: SideBySide::NEVER,
             params: ParamTypes::new(declared).with_types(context.types()),
         });
         let bound = binder.statement(query)?;
@@ -285,10 +256,6 @@ impl Plan {
         place: &Arc<Place>,
         binding: Binding,
     ) -> SqlResult<LogicalPlan> {
-        let state = match binding {
-            Binding::Once => run::session(self.bounds(run), &self.common)?,
-            Binding::Kept | Binding::Anew => run::planner().clone(),
-        };
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
         let mut binder = Binder::new(Surroundings {
             context: &run.plan,
@@ -296,8 +263,6 @@ impl Plan {
             place: place.clone(),
             binding,
             cancel: run.cancel.clone(),
-            state,
-            side_by_side: run.side_by_side,
             params: ParamTypes::new(&declared).with_types(run.plan.types()),
         });
         let bound = binder.statement(&self.query)?;
@@ -325,8 +290,8 @@ impl Plan {
 
     /// A copy for one execution, with its values as literals.
     fn for_these_values(&self, run: &RunContext) -> SqlResult<PlanCopy> {
-        let now = Execution::of(run, self.bounds(run));
-        let place = Place::of(now);
+        let now = Execution::of(run, self.bounds(run), &self.common);
+        let place = OwnPlace::of(now);
         let logical = self.bind(run, &place, Binding::Once)?;
         Ok(PlanCopy::new(place, logical))
     }
@@ -336,12 +301,12 @@ impl Plan {
         if !self.kept {
             return self.for_these_values(run);
         }
-        let now = Execution::of(run, self.bounds(run));
+        let now = Execution::of(run, self.bounds(run), &self.common);
         let idle = self.idle.lock().pop();
         let copy = match idle {
             Some(copy) => copy,
             None => {
-                let place = Arc::new(Place::default());
+                let place = OwnPlace::default();
                 let logical = self.bind(run, &place, Binding::Kept)?;
                 PlanCopy::new(place, logical)
             }
@@ -375,8 +340,7 @@ impl Plan {
             return Ok(operators);
         }
         let fresh = run::fresh_operators(&operators)?;
-        let expected = rows_expected(&operators);
-        copy.physical[usize::from(way.helpers > 0)] = Some(Made { way, operators, expected });
+        copy.physical[usize::from(way.helpers > 0)] = Some(Made::new(way, operators));
         Ok(fresh)
     }
 
@@ -397,7 +361,7 @@ impl Plan {
         let execution = copy.place.execution()?;
         let rows = PlanRows::start(task, physical, types, &execution, self.handle.clone())?;
         let (logical, place, cancel) =
-            (copy.logical.clone(), copy.place.clone(), run.cancel.clone());
+            (copy.logical.clone(), Arc::clone(&copy.place), run.cancel.clone());
         Ok(rows.or_else(Box::new(move || {
             let way = Way { short_memory: true, helpers: 0 };
             run::physical_at(run::optimized(&logical, &cancel)?, &place, way, &cancel)

@@ -65,8 +65,8 @@ fn measured(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if is_stoppable(&node) {
             return Ok(Transformed::no(node));
         }
-        if let Some(rows) = common_rows(node.as_ref()) {
-            rows.watch(Watching { measured, told: |plan| lines(plan, 0) });
+        if let Some((rows, (_, execution))) = common_rows(node.as_ref()) {
+            rows.watch(&execution, Watching { measured, told: |plan| lines(plan, 0) });
         }
         let node: Arc<dyn ExecutionPlan> = Arc::new(Measured { input: node, seen: Arc::default() });
         Ok(Transformed::yes(node))
@@ -118,9 +118,9 @@ impl Lines {
             return plan.children().into_iter().for_each(|below| self.add(below, seen, depth));
         }
         self.out.push(line(plan, seen, depth));
-        if let Some(rows) = common_rows(plan.as_ref())
+        if let Some((rows, (place, execution))) = common_rows(plan.as_ref())
             && !self.told.contains(&Arc::as_ptr(rows))
-            && let Ok(Some(told)) = rows.told(|plan| lines(plan, 0))
+            && let Ok(Some(told)) = rows.told((place, &execution), |plan| lines(plan, 0))
         {
             self.told.push(Arc::as_ptr(rows));
             let blanks = "  ".repeat(depth + 1);

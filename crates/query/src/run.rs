@@ -14,8 +14,6 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use braid_catalog::memory_error;
-use braid_env::memory::Account;
-use braid_sql::SideBySide;
 use braid_sql::answer::{Answer, Cell, CellReader, ColumnBatch};
 use braid_sql::general_query::{Row, RowStream, row_memory};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
@@ -46,7 +44,6 @@ use crate::memory::{context, fitting, runtime, spillers_limit};
 use crate::planning::{check_size, physical_rules, rules, rules_after_ordering, stopping_at};
 use crate::shared_parts::{PartPlanner, linked, shared};
 use crate::short_memory::refused;
-use crate::side_by_side;
 
 /// Wakes a parked thread.
 struct Unpark(Thread);
@@ -149,53 +146,6 @@ pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<TaskCon
     Ok(context(config(bounds), runtime))
 }
 
-/// A session for a statement whose parts plan and run others while they run.
-///
-/// # Errors
-/// When the runtime cannot be set up.
-pub fn session(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<SessionState>> {
-    let runtime = runtime(bounds.memory.clone(), common)?;
-    let state = SessionStateBuilder::new_from_existing(planner().as_ref().clone())
-        .with_config(config(bounds))
-        .with_runtime_env(runtime)
-        .build();
-    Ok(Arc::new(state))
-}
-
-/// The physical plan of a logical one, for one execution.
-///
-/// # Errors
-/// What the optimizer and planner report; 54001 for a plan beyond the limits.
-pub fn physical(state: &SessionState, plan: &LogicalPlan) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    physical_side_by_side(state, plan, SideBySide::NEVER)
-}
-
-/// As [`physical`], by several threads if it reads much and they may.
-///
-/// # Errors
-/// As there.
-pub(crate) fn physical_side_by_side(
-    state: &SessionState,
-    plan: &LogicalPlan,
-    settings: SideBySide,
-) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    check_size(plan)?;
-    let (cancel, threads) = (&bounds(state).cancel, side_by_side::threads(settings));
-    let optimized = stopping_at(cancel, || ordered(state.optimize(plan)?, state));
-    let optimized = optimized.map_err(from_df)?;
-    let is_worth_it = side_by_side::at_first(settings, &optimized)?;
-    let helpers = match is_worth_it && side_by_side::is_possible(plan).map_err(from_df)? {
-        true => threads - 1,
-        false => 0,
-    };
-    let planner = planner_for(Way { short_memory: false, helpers });
-    let state = if helpers > 0 { planner.as_ref() } else { state };
-    stopping_at(cancel, || {
-        linked(drive(state.query_planner().create_physical_plan(&optimized, state))?)
-    })
-    .map_err(from_df)
-}
-
 /// An optimized logical plan, which may hold constants of an execution.
 ///
 /// # Errors
@@ -256,15 +206,6 @@ fn tells(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.children().into_iter().any(tells)
 }
 
-fn bounds(state: &SessionState) -> Arc<Bounds> {
-    state.config().get_extension().unwrap_or_else(|| Arc::new(Bounds::none()))
-}
-
-/// The account of a statement.
-pub(crate) fn memory_of(state: &SessionState) -> Arc<Account> {
-    bounds(state).memory.clone()
-}
-
 /// Starts a plan.
 fn start(
     task: Arc<TaskContext>,
@@ -276,20 +217,19 @@ fn start(
     execute_stream(plan, task).map_err(from_df)
 }
 
-/// Runs an optimized or plain logical plan and gives at most `limit` rows, which stay on the
+/// Runs a plan beside the one of an execution and gives at most `limit` rows, which stay on the
 /// statement's account.
 ///
 /// # Errors
-/// Of planning and running.
-pub fn collect_rows(
-    state: &SessionState,
-    plan: LogicalPlan,
+/// Of running.
+pub(crate) fn collect_rows(
+    execution: &Execution,
+    plan: Arc<dyn ExecutionPlan>,
     types: &[SqlType],
     limit: usize,
 ) -> SqlResult<Vec<Row>> {
-    let physical = physical(state, &plan)?;
-    let mut stream = start(state.task_ctx(), physical, &bounds(state).cancel)?;
-    let memory = memory_of(state);
+    let mut stream = start(execution.task_beside()?, plan, &execution.cancel)?;
+    let memory = &execution.memory;
     let mut rows: Vec<Row> = Vec::new();
     while rows.len() < limit {
         let Some(batch) = drive(stream.next()) else { break };

@@ -1,7 +1,6 @@
 //! Calls that are not scalar: aggregates, windows, set-returning functions, subqueries.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use braid_scalar::{
@@ -14,8 +13,8 @@ use parking_lot::Mutex;
 use sqlparser::ast;
 
 use super::{Binder, Bounded, Level};
-use crate::exec::scalar::RowFunction;
-use crate::exec::subquery::{Across, Ahead, Shape, Subquery};
+use crate::exec::scalar::next_id;
+use crate::exec::subquery::{Across, ForMany, Shape, Subquery};
 
 /// A subquery bound over its own level: plan, columns, outer columns.
 pub(super) struct Inner {
@@ -36,15 +35,14 @@ impl Inner {
     /// The subquery as what runs inside of plans.
     pub(super) fn prepared(&self, shape: Shape, binder: &Binder<'_>) -> Subquery {
         Subquery {
+            id: next_id(),
             plan: self.plan.clone(),
             types: self.types.clone(),
             outer: self.outer.iter().map(|(name, b)| (name.clone(), b.ty().clone())).collect(),
             shape,
-            state: binder.state.clone(),
-            ctx: binder.eval.clone(),
-            kept: Mutex::new(HashMap::new()),
-            optimized: Mutex::new(None),
-            ahead: Mutex::new(Ahead::of(self.volatile)),
+            place: Arc::downgrade(&binder.place),
+            for_one: Mutex::default(),
+            for_many: Mutex::new(ForMany::of(self.volatile)),
         }
     }
 }
@@ -374,8 +372,8 @@ pub(super) struct AppliedSubquery {
 }
 
 impl Applied for AppliedSubquery {
-    fn apply(&self, args: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
-        self.subquery.call(args, ctx)
+    fn apply(&self, args: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+        self.subquery.value(args)
     }
 
     fn expect(&self, args: Vec<Vec<Datum>>) {

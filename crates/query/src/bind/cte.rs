@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use braid_scalar::object_name_parts;
-use braid_sql::{GivenRows, SideBySide};
+use braid_sql::GivenRows;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
@@ -67,7 +67,6 @@ impl Binder<'_> {
             return Ok(None);
         }
         check_width(name, columns, &bound)?;
-        self.bind_anew();
         let shown: Vec<(String, SqlType)> = bound
             .columns
             .iter()
@@ -78,9 +77,7 @@ impl Binder<'_> {
         let origins = bound.columns.iter().map(|c| c.origin).collect();
         let names = names_apart(shown.iter().map(|(name, _)| name.as_str()));
         let columns = bound.columns.into_iter().zip(names).map(|(c, name)| c.expr.alias(name));
-        let side_by_side = if volatile { SideBySide::NEVER } else { self.side_by_side };
-        let (plan, state) = (bound.plan, self.state.clone());
-        let rows = Materialized::new(plan, columns.collect(), state, side_by_side)?;
+        let rows = Materialized::new(bound.plan, columns.collect(), volatile)?;
         let (name, rows) = (name.clone(), Arc::new(rows));
         Ok(Some(Cte::Shared { name, columns: shown, collations, origins, rows }))
     }

@@ -180,7 +180,6 @@ impl Binder<'_> {
     pub(super) fn set_of_rows(&mut self, inner: Inner, ty: SqlType) -> Bound {
         let args = inner.outer.iter().map(|(_, bound)| bound.clone()).collect();
         self.risky = true;
-        self.bind_anew();
         self.set_slot(SetRows::Body(Box::new(inner), ty.clone()), args, ty)
     }
 

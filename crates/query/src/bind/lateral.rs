@@ -227,7 +227,6 @@ impl Binder<'_> {
         args: Vec<Expr>,
         outer: bool,
     ) -> SqlResult<Item> {
-        self.bind_anew();
         let types = inner.types.clone();
         let list = self.fresh("list");
         let mut lists = columns_of(&left.relation.plan);

@@ -44,12 +44,11 @@ use braid_scalar::{
     bind_unsettled, ident_name, missing_table, object_name_parts, order_form,
 };
 use braid_sql::session::types_in_reach;
-use braid_sql::{GivenRows, PlanContext, SideBySide};
+use braid_sql::{GivenRows, PlanContext};
 use braid_types::{
     CastContext, Collated, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
 };
 use datafusion::common::Column;
-use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use sqlparser::ast;
@@ -227,8 +226,6 @@ pub struct Binder<'a> {
     eval: EvalContext,
     place: Arc<Place>,
     cancel: Arc<AtomicBool>,
-    state: Arc<SessionState>,
-    side_by_side: SideBySide,
     binding: Binding,
     params: ParamTypes,
     levels: Vec<Level>,
@@ -273,10 +270,6 @@ pub struct Surroundings<'a> {
     pub binding: Binding,
     /// Cancel flag.
     pub cancel: Arc<AtomicBool>,
-    /// DataFusion's session.
-    pub state: Arc<SessionState>,
-    /// Whether several threads may read for what is computed beforehand.
-    pub side_by_side: SideBySide,
     /// Parameter types so far.
     pub params: ParamTypes,
 }
@@ -291,8 +284,6 @@ impl<'a> Binder<'a> {
             place: s.place,
             binding: s.binding,
             cancel: s.cancel,
-            state: s.state,
-            side_by_side: s.side_by_side,
             params: s.params,
             levels: Vec::new(),
             ctes: Vec::new(),
@@ -594,10 +585,6 @@ impl<'a> Binder<'a> {
     fn note(&mut self, bound: &Bound) {
         self.risky |= self.can_fail(bound);
         self.volatile |= bound.volatility() == Volatility::Volatile;
-        if bound.has_applied() {
-            // Subqueries that run by themselves keep their results.
-            self.bind_anew();
-        }
     }
 
     /// An expression over the slots it uses, and these.

@@ -398,8 +398,6 @@ impl Binder<'_> {
     ) -> SqlResult<Bounded> {
         let all = quantifier == ast::SetQuantifier::All;
         let start = self.set_expr(left)?;
-        // DataFusion executes such a plan once.
-        self.bind_anew();
         let table = self.fresh("work");
         let types: Vec<SqlType> = start.columns.iter().map(|c| c.ty.clone()).collect();
         let collations: Vec<Collated> = start.columns.iter().map(|c| c.collation.clone()).collect();

@@ -11,24 +11,28 @@
 //! not for all: it is computed at its first use, so what fails fails only where it is wanted.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::LazyLock;
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use braid_env::memory::{Account, Held};
 use braid_kv::{ReadMode, Tally, Txn};
 use braid_scalar::{Bound, EvalContext};
-use braid_sql::RunContext;
+use braid_sql::{RunContext, SideBySide};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
 use parking_lot::Mutex;
 
 use super::facts::LOOKUP_BYTES;
-use super::materialized::Materialized;
+use super::materialized::{CommonRows, Materialized};
 use super::partitions::pieces::Readers;
 use super::scan::{Spec, SqlScan};
 use super::stoppable::Bounds;
+use super::subquery::Answers;
 use super::table::Source;
+use crate::run::task;
 
 /// One execution of a plan.
 pub struct Execution {
@@ -50,6 +54,21 @@ pub struct Execution {
     keys: Mutex<HashMap<usize, Held>>,
     /// Other threads that read for it.
     pub(crate) readers: Arc<Readers>,
+    /// Queries that are computed beforehand, and those of subqueries, run beside its own plan.
+    beside: Beside,
+}
+
+/// Plans that run for parts of another one.
+#[derive(Default)]
+struct Beside {
+    /// What all plans share.
+    common: Option<Arc<RuntimeEnv>>,
+    side_by_side: Option<SideBySide>,
+    task: OnceLock<Arc<TaskContext>>,
+    /// Answers of subqueries, by the number of each.
+    answers: Mutex<HashMap<u64, Arc<Answers>>>,
+    /// Rows of common table expressions, by the number of each.
+    rows: Mutex<HashMap<u64, Arc<CommonRows>>>,
 }
 
 impl Execution {
@@ -57,15 +76,52 @@ impl Execution {
     pub fn new(eval: EvalContext, txn: Option<Arc<Txn>>, bounds: Bounds) -> Execution {
         let Bounds { cancel, memory } = bounds;
         let (values, scanned, readers) = (Mutex::default(), Mutex::default(), Arc::default());
-        let (passed_over, keys) = (Arc::default(), Mutex::default());
-        Execution { eval, txn, cancel, memory, passed_over, values, scanned, keys, readers }
+        let (passed_over, keys, beside) = (Arc::default(), Mutex::default(), Beside::default());
+        Execution { eval, txn, cancel, memory, passed_over, values, scanned, keys, readers, beside }
     }
 
     /// An execution for somebody.
-    pub(crate) fn of(run: &RunContext, bounds: Bounds) -> Execution {
+    pub(crate) fn of(run: &RunContext, bounds: Bounds, common: &Arc<RuntimeEnv>) -> Execution {
         let passed_over = run.passed_over.clone();
         let new = Execution::new(run.eval.clone(), Some(run.txn.clone()), bounds);
-        Execution { passed_over, ..new }
+        let (common, side_by_side) = (Some(common.clone()), Some(run.side_by_side));
+        let beside = Beside { common, side_by_side, ..Beside::default() };
+        Execution { passed_over, beside, ..new }
+    }
+
+    /// What operators of plans look at that run for parts of its plan.
+    ///
+    /// # Errors
+    /// When the runtime cannot be set up; XX000 for an execution that can only describe.
+    pub(crate) fn task_beside(&self) -> SqlResult<Arc<TaskContext>> {
+        if let Some(task) = self.beside.task.get() {
+            return Ok(task.clone());
+        }
+        let common = self.beside.common.as_ref();
+        let common = common.ok_or_else(|| SqlError::internal("nothing runs in this execution"))?;
+        let bounds = Bounds { cancel: self.cancel.clone(), memory: self.memory.clone() };
+        let task = task(bounds, common)?;
+        Ok(self.beside.task.get_or_init(|| task).clone())
+    }
+
+    /// Whether several threads may read for what is computed beforehand.
+    pub(super) fn side_by_side(&self) -> SideBySide {
+        self.beside.side_by_side.unwrap_or(SideBySide::NEVER)
+    }
+
+    /// The answers of the subquery of this number.
+    pub(super) fn answers(&self, subquery: u64) -> Arc<Answers> {
+        self.beside.answers.lock().entry(subquery).or_default().clone()
+    }
+
+    /// The rows of the common table expression of this number.
+    pub(super) fn common_rows(&self, of: u64) -> Arc<CommonRows> {
+        self.beside.rows.lock().entry(of).or_default().clone()
+    }
+
+    /// Gives a constant a value.
+    pub(super) fn set_constant(&self, at: usize, value: Datum) {
+        set(&mut self.values.lock(), at, value);
     }
 
     /// How rows of a table are read.
@@ -179,12 +235,43 @@ impl Place {
         let bound = self.constants.lock().get(at).cloned();
         let bound = bound.ok_or_else(|| SqlError::internal("no such constant"))?;
         let value = bound.eval(&[], &execution.eval)?;
-        let mut values = execution.values.lock();
-        if values.len() <= at {
-            values.resize(at + 1, None);
-        }
-        values[at] = Some(value.clone());
+        execution.set_constant(at, value.clone());
         Ok(value)
+    }
+}
+
+fn set(values: &mut Vec<Option<Datum>>, at: usize, value: Datum) {
+    if values.len() <= at {
+        values.resize(at + 1, None);
+    }
+    values[at] = Some(value);
+}
+
+/// The place of a plan that is made. Constants may hold plans, and these their place: they are
+/// forgotten with the plan.
+#[derive(Debug, Default)]
+pub(crate) struct OwnPlace(Arc<Place>);
+
+impl OwnPlace {
+    /// Of what is going to run once, now.
+    pub(crate) fn of(execution: Execution) -> OwnPlace {
+        OwnPlace(Place::of(execution))
+    }
+}
+
+impl Deref for OwnPlace {
+    type Target = Arc<Place>;
+
+    fn deref(&self) -> &Arc<Place> {
+        &self.0
+    }
+}
+
+impl Drop for OwnPlace {
+    fn drop(&mut self) {
+        let constants = std::mem::take(&mut *self.0.constants.lock());
+        // Outside of the lock: they may be the last to hold plans that look at it.
+        drop(constants);
     }
 }
 
@@ -210,10 +297,14 @@ pub(crate) fn rows_expected(plan: &Arc<dyn ExecutionPlan>) -> Vec<f64> {
     rows
 }
 
-/// The common table expression that an operator reads, if it reads one that is computed once.
-pub(crate) fn common_rows(plan: &dyn ExecutionPlan) -> Option<&Arc<Materialized>> {
-    match &plan.downcast_ref::<SqlScan>()?.spec().source {
-        Source::Shared(rows) => Some(rows),
+/// The common table expression that an operator reads, if it reads one that is computed once, and
+/// the execution that it reads it for.
+pub(crate) fn common_rows(
+    plan: &dyn ExecutionPlan,
+) -> Option<(&Arc<Materialized>, (&Arc<Place>, Arc<Execution>))> {
+    let spec = plan.downcast_ref::<SqlScan>()?.spec();
+    match &spec.source {
+        Source::Shared(rows) => Some((rows, (&spec.place, spec.place.execution_or_nothing()))),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use braid_sql::SideBySide;
 use braid_sql::explain::PlanLine;
 use braid_types::SqlResult;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::SessionState;
+use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -17,10 +17,14 @@ use futures::future::{BoxFuture, Shared, WeakShared};
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::Mutex;
 
+use super::execution::{Execution, Place};
 use super::kept::{Kept, Whole};
+use super::made::Made;
+use super::scalar::next_id;
 use crate::error::{from_df, to_df};
 use crate::memory::fitting;
-use crate::run::physical_side_by_side;
+use crate::run::{Way, fresh_operators, optimized, physical_at};
+use crate::side_by_side;
 
 /// This part of the statement's memory is for rows that are kept: other operators need the rest.
 const PART: usize = 4;
@@ -44,17 +48,25 @@ pub(crate) struct Watching {
     pub(crate) told: fn(&Operators) -> Vec<PlanLine>,
 }
 
-/// What a common table expression is, for whoever computes it.
-#[derive(Clone)]
-struct Query {
-    plan: LogicalPlan,
-    state: Arc<SessionState>,
-    side_by_side: SideBySide,
-}
-
 /// See the [module documentation](self).
 pub struct Materialized {
-    query: Query,
+    query: Arc<Query>,
+}
+
+/// What a common table expression is, for whoever computes it.
+struct Query {
+    /// A number that no other one has.
+    id: u64,
+    plan: LogicalPlan,
+    /// Whether several threads may read for it.
+    side_by_side: bool,
+    /// With what was said about threads.
+    made: Mutex<Option<(SideBySide, Made)>>,
+}
+
+/// What an execution has of a common table expression.
+#[derive(Default)]
+pub(crate) struct CommonRows {
     watching: OnceLock<Watching>,
     told: Arc<OnceLock<Vec<PlanLine>>>,
     computed: Arc<OnceLock<Arc<Whole>>>,
@@ -63,32 +75,28 @@ pub struct Materialized {
 }
 
 impl Materialized {
-    /// The rows of a plan, with these columns.
+    /// The rows of a plan, with these columns; by several threads, if they may read for it.
     ///
     /// # Errors
     /// When the projection cannot be planned.
-    pub fn new(
-        plan: LogicalPlan,
-        columns: Vec<Expr>,
-        state: Arc<SessionState>,
-        side_by_side: SideBySide,
-    ) -> SqlResult<Materialized> {
+    pub fn new(plan: LogicalPlan, columns: Vec<Expr>, volatile: bool) -> SqlResult<Materialized> {
         let plan = LogicalPlanBuilder::from(plan)
             .project(columns)
             .and_then(LogicalPlanBuilder::build)
             .map_err(from_df)?;
-        Ok(Materialized {
-            query: Query { plan, state, side_by_side },
-            watching: OnceLock::new(),
-            told: Arc::default(),
-            computed: Arc::default(),
-            computing: Mutex::default(),
-        })
+        let side_by_side = !volatile && side_by_side::is_possible(&plan).map_err(from_df)?;
+        let (id, made) = (next_id(), Mutex::default());
+        Ok(Materialized { query: Arc::new(Query { id, plan, side_by_side, made }) })
     }
 
-    /// The operators are watched, if they do not run yet.
-    pub(crate) fn watch(&self, watching: Watching) {
-        self.watching.get_or_init(|| watching);
+    /// What an execution has of it.
+    fn of(&self, execution: &Execution) -> Arc<CommonRows> {
+        execution.common_rows(self.query.id)
+    }
+
+    /// The operators of an execution are watched, if they do not run yet.
+    pub(crate) fn watch(&self, execution: &Execution, watching: Watching) {
+        self.of(execution).watching.get_or_init(|| watching);
     }
 
     /// What there is to say of the operators: of those that were watched, what they did. `None` if
@@ -98,33 +106,41 @@ impl Materialized {
     /// Of planning.
     pub(crate) fn told(
         &self,
+        (place, execution): (&Arc<Place>, &Execution),
         lines: fn(&Operators) -> Vec<PlanLine>,
     ) -> Result<Option<Vec<PlanLine>>> {
-        match self.watching.get() {
-            Some(_) => Ok(self.told.get().cloned()),
-            None => Ok(Some(lines(&self.query.operators()?))),
+        let rows = self.of(execution);
+        match rows.watching.get() {
+            Some(_) => Ok(rows.told.get().cloned()),
+            None => Ok(Some(lines(&self.query.operators(place, execution)?))),
         }
     }
 
-    /// The rows, as somebody computes them. What does not fit into memory goes to disk. After an
-    /// error the next one who asks tries again.
-    pub(super) fn rows(&self) -> Computing {
-        let mut last = self.computing.lock();
+    /// The rows, as somebody computes them for an execution at this place. What does not fit into
+    /// memory goes to disk. After an error the next one who asks tries again.
+    pub(super) fn rows(&self, place: &Arc<Place>, execution: &Arc<Execution>) -> Computing {
+        let rows = self.of(execution);
+        let mut last = rows.computing.lock();
         let running = last.as_ref().and_then(WeakShared::upgrade);
         if let Some(running) = running.filter(|running| !matches!(running.peek(), Some(Err(_)))) {
             return running;
         }
-        let (query, watching) = (self.query.clone(), self.watching.get().copied());
-        let (computed, told) = (self.computed.clone(), self.told.clone());
+        let (query, watching) = (self.query.clone(), rows.watching.get().copied());
+        let (computed, told) = (rows.computed.clone(), rows.told.clone());
+        let (place, execution) = (place.clone(), execution.clone());
         let computing = async move {
             if let Some(rows) = computed.get() {
                 return Ok(rows.clone());
             }
+            let operators = query.operators(&place, &execution)?;
+            let task = execution.task_beside().map_err(to_df)?;
+            // Whoever waits for rows that nobody wants any more must not keep the transaction.
+            drop(execution);
             let rows = match watching {
-                None => query.compute(query.operators()?).await?,
+                None => compute(operators, task).await?,
                 Some(watching) => {
-                    let operators = (watching.measured)(query.operators()?)?;
-                    let rows = query.compute(operators.clone()).await?;
+                    let operators = (watching.measured)(operators)?;
+                    let rows = compute(operators.clone(), task).await?;
                     told.get_or_init(|| (watching.told)(&operators));
                     rows
                 }
@@ -138,20 +154,43 @@ impl Materialized {
 }
 
 impl Query {
-    fn operators(&self) -> Result<Operators> {
-        physical_side_by_side(&self.state, &self.plan, self.side_by_side).map_err(to_df)
+    /// Operators for one execution.
+    fn operators(&self, place: &Arc<Place>, execution: &Execution) -> Result<Operators> {
+        self.operators_for(place, execution).map_err(to_df)
     }
 
-    async fn compute(&self, operators: Operators) -> Result<Arc<Whole>> {
-        let task = fitting(self.state.task_ctx(), operators.as_ref());
-        let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
-        let names = ("common table expression", "rows of a common table expression");
-        let mut rows =
-            Kept::new(names, operators.schema(), &task, metrics).within_part(PART, &task);
-        let mut stream = execute_stream(operators, task)?;
-        while let Some(batch) = stream.next().await {
-            rows.push(batch?)?;
+    fn operators_for(&self, place: &Arc<Place>, execution: &Execution) -> SqlResult<Operators> {
+        let settings = match self.side_by_side {
+            true => execution.side_by_side(),
+            false => SideBySide::NEVER,
+        };
+        if let Some((then, made)) = &*self.made.lock()
+            && *then == settings
+            && !made.is_for_others()
+        {
+            return fresh_operators(&made.operators);
         }
-        Ok(rows.finish())
+        let optimized = optimized(&self.plan, &execution.cancel)?;
+        let helpers = match side_by_side::at_first(settings, &optimized)? {
+            true => side_by_side::threads(settings) - 1,
+            false => 0,
+        };
+        let way = Way { short_memory: false, helpers };
+        let made = Made::new(way, physical_at(optimized, place, way, &execution.cancel)?);
+        let fresh = fresh_operators(&made.operators)?;
+        *self.made.lock() = Some((settings, made));
+        Ok(fresh)
     }
+}
+
+async fn compute(operators: Operators, task: Arc<TaskContext>) -> Result<Arc<Whole>> {
+    let task = fitting(task, operators.as_ref());
+    let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+    let names = ("common table expression", "rows of a common table expression");
+    let mut rows = Kept::new(names, operators.schema(), &task, metrics).within_part(PART, &task);
+    let mut stream = execute_stream(operators, task)?;
+    while let Some(batch) = stream.next().await {
+        rows.push(batch?)?;
+    }
+    Ok(rows.finish())
 }

@@ -10,6 +10,7 @@ mod folds;
 mod kept;
 pub(crate) mod key_conditions;
 mod key_set;
+pub(crate) mod made;
 pub mod materialized;
 pub(crate) mod partitions;
 pub(crate) mod project_set;

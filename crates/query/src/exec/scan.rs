@@ -531,7 +531,7 @@ impl ExecutionPlan for SqlScan {
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let execution = self.spec.place.execution().map_err(to_df)?;
         if let Source::Shared(rows) = &self.spec.source {
-            return Ok(Box::pin(SharedStream::new(rows, &self.spec)));
+            return Ok(Box::pin(SharedStream::new(rows, &self.spec, &execution)));
         }
         Ok(Box::pin(ScanStream::new(self.clone(), execution)))
     }

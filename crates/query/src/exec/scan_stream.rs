@@ -38,9 +38,13 @@ pub(super) struct SharedStream {
 }
 
 impl SharedStream {
-    pub(super) fn new(rows: &Materialized, spec: &Spec) -> SharedStream {
+    pub(super) fn new(
+        rows: &Materialized,
+        spec: &Spec,
+        execution: &Arc<Execution>,
+    ) -> SharedStream {
         SharedStream {
-            rows: rows.rows(),
+            rows: rows.rows(&spec.place, execution),
             batches: None,
             projection: spec.projection.clone(),
             schema: spec.schema.clone(),

@@ -10,22 +10,22 @@
 //! one does.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use braid_catalog::memory_error;
 use braid_env::memory::Account;
 use braid_scalar::{Bound, CmpOp, EvalContext, compare};
 use braid_types::{Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use parking_lot::Mutex;
 
-use super::scalar::RowFunction;
-use crate::arrow_form;
+use super::constant;
+use super::execution::{Execution, Place};
+use super::made::Made;
 use crate::decorrelate::keyed::Keyed;
 use crate::error::from_df;
-use crate::run::{collect_rows, memory_of};
+use crate::run::{Way, collect_rows, fresh_operators, optimized, physical_at};
 
 /// What the subquery's rows become.
 pub enum Shape {
@@ -100,6 +100,8 @@ enum Kept {
 
 /// See the [module documentation](self).
 pub struct Subquery {
+    /// A number that no other one has.
+    pub(crate) id: u64,
     /// Plan with placeholders for outer columns.
     pub plan: LogicalPlan,
     /// Types of the plan's columns.
@@ -108,20 +110,25 @@ pub struct Subquery {
     pub outer: Vec<(String, SqlType)>,
     /// What the rows become.
     pub shape: Shape,
-    /// Plans and runs it.
-    pub state: Arc<SessionState>,
-    /// For conversions.
-    pub ctx: EvalContext,
-    /// Results by outer values.
-    pub kept: Mutex<HashMap<GroupKey, KeptResult>>,
-    /// The plan optimized once.
-    pub optimized: Mutex<Option<LogicalPlan>>,
-    /// The plan for many rows.
-    pub(crate) ahead: Mutex<Ahead>,
+    /// Where its executions are. It may be part of a constant of that place.
+    pub(crate) place: Weak<Place>,
+    /// What runs for one row of outer values.
+    pub(crate) for_one: Mutex<Option<ForOne>>,
+    /// What runs for many.
+    pub(crate) for_many: Mutex<ForMany>,
+}
+
+/// The plan for one row of outer values, which are constants of the place. One thread at a time
+/// gives these values and runs it.
+pub(crate) struct ForOne {
+    optimized: LogicalPlan,
+    /// The constants that the outer values are.
+    constants: Vec<usize>,
+    made: Option<Made>,
 }
 
 /// How far the plan for many rows has come.
-pub(crate) enum Ahead {
+pub(crate) enum ForMany {
     /// Nobody has asked yet.
     Untried,
     /// It is there, optimized.
@@ -130,15 +137,29 @@ pub(crate) enum Ahead {
     Never,
 }
 
-impl Ahead {
+impl ForMany {
     /// Before the first row. What is volatile runs when its value is asked for.
-    pub(crate) fn of(volatile: bool) -> Ahead {
-        if volatile { Ahead::Never } else { Ahead::Untried }
+    pub(crate) fn of(volatile: bool) -> ForMany {
+        if volatile { ForMany::Never } else { ForMany::Untried }
     }
 }
 
-/// A kept result; opaque outside.
-pub struct KeptResult(Kept);
+/// What an execution knows of a subquery: results by outer values.
+#[derive(Default)]
+pub(crate) struct Answers {
+    kept: Mutex<HashMap<GroupKey, Kept>>,
+}
+
+impl Answers {
+    /// Keeps what was computed for outer values.
+    fn keep(&self, key: GroupKey, result: Kept) {
+        let mut kept = self.kept.lock();
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert(key, result);
+    }
+}
 
 /// Distinct outer rows whose results are kept.
 const MAX_KEPT: usize = 10_000;
@@ -155,32 +176,61 @@ impl Subquery {
         }
     }
 
-    fn run(&self, outer: &[Datum]) -> SqlResult<Vec<Vec<Datum>>> {
-        let plan = {
-            let mut optimized = self.optimized.lock();
-            match &*optimized {
-                Some(plan) => plan.clone(),
-                None => {
-                    let plan = self.state.optimize(&self.alone()?).map_err(from_df)?;
-                    optimized.insert(plan).clone()
-                }
-            }
-        };
-        let values: HashMap<&str, (usize, &SqlType)> = self
-            .outer
-            .iter()
-            .enumerate()
-            .map(|(at, (name, ty))| (name.as_str(), (at, ty)))
-            .collect();
-        let filled = fill(plan, &|name| {
-            values.get(name).map(|(at, ty)| arrow_form::scalar(&outer[*at], ty))
-        })?;
+    /// The execution that runs, and the place where it is.
+    fn execution(&self) -> SqlResult<(Arc<Place>, Arc<Execution>)> {
+        let place = self.place.upgrade();
+        let place = place.ok_or_else(|| SqlError::internal("a subquery of a plan that is gone"))?;
+        let execution = place.execution()?;
+        Ok((place, execution))
+    }
+
+    /// What the execution knows of it.
+    fn answers(&self, execution: &Execution) -> Arc<Answers> {
+        execution.answers(self.id)
+    }
+
+    /// The rows for one row of outer values.
+    fn run(
+        &self,
+        (place, execution): (&Arc<Place>, &Execution),
+        outer: &[Datum],
+    ) -> SqlResult<Vec<Vec<Datum>>> {
         let limit = match self.shape {
             Shape::Scalar | Shape::Rowwise(.., Across::One) => 2,
             Shape::Exists | Shape::First => 1,
             _ => usize::MAX,
         };
-        collect_rows(&self.state, filled, &self.types, limit)
+        let mut for_one = self.for_one.lock();
+        let plan = match &mut *for_one {
+            Some(plan) => plan,
+            None => for_one.insert(self.plan_for_one(place, execution)?),
+        };
+        for (at, value) in plan.constants.iter().zip(outer) {
+            execution.set_constant(*at, value.clone());
+        }
+        let operators = match &plan.made {
+            Some(made) if !made.is_for_others() => fresh_operators(&made.operators)?,
+            _ => {
+                let (way, cancel) = (Way::default(), &execution.cancel);
+                let operators = physical_at(plan.optimized.clone(), place, way, cancel)?;
+                let made = plan.made.insert(Made::new(way, operators));
+                fresh_operators(&made.operators)?
+            }
+        };
+        collect_rows(execution, operators, &self.types, limit)
+    }
+
+    fn plan_for_one(&self, place: &Arc<Place>, execution: &Execution) -> SqlResult<ForOne> {
+        let mut constants = Vec::with_capacity(self.outer.len());
+        let mut named = HashMap::with_capacity(self.outer.len());
+        for (name, ty) in &self.outer {
+            let at = place.add_constant(Bound::constant(Datum::Null, ty.clone()));
+            constants.push(at);
+            named.insert(name.as_str(), constant::placeholder(at, ty));
+        }
+        let plan = filled(self.alone()?, &|name| named.get(name).cloned())?;
+        let optimized = optimized(&plan, &execution.cancel)?;
+        Ok(ForOne { optimized, constants, made: None })
     }
 
     /// The plan as it runs for one row of the outer query: of rows that need only be there, no
@@ -197,13 +247,15 @@ impl Subquery {
 
     /// Computes the results of arguments that are new, if that can be done together.
     pub(crate) fn expect(&self, args: &[Vec<Datum>]) {
-        if self.outer.is_empty() || matches!(*self.ahead.lock(), Ahead::Never) {
+        if self.outer.is_empty() || matches!(*self.for_many.lock(), ForMany::Never) {
             return;
         }
-        let needles = self.needles();
+        // Whoever asks for a row will be told.
+        let Ok((place, execution)) = self.execution() else { return };
+        let (needles, answers) = (self.needles(), self.answers(&execution));
         let mut new = HashSet::new();
         {
-            let mut kept = self.kept.lock();
+            let mut kept = answers.kept.lock();
             if kept.len() + args.len() > MAX_KEPT {
                 kept.clear();
             }
@@ -215,32 +267,38 @@ impl Subquery {
             }
         }
         let new: Vec<Vec<Datum>> = new.into_iter().map(|key| key.0).collect();
-        if new.len() >= MIN_TOGETHER && self.run_together(&new).is_err() {
-            *self.ahead.lock() = Ahead::Never;
+        if new.len() >= MIN_TOGETHER && self.run_together((&place, &execution), &new).is_err() {
+            *self.for_many.lock() = ForMany::Never;
         }
     }
 
-    fn run_together(&self, keys: &[Vec<Datum>]) -> SqlResult<()> {
+    fn run_together(
+        &self,
+        (place, execution): (&Arc<Place>, &Execution),
+        keys: &[Vec<Datum>],
+    ) -> SqlResult<()> {
+        let cancel = &execution.cancel;
         let plan = {
-            let mut ahead = self.ahead.lock();
-            if matches!(*ahead, Ahead::Untried) {
+            let mut for_many = self.for_many.lock();
+            if matches!(*for_many, ForMany::Untried) {
                 let keyed =
                     Keyed::new(&self.plan, &self.outer, self.types.len()).map_err(from_df)?;
-                *ahead = match keyed {
+                *for_many = match keyed {
                     Some(keyed) => {
-                        let optimized = self.state.optimize(keyed.plan()).map_err(from_df)?;
-                        Ahead::Ready(Box::new((keyed, optimized)))
+                        let optimized = optimized(keyed.plan(), cancel)?;
+                        ForMany::Ready(Box::new((keyed, optimized)))
                     }
-                    None => Ahead::Never,
+                    None => ForMany::Never,
                 };
             }
-            let Ahead::Ready(ready) = &*ahead else { return Ok(()) };
+            let ForMany::Ready(ready) = &*for_many else { return Ok(()) };
             ready.0.with_keys(ready.1.clone(), keys).map_err(from_df)?
         };
+        let operators = physical_at(plan, place, Way::default(), cancel)?;
         let types: Vec<SqlType> =
             std::iter::once(SqlType::Int8).chain(self.types.iter().cloned()).collect();
         let mut found: Vec<Vec<Vec<Datum>>> = keys.iter().map(|_| Vec::new()).collect();
-        for mut row in collect_rows(&self.state, plan, &types, usize::MAX)? {
+        for mut row in collect_rows(execution, operators, &types, usize::MAX)? {
             let values = row.split_off(1);
             if let [Datum::Int8(number)] = row.as_slice()
                 && let Some(rows) = found.get_mut(*number as usize)
@@ -248,22 +306,20 @@ impl Subquery {
                 rows.push(values);
             }
         }
-        let mut kept = self.kept.lock();
+        let answers = self.answers(execution);
+        let mut kept = answers.kept.lock();
         for (key, rows) in keys.iter().zip(found) {
             // What fails fails again for the row that asks.
-            if let Ok(result) = self.keep(rows) {
-                kept.insert(GroupKey(key.clone()), KeptResult(result));
+            if let Ok(result) = self.result(execution, rows) {
+                kept.insert(GroupKey(key.clone()), result);
             }
         }
         Ok(())
     }
 
-    fn compute(&self, outer: &[Datum]) -> SqlResult<Kept> {
-        self.keep(self.run(outer)?)
-    }
-
     /// What is kept of a result's rows.
-    fn keep(&self, rows: Vec<Vec<Datum>>) -> SqlResult<Kept> {
+    fn result(&self, execution: &Execution, rows: Vec<Vec<Datum>>) -> SqlResult<Kept> {
+        let context = &execution.eval;
         Ok(match &self.shape {
             Shape::Scalar | Shape::Rowwise(.., Across::One) if rows.len() > 1 => {
                 return Err(SqlError::new(
@@ -281,34 +337,29 @@ impl Subquery {
                 Kept::Value(braid_scalar::array_of_values(element, items)?)
             }
             Shape::In(converters) => {
-                let memory = memory_of(&self.state);
                 let mut members = Members { set: HashSet::new(), partial: Vec::new() };
                 for row in rows {
-                    let row = self.converted(converters, &row)?;
+                    let row = converted(converters, &row, context)?;
                     if row.iter().any(Datum::is_null) {
                         members.partial.push(row);
                     } else {
-                        members.insert(GroupKey(row), &memory)?;
+                        members.insert(GroupKey(row), &execution.memory)?;
                     }
                 }
                 Kept::Members(Arc::new(members))
             }
             Shape::Rowwise(_, converters, _) => {
-                let rows = rows.iter().map(|row| self.converted(converters, row));
+                let rows = rows.iter().map(|row| converted(converters, row, context));
                 Kept::Rows(Arc::new(rows.collect::<SqlResult<_>>()?))
             }
             Shape::Quantified(_, converter, _) => {
                 let values = rows
                     .iter()
-                    .map(|row| converter.eval(row, &self.ctx))
+                    .map(|row| converter.eval(row, context))
                     .collect::<SqlResult<Vec<_>>>()?;
                 Kept::Extremes(Extremes::of(values))
             }
         })
-    }
-
-    fn converted(&self, converters: &[Bound], row: &[Datum]) -> SqlResult<Vec<Datum>> {
-        converters.iter().map(|c| c.eval(row, &self.ctx)).collect()
     }
 
     fn answer(&self, kept: &Kept, needles: &[Datum]) -> Datum {
@@ -329,6 +380,10 @@ impl Subquery {
             (Kept::Extremes(_) | Kept::Rows(_), _) => Datum::Null,
         }
     }
+}
+
+fn converted(converters: &[Bound], row: &[Datum], context: &EvalContext) -> SqlResult<Vec<Datum>> {
+    converters.iter().map(|c| c.eval(row, context)).collect()
 }
 
 impl Extremes {
@@ -421,52 +476,42 @@ impl Subquery {
     /// # Errors
     /// Of planning and running.
     pub(crate) fn rows(&self, outer: &[Datum]) -> SqlResult<Arc<Vec<Vec<Datum>>>> {
-        let key = GroupKey(outer.to_vec());
-        if let Some(KeptResult(Kept::Rows(rows))) = self.kept.lock().get(&key) {
+        let (place, execution) = self.execution()?;
+        let (answers, key) = (self.answers(&execution), GroupKey(outer.to_vec()));
+        if let Some(Kept::Rows(rows)) = answers.kept.lock().get(&key) {
             return Ok(rows.clone());
         }
-        let rows = Arc::new(self.run(outer)?);
-        let mut kept = self.kept.lock();
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
-        }
-        kept.insert(key, KeptResult(Kept::Rows(rows.clone())));
-        drop(kept);
+        let rows = Arc::new(self.run((&place, &execution), outer)?);
+        answers.keep(key, Kept::Rows(rows.clone()));
         Ok(rows)
     }
-}
 
-impl RowFunction for Subquery {
-    fn call(&self, args: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+    /// The value for these needles and outer values.
+    ///
+    /// # Errors
+    /// Of planning and running; 21000 for several rows where one is meant.
+    pub(crate) fn value(&self, args: &[Datum]) -> SqlResult<Datum> {
+        let (place, execution) = self.execution()?;
         let (needles, outer) = args.split_at(self.needles());
-        let key = GroupKey(outer.to_vec());
-        if let Some(found) = self.kept.lock().get(&key) {
-            return Ok(self.answer(&found.0, needles));
+        let (answers, key) = (self.answers(&execution), GroupKey(outer.to_vec()));
+        if let Some(found) = answers.kept.lock().get(&key) {
+            return Ok(self.answer(found, needles));
         }
-        let computed = self.compute(outer)?;
+        let rows = self.run((&place, &execution), outer)?;
+        let computed = self.result(&execution, rows)?;
         let answer = self.answer(&computed, needles);
-        let mut kept = self.kept.lock();
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
-        }
-        kept.insert(key, KeptResult(computed));
+        answers.keep(key, computed);
         Ok(answer)
     }
 }
 
-/// Replaces placeholders of a plan by literals.
-///
-/// # Errors
-/// What DataFusion reports when it rebuilds a node.
-pub fn fill(
-    plan: LogicalPlan,
-    value: &dyn Fn(&str) -> Option<datafusion::common::ScalarValue>,
-) -> SqlResult<LogicalPlan> {
+/// A plan with placeholders replaced.
+fn filled(plan: LogicalPlan, value: &dyn Fn(&str) -> Option<Expr>) -> SqlResult<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let filled = node.map_expressions(|expr| {
             expr.transform_up(|e| match &e {
                 Expr::Placeholder(p) => match value(&p.id) {
-                    Some(v) => Ok(Transformed::yes(Expr::Literal(v, None))),
+                    Some(value) => Ok(Transformed::yes(value)),
                     None => Ok(Transformed::no(e)),
                 },
                 _ => Ok(Transformed::no(e)),
