@@ -33,7 +33,7 @@ use futures::{Stream, StreamExt};
 
 use crate::error::from_df;
 use crate::exec::around::around_rows;
-use crate::exec::execution::{about_scan, common_rows};
+use crate::exec::execution::{about_scan, common_scan};
 use crate::exec::materialized::{Materialized, Watching};
 use crate::exec::stoppable::{is_stoppable, stoppable};
 use crate::memory::fitting;
@@ -65,8 +65,8 @@ fn measured(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if is_stoppable(&node) {
             return Ok(Transformed::no(node));
         }
-        if let Some((rows, (_, execution))) = common_rows(node.as_ref()) {
-            rows.watch(&execution, Watching { measured, told: |plan| lines(plan, 0) });
+        if let Some(scan) = common_scan(node.as_ref()) {
+            scan.rows.watch(&scan.execution, Watching { measured, told: |plan| lines(plan, 0) });
         }
         let node: Arc<dyn ExecutionPlan> = Arc::new(Measured { input: node, seen: Arc::default() });
         Ok(Transformed::yes(node))
@@ -118,11 +118,11 @@ impl Lines {
             return plan.children().into_iter().for_each(|below| self.add(below, seen, depth));
         }
         self.out.push(line(plan, seen, depth));
-        if let Some((rows, (place, execution))) = common_rows(plan.as_ref())
-            && !self.told.contains(&Arc::as_ptr(rows))
-            && let Ok(Some(told)) = rows.told((place, &execution), |plan| lines(plan, 0))
+        if let Some(scan) = common_scan(plan.as_ref())
+            && !self.told.contains(&Arc::as_ptr(scan.rows))
+            && let Ok(Some(told)) = Materialized::told(&scan, |plan| lines(plan, 0))
         {
-            self.told.push(Arc::as_ptr(rows));
+            self.told.push(Arc::as_ptr(scan.rows));
             let blanks = "  ".repeat(depth + 1);
             let below = |line: PlanLine| PlanLine { text: blanks.clone() + &line.text, ..line };
             self.out.extend(told.into_iter().map(below));

@@ -1,7 +1,7 @@
 //! A small pool of threads that run background jobs in the order they were queued.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
@@ -107,9 +107,12 @@ where
         .expect("the operating system refuses new threads")
 }
 
-/// How many cores this process may use.
+/// How many cores this process could use when it first asked. The system reads files to say it: too
+/// much for whoever asks for each statement.
 pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, |n| n.get())
+    static CORES: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    *CORES
 }
 
 /// Runs jobs at the same time, the first on this thread, and waits for all; what they returned, in

@@ -297,16 +297,27 @@ pub(crate) fn rows_expected(plan: &Arc<dyn ExecutionPlan>) -> Vec<f64> {
     rows
 }
 
-/// The common table expression that an operator reads, if it reads one that is computed once, and
-/// the execution that it reads it for.
-pub(crate) fn common_rows(
-    plan: &dyn ExecutionPlan,
-) -> Option<(&Arc<Materialized>, (&Arc<Place>, Arc<Execution>))> {
+/// How many rows the largest table of a plan has that one of its scans reads.
+pub(crate) fn most_rows(plan: &Arc<dyn ExecutionPlan>) -> f64 {
+    let own = plan.downcast_ref::<SqlScan>().and_then(|scan| scan.spec().rows_of_table());
+    let below = plan.children().into_iter().map(most_rows);
+    below.fold(own.unwrap_or_default(), f64::max)
+}
+
+/// A scan of a common table expression that is computed once.
+pub(crate) struct CommonScan<'a> {
+    pub(crate) rows: &'a Arc<Materialized>,
+    pub(crate) place: &'a Arc<Place>,
+    /// That it is read for.
+    pub(crate) execution: Arc<Execution>,
+}
+
+/// The operator, if it is such a scan.
+pub(crate) fn common_scan(plan: &dyn ExecutionPlan) -> Option<CommonScan<'_>> {
     let spec = plan.downcast_ref::<SqlScan>()?.spec();
-    match &spec.source {
-        Source::Shared(rows) => Some((rows, (&spec.place, spec.place.execution_or_nothing()))),
-        _ => None,
-    }
+    let Source::Shared(rows) = &spec.source else { return None };
+    let (place, execution) = (&spec.place, spec.place.execution_or_nothing());
+    Some(CommonScan { rows, place, execution })
 }
 
 /// About an operator that is a scan, in the execution that runs.

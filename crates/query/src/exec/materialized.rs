@@ -17,7 +17,7 @@ use futures::future::{BoxFuture, Shared, WeakShared};
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::Mutex;
 
-use super::execution::{Execution, Place};
+use super::execution::{CommonScan, Execution, Place};
 use super::kept::{Kept, Whole};
 use super::made::Made;
 use super::scalar::next_id;
@@ -105,14 +105,13 @@ impl Materialized {
     /// # Errors
     /// Of planning.
     pub(crate) fn told(
-        &self,
-        (place, execution): (&Arc<Place>, &Execution),
+        scan: &CommonScan<'_>,
         lines: fn(&Operators) -> Vec<PlanLine>,
     ) -> Result<Option<Vec<PlanLine>>> {
-        let rows = self.of(execution);
+        let rows = scan.rows.of(&scan.execution);
         match rows.watching.get() {
             Some(_) => Ok(rows.told.get().cloned()),
-            None => Ok(Some(lines(&self.query.operators(place, execution)?))),
+            None => Ok(Some(lines(&scan.rows.query.operators(scan.place, &scan.execution)?))),
         }
     }
 

@@ -101,6 +101,11 @@ pub(super) struct SqlScan {
 }
 
 impl Spec {
+    /// How many rows its table has.
+    pub(super) fn rows_of_table(&self) -> Option<f64> {
+        self.facts.as_ref().map(|facts| facts.rows())
+    }
+
     /// How many rows are expected with the values of the execution that has begun, without what
     /// operators above are going to tell.
     pub(super) fn rows_expected(&self) -> Option<f64> {
