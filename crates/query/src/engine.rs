@@ -7,20 +7,20 @@
 //!   execute   the first time: optimize, physical plan         ┘
 //!             each time: values of parameters and clock at the plan's Place, run
 //! ```
-//! What depends on the execution beyond such values (rows of the system catalog, LIMIT $1,
-//! subqueries that run by themselves) makes the binder say so; such a query is bound and planned
-//! for each execution.
+//! Where the shape of the plan depends on values (LIMIT $1), it is kept for executions that have the
+//! same ones. What depends on the execution beyond that (rows of the system catalog) makes the binder
+//! say so; such a query is bound and planned for each execution.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use braid_env::tasks::cores;
-use braid_scalar::{Bound, Node, ParamTypes};
+use braid_scalar::{Bound, EvalContext, Node, ParamTypes};
 use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
@@ -86,8 +86,7 @@ struct Plan {
     common: Arc<RuntimeEnv>,
     gate: Arc<Gate>,
     handle: tokio::runtime::Handle,
-    /// Whether it can be executed many times as it was made.
-    kept: bool,
+    keeping: Keeping,
     /// Whether several threads could read for it.
     side_by_side: bool,
     /// A materialized view without data that it would read.
@@ -97,10 +96,25 @@ struct Plan {
     idle: Arc<Mutex<Vec<PlanCopy>>>,
 }
 
+/// For which executions a plan is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    ForAll,
+    /// Those for whose values it was made.
+    ForSome,
+    /// It is made for each.
+    Never,
+}
+
+/// So many plans are kept that no execution uses.
+const IDLE_MAX: usize = 8;
+
 /// A plan that one execution at a time can use.
 struct PlanCopy {
     place: OwnPlace,
     logical: LogicalPlan,
+    /// It is for executions that have these values.
+    assumed: Vec<(Bound, Datum)>,
     /// For one thread, and for several.
     physical: [Option<Made>; 2],
     /// Entries that its last execution has looked at in one scan.
@@ -108,8 +122,16 @@ struct PlanCopy {
 }
 
 impl PlanCopy {
-    fn new(place: OwnPlace, logical: LogicalPlan) -> PlanCopy {
-        PlanCopy { place, logical, physical: [None, None], entries: None }
+    fn new(place: OwnPlace, (logical, assumed): (LogicalPlan, Vec<(Bound, Datum)>)) -> PlanCopy {
+        PlanCopy { place, logical, assumed, physical: [None, None], entries: None }
+    }
+
+    /// Whether it is for an execution with these parameters.
+    fn is_for(&self, eval: &EvalContext) -> bool {
+        self.assumed.iter().all(|(bound, then)| match bound.eval(&[], eval) {
+            Ok(now) => GroupKey(vec![now]) == GroupKey(vec![then.clone()]),
+            Err(_) => false,
+        })
     }
 }
 
@@ -145,7 +167,10 @@ impl Drop for Running {
                 copy.entries = entries;
             }
             if self.kept {
-                self.idle.lock().push(copy);
+                let mut idle = self.idle.lock();
+                let longest = if idle.len() < IDLE_MAX { None } else { Some(idle.remove(0)) };
+                idle.push(copy);
+                drop((idle, longest));
             }
         }
     }
@@ -215,14 +240,18 @@ impl GeneralQueries for Engine {
             params: ParamTypes::new(declared).with_types(context.types()),
         });
         let bound = binder.statement(query)?;
-        let kept = binder.can_be_kept();
+        let keeping = match () {
+            () if binder.can_be_kept() => Keeping::ForAll,
+            () if binder.can_be_kept_for_values() => Keeping::ForSome,
+            () => Keeping::Never,
+        };
         let side_by_side =
             !binder.is_volatile() && side_by_side::is_possible(&bound.plan).map_err(from_df)?;
         let mut copies = Vec::new();
         let columns = output(&bound);
-        if kept {
+        if keeping == Keeping::ForAll {
             let logical = result_columns(bound, &place)?;
-            copies.push(PlanCopy::new(place, logical));
+            copies.push(PlanCopy::new(place, (logical, Vec::new())));
         }
         Ok(Arc::new(Plan {
             query: query.clone(),
@@ -232,7 +261,7 @@ impl GeneralQueries for Engine {
             common: self.common.clone(),
             gate: self.gate.clone(),
             handle: self.runtime.handle().clone(),
-            kept,
+            keeping,
             side_by_side,
             unpopulated: binder.unpopulated().map(str::to_string),
             idle: Arc::new(Mutex::new(copies)),
@@ -249,13 +278,13 @@ fn result_columns(bound: Bounded, place: &Arc<Place>) -> SqlResult<LogicalPlan> 
 }
 
 impl Plan {
-    /// The logical plan for executions at a place.
+    /// The logical plan for executions at a place, and the values that these must have.
     fn bind(
         &self,
         run: &RunContext,
         place: &Arc<Place>,
         binding: Binding,
-    ) -> SqlResult<LogicalPlan> {
+    ) -> SqlResult<(LogicalPlan, Vec<(Bound, Datum)>)> {
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
         let mut binder = Binder::new(Surroundings {
             context: &run.plan,
@@ -266,7 +295,7 @@ impl Plan {
             params: ParamTypes::new(&declared).with_types(run.plan.types()),
         });
         let bound = binder.statement(&self.query)?;
-        result_columns(bound, place)
+        Ok((result_columns(bound, place)?, binder.assumed()))
     }
 
     /// 55000 if a materialized view that it reads has no data.
@@ -298,16 +327,22 @@ impl Plan {
 
     /// A copy whose execution has begun, to be given back if it can be used again.
     fn enter(&self, run: &RunContext) -> SqlResult<PlanCopy> {
-        if !self.kept {
-            return self.for_these_values(run);
-        }
+        let binding = match self.keeping {
+            Keeping::ForAll => Binding::Kept,
+            Keeping::ForSome => Binding::ForValues,
+            Keeping::Never => return self.for_these_values(run),
+        };
         let now = Execution::of(run, self.bounds(run), &self.common);
-        let idle = self.idle.lock().pop();
+        let idle = {
+            let mut idle = self.idle.lock();
+            let found = idle.iter().rposition(|copy| copy.is_for(&run.eval));
+            found.map(|at| idle.remove(at))
+        };
         let copy = match idle {
             Some(copy) => copy,
             None => {
                 let place = OwnPlace::default();
-                let logical = self.bind(run, &place, Binding::Kept)?;
+                let logical = self.bind(run, &place, binding)?;
                 PlanCopy::new(place, logical)
             }
         };
@@ -336,7 +371,7 @@ impl Plan {
             None => self.way(run, side_by_side::at_first(run.side_by_side, &optimized)?),
         };
         let operators = run::physical_at(optimized, &copy.place, way, &run.cancel)?;
-        if !self.kept {
+        if self.keeping == Keeping::Never {
             return Ok(operators);
         }
         let fresh = run::fresh_operators(&operators)?;
@@ -388,7 +423,7 @@ impl GeneralPlan for Plan {
         let mut running = Running {
             rows: None,
             copy: Some(self.enter(run)?),
-            kept: self.kept,
+            kept: self.keeping != Keeping::Never,
             runs: true,
             idle: self.idle.clone(),
             _admitted: Some(admitted),
@@ -412,7 +447,7 @@ impl GeneralPlan for Plan {
         let mut running = Running {
             rows: None,
             copy: Some(copy),
-            kept: self.kept && as_kept,
+            kept: self.keeping != Keeping::Never && as_kept,
             runs: analyze,
             idle: self.idle.clone(),
             _admitted: admitted,
@@ -421,8 +456,10 @@ impl GeneralPlan for Plan {
         let mut physical = self.operators(copy, run)?;
         let _entered = self.handle.enter();
         let mut head = "general plan (DataFusion)".to_string();
-        if !self.kept {
-            head.push_str(", made for each execution");
+        match self.keeping {
+            Keeping::ForAll => {}
+            Keeping::ForSome => head.push_str(", made for these values"),
+            Keeping::Never => head.push_str(", made for each execution"),
         }
         let mut rows = None;
         if analyze {

@@ -245,6 +245,8 @@ pub struct Binder<'a> {
     volatile: bool,
     /// A materialized view without data that it names.
     unpopulated: Option<String>,
+    /// On which the shape of the plan depends, and their values.
+    assumed: Vec<(Bound, Datum)>,
 }
 
 /// What a plan is bound for.
@@ -252,7 +254,11 @@ pub struct Binder<'a> {
 pub enum Binding {
     /// Many executions: whatever differs between them is looked up when it is wanted.
     Kept,
-    /// As that, and it was found that it cannot be done: parts depend on the execution.
+    /// As that, and it was found that the plan is another one for other values (LIMIT $1).
+    ByValues,
+    /// As [`Binding::Kept`], for executions with those values that the one has that begins.
+    ForValues,
+    /// It was found that parts depend on the execution.
     Anew,
     /// The execution that runs at the [`Place`]; values are built into the plan.
     Once,
@@ -296,6 +302,7 @@ impl<'a> Binder<'a> {
             risky: false,
             volatile: false,
             unpopulated: None,
+            assumed: Vec::new(),
         }
     }
 
@@ -306,7 +313,17 @@ impl<'a> Binder<'a> {
 
     /// Whether what was bound can be executed many times.
     pub(crate) fn can_be_kept(&self) -> bool {
-        self.binding == Binding::Kept
+        matches!(self.binding, Binding::Kept | Binding::ForValues)
+    }
+
+    /// Whether it can, for executions that have the same values where its shape depends on them.
+    pub(crate) fn can_be_kept_for_values(&self) -> bool {
+        self.binding == Binding::ByValues
+    }
+
+    /// The expressions on which the plan's shape depends, with their values.
+    pub(crate) fn assumed(&mut self) -> Vec<(Bound, Datum)> {
+        std::mem::take(&mut self.assumed)
     }
 
     /// A materialized view without data that was named.
@@ -329,13 +346,28 @@ impl<'a> Binder<'a> {
         None
     }
 
+    /// As that, of what is the same for all executions that have the same values of parameters.
+    fn bind_by_values(&mut self) -> Option<EvalContext> {
+        match self.binding {
+            Binding::Once | Binding::ForValues => return Some(self.eval.clone()),
+            Binding::Kept => self.binding = Binding::ByValues,
+            Binding::ByValues | Binding::Anew => {}
+        }
+        None
+    }
+
     /// The value of an expression without columns that the plan's shape depends on, if it is known.
     fn value_now(&mut self, bound: &Bound) -> SqlResult<Option<Datum>> {
         let eval = match bound.volatility() {
             Volatility::Immutable => Some(self.eval.clone()),
+            Volatility::Stable if !bound.has_applied() => self.bind_by_values(),
             Volatility::Stable | Volatility::Volatile => self.bind_anew(),
         };
-        eval.map(|eval| bound.eval(&[], &eval)).transpose()
+        let value = eval.map(|eval| bound.eval(&[], &eval)).transpose()?;
+        if let (Binding::ForValues, Some(value)) = (self.binding, &value) {
+            self.assumed.push((bound.clone(), value.clone()));
+        }
+        Ok(value)
     }
 
     /// Types are found by the search path that holds now.
@@ -436,7 +468,7 @@ impl<'a> Binder<'a> {
             && bound.columns().is_empty()
         {
             self.note(bound);
-            if !self.can_be_kept() {
+            if matches!(self.binding, Binding::ByValues | Binding::Anew) {
                 // Nobody will execute this plan. A constant that runs a plan of its own would hold
                 // the place that holds the constant, for ever.
                 let nothing = arrow_form::scalar(&Datum::Null, bound.ty());

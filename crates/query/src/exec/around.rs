@@ -76,8 +76,16 @@ macro_rules! around_operator {
             children: Vec<Arc<dyn ExecutionPlan>>,
         ) -> Result<Arc<dyn ExecutionPlan>> {
             use datafusion::physical_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-            let mode = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            Ok(Arc::new(Self::new(self.window.clone().replace_children(children, mode)?)))
+            let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            self.replace_children(children, options)
+        }
+
+        fn replace_children(
+            self: Arc<Self>,
+            children: Vec<Arc<dyn ExecutionPlan>>,
+            options: datafusion::physical_plan::ReplaceChildrenOptions,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            Ok(Arc::new(Self::new(self.window.clone().replace_children(children, options)?)))
         }
     };
 }

@@ -33,7 +33,8 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning,
+    PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{Stream, ready};
 
@@ -187,11 +188,28 @@ impl ExecutionPlan for ProjectSet {
 
     fn with_new_children(
         self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        self.replace_children(children, options)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.pop().unwrap_or_else(|| self.input.clone());
-        let (outputs, schema) = (self.outputs.clone(), self.schema());
-        Ok(Arc::new(ProjectSet::new(input, outputs, self.outer, schema)))
+        Ok(Arc::new(match options.children_properties {
+            // Operators above it need not compute theirs again either.
+            ChildrenPropertiesMode::Keep => {
+                let metrics = ExecutionPlanMetricsSet::new();
+                ProjectSet { input, metrics, ..ProjectSet::clone(&self) }
+            }
+            ChildrenPropertiesMode::Recompute => {
+                ProjectSet::new(input, self.outputs.clone(), self.outer, self.schema())
+            }
+        }))
     }
 
     fn execute(

@@ -3,8 +3,13 @@
 //! A subquery that did not become a join is a function of the outer columns it names. It is told
 //! the arguments of a batch of rows beforehand and runs one plan for all that are new
 //! ([`crate::decorrelate::keyed`]); where that is not possible, each distinct row of arguments runs
-//! the plan once. Results are kept for the statement. A subquery without outer columns thus runs
+//! the plan once. Results are kept for the execution. A subquery without outer columns thus runs
 //! once, and `x IN (SELECT ...)` then probes a hash set.
+//!
+//! ```text
+//!   subquery    plan, operators for one row, plan for many     as long as the plan around it
+//!   execution   constants: the outer values; answers           as long as the execution
+//! ```
 //!
 //! A run for many rows that fails is as if it had not been: the row that asks gets the error, if
 //! one does.
