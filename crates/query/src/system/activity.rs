@@ -1,5 +1,5 @@
 //! What sessions do at this moment, and what was done in each database: `pg_stat_activity`,
-//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`.
+//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`, and what is asked of a server as a whole.
 //!
 //! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
 
@@ -56,6 +56,31 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              bytes_processed int8, bytes_total int8, tuples_processed int8, tuples_excluded int8",
             pg_stat_progress_copy,
         ),
+        // There are no checkpoints: what they would count is NULL.
+        "pg_stat_bgwriter" => (
+            "checkpoints_timed int8, checkpoints_req int8, checkpoint_write_time float8, \
+             checkpoint_sync_time float8, buffers_checkpoint int8, buffers_clean int8, \
+             maxwritten_clean int8, buffers_backend int8, buffers_backend_fsync int8, \
+             buffers_alloc int8, stats_reset timestamptz",
+            unknown,
+        ),
+        "pg_stat_wal" => (
+            "wal_records int8, wal_fpi int8, wal_bytes numeric, wal_buffers_full int8, \
+             wal_write int8, wal_sync int8, wal_write_time float8, wal_sync_time float8, \
+             stats_reset timestamptz",
+            unknown,
+        ),
+        "pg_stat_archiver" => (
+            "archived_count int8, last_archived_wal text, last_archived_time timestamptz, \
+             failed_count int8, last_failed_wal text, last_failed_time timestamptz, \
+             stats_reset timestamptz",
+            pg_stat_archiver,
+        ),
+        "pg_stat_database_conflicts" => (
+            "datid oid, datname name, confl_tablespace int8, confl_lock int8, \
+             confl_snapshot int8, confl_bufferpin int8, confl_deadlock int8",
+            pg_stat_database_conflicts,
+        ),
         "pg_stat_database" => (
             "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, \
              blks_read int8, blks_hit int8, tup_returned int8, tup_fetched int8, \
@@ -83,6 +108,26 @@ fn time(micros: Option<i64>) -> Datum {
 /// An address of a client.
 fn address(ip: &IpAddr) -> Datum {
     Datum::parse(&ip.to_string(), &SqlType::Inet, Style::utc()).unwrap_or(Datum::Null)
+}
+
+/// The one row of a view that has always one, of which nothing is known.
+fn unknown(_: &View<'_>) -> Made {
+    Ok(vec![Vec::new()])
+}
+
+/// Nothing is archived.
+fn pg_stat_archiver(_: &View<'_>) -> Made {
+    Ok(vec![vec![number(0), Datum::Null, Datum::Null, number(0)]])
+}
+
+/// Nobody is in the way of a recovery: there is none that goes on beside readers.
+fn pg_stat_database_conflicts(v: &View<'_>) -> Made {
+    let row = |database: &braid_catalog::Database| {
+        let mut row = vec![Datum::Oid(oid_of(database.id)), text(database.name.as_str())];
+        row.extend([0; 5].map(number));
+        row
+    };
+    Ok(v.catalog.databases().map(|d| row(d)).collect())
 }
 
 /// No connection is encrypted.

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use braid_parser::Kind;
 use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{
@@ -391,10 +390,7 @@ impl Connection {
         }
         for statement in statements {
             self.begin_statement();
-            if let Kind::Fetch(fetch) = &*statement.kind
-                && let Some(passed) = self.move_portal(fetch)?
-            {
-                self.complete(format!("MOVE {passed}"))?;
+            if self.is_of_portal(&statement.kind)? {
                 continue;
             }
             let prepared = self.session.prepare(statement, &[])?;

@@ -10,7 +10,8 @@
 use std::sync::Arc;
 
 use braid_catalog::Table;
-use braid_types::{Datum, SqlResult};
+use braid_scalar::convert_datum;
+use braid_types::{CastContext, Datum, SqlResult, SqlType};
 
 use super::source::Source;
 use super::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
@@ -66,6 +67,15 @@ pub(crate) fn take_rows(
     Ok(Taken::Loaded(count))
 }
 
+/// A value of a query for a column of a type: what a name names.
+fn named(ctx: &Context, value: Datum, ty: &SqlType) -> SqlResult<Datum> {
+    if value == Datum::Null || !ty.element().unwrap_or(ty).names_objects() {
+        return Ok(value);
+    }
+    let text = if ty.element().is_some() { SqlType::Text.array_of() } else { SqlType::Text };
+    convert_datum(&value, &text, ty, CastContext::Assignment, &ctx.eval)
+}
+
 /// Fills a table with the rows of a query, whose columns are the table's visible ones in order.
 ///
 /// # Errors
@@ -78,7 +88,7 @@ pub(crate) fn fill_table(ctx: &Context, table: &Arc<Table>, source: &Source) -> 
         columns
             .map(|(at, c)| match c.hidden {
                 true => info.filler.default(ctx, at),
-                false => Ok(values.next().unwrap_or(Datum::Null)),
+                false => named(ctx, values.next().unwrap_or(Datum::Null), &c.ty),
             })
             .collect()
     };

@@ -15,7 +15,7 @@ use braid_kv::KeySpan;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, partitions, parts};
+use crate::ddl::{Change, partitions, parts};
 
 pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
     let cascade = matches!(t.cascade, Some(ast::CascadeOption::Cascade));
