@@ -357,6 +357,7 @@ pub struct SystemType {
 /// numbers here.
 const TYPES: &[SystemType] = &[
     base(28, 1011, "xid"),
+    base(142, 143, "xml"),
     base(194, 0, "pg_node_tree"),
     base(1033, 1034, "aclitem"),
     base(3361, 0, "pg_ndistinct"),

@@ -3,21 +3,62 @@
 //!
 //! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, oid_of};
 use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
-use braid_scalar::AdvisoryKey;
+use braid_scalar::{AdvisoryKey, SessionFunctions};
+use braid_sql::Database;
 use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, State};
-use braid_types::{Datum, SqlResult, SqlType, Style};
+use braid_sql::session::SessionState;
+use braid_types::{ArrayValue, Datum, SqlResult, SqlType, Style};
 
 use super::statistics::number;
 use super::table::{ROOT, SystemTable, View, flag, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
+
+/// What functions say of the session, its connection and the node; `None` for other functions.
+pub(super) fn function(session: &SessionState, name: &str, args: &[Datum]) -> Option<Datum> {
+    let sessions = session.db().sessions();
+    let own = || sessions.all().into_iter().find(|a| a.pid == session.backend_pid());
+    Some(match (name, args) {
+        ("pg_postmaster_start_time" | "pg_conf_load_time", _) => {
+            Datum::TimestampTz(session.db().begun_micros())
+        }
+        ("txid_current", _) => Datum::Int8(own().map_or(0, |a| a.transaction() as i64)),
+        ("inet_client_port", _) => {
+            let client = own().and_then(|a| a.client);
+            client.map_or(Datum::Null, |client| Datum::Int4(client.port().into()))
+        }
+        ("pg_blocking_pids", [Datum::Int4(pid)]) => blocking(session.db(), *pid),
+        _ => return None,
+    })
+}
+
+/// Sessions that keep one waiting.
+fn blocking(db: &Database, pid: i32) -> Datum {
+    let sessions = db.sessions().all();
+    let waits = sessions.iter().find(|a| a.pid == pid).map(|a| a.transaction());
+    let locks = db.coordinator().describe_locks().locks;
+    let requests = locks.iter().filter(|l| !l.granted && Some(l.txn.0) == waits);
+    let holders = requests.flat_map(|request| locks.iter().filter(|lock| lock.blocks(request)));
+    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction(), a.pid)).collect();
+    let mut found: BTreeSet<i32> = holders.filter_map(|l| pids.get(&l.txn.0).copied()).collect();
+    let numbers = db.advisory_locks();
+    for request in numbers.iter().filter(|l| !l.granted && l.pid == pid) {
+        let is_other = |l: &&AdvisoryLock| {
+            let same = (l.database, l.key) == (request.database, request.key);
+            same && l.granted && l.pid != pid && !(l.shared && request.shared)
+        };
+        found.extend(numbers.iter().filter(is_other).map(|l| l.pid));
+    }
+    let items = found.into_iter().map(Datum::Int4).collect();
+    Datum::Array(Arc::new(ArrayValue::list(SqlType::Int4, items)))
+}
 
 /// A table about this moment.
 pub(super) fn table(name: &str) -> Option<SystemTable> {

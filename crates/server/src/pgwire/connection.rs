@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use braid_sql::answer::Answer;
 use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{
@@ -409,8 +410,10 @@ impl Connection {
                     true => [Format::Binary],
                     false => [Format::Text],
                 };
+                // What fails at once has no columns: PostgreSQL computes constants while it plans.
+                let first = rows.next_answer()?;
                 rows::describe(&mut self.wire, columns, &format)?;
-                let tag = self.send_rows(&mut rows, columns, &format)?;
+                let tag = self.send_rows(first, &mut rows, columns, &format)?;
                 self.complete(tag)?;
             }
             Outcome::Done(tag) => self.complete(tag)?,
@@ -430,14 +433,17 @@ impl Connection {
     /// Sends all rows of a simple query. Returns the command tag.
     fn send_rows(
         &mut self,
+        first: Option<Answer>,
         rows: &mut Rows,
         columns: &[ColumnInfo],
         formats: &[Format],
     ) -> Result<String, Failure> {
         let style = self.session.state().style();
         let mut writer = RowWriter { columns, formats, style, scratch: Vec::new() };
-        while let Some(batch) = rows.next_answer()? {
-            writer.send_all(&mut self.wire, &batch)?;
+        let mut batch = first;
+        while let Some(rows_now) = batch {
+            writer.send_all(&mut self.wire, &rows_now)?;
+            batch = rows.next_answer()?;
         }
         Ok(rows.tag())
     }

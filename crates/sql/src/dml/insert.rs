@@ -515,7 +515,10 @@ fn rows(
     }
     if !from_values {
         for (n, (c, at)) in source.columns().iter().zip(targets.iter()).enumerate() {
-            check_assignable(table, *at, &c.ty, exprs.get(n).copied())?;
+            // Names of objects come as text, and are found again.
+            let is_same = table.columns[*at].ty == c.kept;
+            let ty = if is_same { &c.kept } else { &c.ty };
+            check_assignable(table, *at, ty, exprs.get(n).copied())?;
         }
     }
     Ok(Rows::Query(Box::new(FromQuery { source, pending, defaults })))

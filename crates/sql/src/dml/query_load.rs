@@ -69,7 +69,7 @@ pub(crate) fn take_rows(
 
 /// A value of a query for a column of a type: what a name names.
 fn named(ctx: &Context, value: Datum, ty: &SqlType) -> SqlResult<Datum> {
-    if value == Datum::Null || !ty.element().unwrap_or(ty).names_objects() {
+    if value.is_null() || !ty.element().unwrap_or(ty).names_objects() {
         return Ok(value);
     }
     let text = if ty.element().is_some() { SqlType::Text.array_of() } else { SqlType::Text };

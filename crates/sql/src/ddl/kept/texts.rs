@@ -105,7 +105,7 @@ impl Rewrite<'_> {
         }
         let tree = match place.around {
             Some(_) => Tree::Expr(parse_expr(text)?),
-            None => Tree::Query(Box::new(parse_query(text)?)),
+            None => Tree::Query(parse_query(text)?),
         };
         let Place { path, what, of, around } = place;
         let mut kept = Kept { tree, path, around, what, of };

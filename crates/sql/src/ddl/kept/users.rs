@@ -8,7 +8,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Function, Relation, Table, TypeKind, UserType};
+use braid_catalog::{Function, Table, TypeKind, UserType};
 use braid_parser::{parse_expr, parse_query};
 use braid_scalar::{Scope, bind_unsettled};
 use braid_types::SqlResult;
