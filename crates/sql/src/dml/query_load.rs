@@ -67,9 +67,15 @@ pub(crate) fn take_rows(
     Ok(Taken::Loaded(count))
 }
 
-/// A value of a query for a column of a type: what a name names.
-fn named(ctx: &Context, value: Datum, ty: &SqlType) -> SqlResult<Datum> {
-    if value.is_null() || !ty.element().unwrap_or(ty).names_objects() {
+/// Whether a query gives names for a column of what they name: `regclass` and its like.
+pub(super) fn is_named(given: &SqlType, column: &SqlType) -> bool {
+    column.element().unwrap_or(column).names_objects()
+        && given.element().unwrap_or(given).is_text_like()
+}
+
+/// What a name names, for a column of a type.
+pub(super) fn named(ctx: &Context, value: Datum, ty: &SqlType) -> SqlResult<Datum> {
+    if value.is_null() {
         return Ok(value);
     }
     let text = if ty.element().is_some() { SqlType::Text.array_of() } else { SqlType::Text };
@@ -88,7 +94,13 @@ pub(crate) fn fill_table(ctx: &Context, table: &Arc<Table>, source: &Source) -> 
         columns
             .map(|(at, c)| match c.hidden {
                 true => info.filler.default(ctx, at),
-                false => named(ctx, values.next().unwrap_or(Datum::Null), &c.ty),
+                false => {
+                    let value = values.next().unwrap_or(Datum::Null);
+                    match is_named(&SqlType::Text, &c.ty) {
+                        true => named(ctx, value, &c.ty),
+                        false => Ok(value),
+                    }
+                }
             })
             .collect()
     };
