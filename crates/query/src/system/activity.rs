@@ -1,5 +1,6 @@
 //! What sessions do at this moment, and what was done in each database: `pg_stat_activity`,
-//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`, and what is asked of a server as a whole.
+//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`, and what is asked of a server as a
+//! whole.
 //!
 //! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
 
@@ -60,6 +61,34 @@ fn blocking(db: &Database, pid: i32) -> Datum {
     Datum::Array(Arc::new(ArrayValue::list(SqlType::Int4, items)))
 }
 
+/// A table about the server as a whole.
+fn of_server(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (&'static str, super::table::Rows) = match name {
+        // There are no checkpoints: what they would count is NULL.
+        "pg_stat_bgwriter" => (
+            "checkpoints_timed int8, checkpoints_req int8, checkpoint_write_time float8, \
+             checkpoint_sync_time float8, buffers_checkpoint int8, buffers_clean int8, \
+             maxwritten_clean int8, buffers_backend int8, buffers_backend_fsync int8, \
+             buffers_alloc int8, stats_reset timestamptz",
+            unknown,
+        ),
+        "pg_stat_wal" => (
+            "wal_records int8, wal_fpi int8, wal_bytes numeric, wal_buffers_full int8, \
+             wal_write int8, wal_sync int8, wal_write_time float8, wal_sync_time float8, \
+             stats_reset timestamptz",
+            unknown,
+        ),
+        "pg_stat_archiver" => (
+            "archived_count int8, last_archived_wal text, last_archived_time timestamptz, \
+             failed_count int8, last_failed_wal text, last_failed_time timestamptz, \
+             stats_reset timestamptz",
+            pg_stat_archiver,
+        ),
+        _ => return None,
+    };
+    Some(SystemTable { layout, rows, oid: 0 })
+}
+
 /// A table about this moment.
 pub(super) fn table(name: &str) -> Option<SystemTable> {
     let (layout, rows): (&'static str, super::table::Rows) = match name {
@@ -97,26 +126,6 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              bytes_processed int8, bytes_total int8, tuples_processed int8, tuples_excluded int8",
             pg_stat_progress_copy,
         ),
-        // There are no checkpoints: what they would count is NULL.
-        "pg_stat_bgwriter" => (
-            "checkpoints_timed int8, checkpoints_req int8, checkpoint_write_time float8, \
-             checkpoint_sync_time float8, buffers_checkpoint int8, buffers_clean int8, \
-             maxwritten_clean int8, buffers_backend int8, buffers_backend_fsync int8, \
-             buffers_alloc int8, stats_reset timestamptz",
-            unknown,
-        ),
-        "pg_stat_wal" => (
-            "wal_records int8, wal_fpi int8, wal_bytes numeric, wal_buffers_full int8, \
-             wal_write int8, wal_sync int8, wal_write_time float8, wal_sync_time float8, \
-             stats_reset timestamptz",
-            unknown,
-        ),
-        "pg_stat_archiver" => (
-            "archived_count int8, last_archived_wal text, last_archived_time timestamptz, \
-             failed_count int8, last_failed_wal text, last_failed_time timestamptz, \
-             stats_reset timestamptz",
-            pg_stat_archiver,
-        ),
         "pg_stat_database_conflicts" => (
             "datid oid, datname name, confl_tablespace int8, confl_lock int8, \
              confl_snapshot int8, confl_bufferpin int8, confl_deadlock int8",
@@ -133,7 +142,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              stats_reset timestamptz",
             pg_stat_database,
         ),
-        _ => return None,
+        _ => return of_server(name),
     };
     Some(SystemTable { layout, rows, oid: 0 })
 }

@@ -20,7 +20,7 @@ use crate::session::{Context, value_scope};
 /// A text that was read.
 #[derive(Clone, PartialEq)]
 pub(super) enum Tree {
-    Expr(ast::Expr),
+    Expr(Box<ast::Expr>),
     Query(Box<ast::Query>),
 }
 
@@ -104,7 +104,7 @@ impl Rewrite<'_> {
             return Ok(false);
         }
         let tree = match place.around {
-            Some(_) => Tree::Expr(parse_expr(text)?),
+            Some(_) => Tree::Expr(Box::new(parse_expr(text)?)),
             None => Tree::Query(parse_query(text)?),
         };
         let Place { path, what, of, around } = place;

@@ -44,13 +44,15 @@ pub(in crate::ddl) fn in_order(mut lines: Vec<(u32, String)>) -> Vec<String> {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
+type Uses<'a> = dyn Fn(&str, &dyn Fn() -> Scope, &[String]) -> bool + 'a;
+
 /// What is looked for.
 struct Sought<'a> {
     /// In words.
     shown: String,
     /// Whether an expression uses it, with the columns that it sees and the schemas by which its
     /// names are meant.
-    uses: &'a dyn Fn(&str, &dyn Fn() -> Scope, &[String]) -> bool,
+    uses: &'a Uses<'a>,
 }
 
 /// What calls a function.

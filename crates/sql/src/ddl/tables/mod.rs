@@ -4,7 +4,7 @@
 //! - [`like`]: LIKE, written out.
 //! - [`other_kinds`]: ALTER TABLE of sequences, views and indexes.
 //! - [`primary_key`]: a table gets or loses its primary key.
-//! - [`truncate`]: TRUNCATE.
+//! - [`mod@truncate`] empties them.
 
 pub(crate) mod create_table;
 mod like;

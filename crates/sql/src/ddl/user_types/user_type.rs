@@ -343,8 +343,11 @@ fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
     c.catalog.user_types().filter(over).map(|user| (**user).clone()).collect()
 }
 
+/// Something about what has an id.
+type Noted = (u32, String);
+
 /// The columns of a type by table and name, and the same in words with the table's id.
-fn columns_of(c: &Change, ty: &UserType, shown: &str) -> (Vec<(u32, String)>, Vec<(u32, String)>) {
+fn columns_of(c: &Change, ty: &UserType, shown: &str) -> (Vec<Noted>, Vec<Noted>) {
     let brackets = |column: &Column| match column.refinement {
         Some(Refined::Domain(_)) => "",
         _ if column.ty.element().is_some() => "[]",
