@@ -545,3 +545,14 @@ pub struct ShownLock {
     /// Held.
     pub granted: bool,
 }
+
+impl ShownLock {
+    /// Whether it is held, and keeps another transaction's request waiting.
+    pub fn blocks(&self, request: &ShownLock) -> bool {
+        self.granted
+            && !request.granted
+            && self.txn != request.txn
+            && self.target.overlaps(&request.target)
+            && self.mode.excludes(request.mode)
+    }
+}

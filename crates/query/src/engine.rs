@@ -205,7 +205,7 @@ fn output(bound: &Bounded) -> Vec<ColumnInfo> {
             let (table_oid, attnum) = c.origin.unwrap_or((0, 0));
             let collation = c.collation.of_column();
             let info = ColumnInfo::computed(&*c.name, shown_type(&c.ty));
-            ColumnInfo { table_oid, attnum, collation, ..info }
+            ColumnInfo { kept: c.ty.clone(), table_oid, attnum, collation, ..info }
         })
         .collect()
 }

@@ -141,8 +141,8 @@ fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlRe
     }
     match expr {
         Expr::Nested(inner) => bind_unsettled(inner, scope, ctx),
-        Expr::Identifier(ident) => bind_column(&[ident_name(ident)], scope),
-        Expr::CompoundIdentifier(parts) => bind_column(&column_parts(parts), scope),
+        Expr::Identifier(ident) => bind_column(&[ident_name(ident)], scope, ctx),
+        Expr::CompoundIdentifier(parts) => bind_column(&column_parts(parts), scope, ctx),
         Expr::QualifiedWildcard(..) => Err(general_query_needed("a whole row")),
         Expr::CompoundFieldAccess { root, access_chain } => {
             bind_access(root, access_chain, scope, ctx)
@@ -284,16 +284,30 @@ fn bind_syntax(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlResu
     }
 }
 
-fn bind_column(parts: &[String], scope: &Scope) -> SqlResult<Bound> {
-    if let [name] = parts
-        && scope.has_table(name)
-        && scope.find(parts)?.is_none()
-    {
-        return Err(general_query_needed("a whole row"));
+fn bind_column(parts: &[String], scope: &Scope, ctx: &mut dyn BindContext) -> SqlResult<Bound> {
+    match parts {
+        [name] if scope.has_table(name) && scope.find(parts)?.is_none() => {
+            return Err(general_query_needed("a whole row"));
+        }
+        // `t.f` calls a function with a row of `t`, unless there is a column of that name.
+        [table, name]
+            if scope.has_table(table)
+                && scope.find(parts)?.is_none()
+                && is_function(name, ctx)? =>
+        {
+            return Err(general_query_needed("a function of a whole row"));
+        }
+        _ => {}
     }
     let at = scope.resolve(parts)?;
     let column = &scope.columns()[at];
     Ok(Bound::column(at, column.ty.clone()).with_collation(column.collation.clone()))
+}
+
+/// Whether users have made a function of a name.
+fn is_function(name: &str, ctx: &mut dyn BindContext) -> SqlResult<bool> {
+    let Some(types) = ctx.params().named_types() else { return Ok(false) };
+    Ok(!types.functions(&[name.to_string()])?.is_empty())
 }
 
 fn bind_access(

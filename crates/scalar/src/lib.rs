@@ -69,7 +69,7 @@ pub use operators::add_interval;
 pub use refinement::{Domain, Refinement};
 pub use registry::{
     ArgType, Builtin, Code, Columns, FunctionKind, Rows, functions_of, is_aggregate,
-    is_hypothetical, is_set_returning,
+    is_hypothetical, is_set_returning, overloads,
 };
 pub use resolve::{Choice, resolve};
 pub use scope::{

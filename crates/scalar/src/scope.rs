@@ -11,6 +11,9 @@
 use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{AccessExpr, Expr, Ident, ObjectName, ObjectNamePart};
 
+/// Columns of every row of the catalog, which no star gives.
+const SYSTEM_COLUMNS: [&str; 2] = ["tableoid", "xmin"];
+
 /// One column of a [`Scope`].
 #[derive(Clone, Debug)]
 pub struct ScopeColumn {
@@ -164,8 +167,8 @@ impl Scope {
                 continue;
             }
             match qualifier {
-                // Which table a row of the catalog is of, is never among its columns.
-                None if column.hidden && name != "tableoid" => continue,
+                // What is known of every row of the catalog is never among its columns.
+                None if column.hidden && !SYSTEM_COLUMNS.contains(&name.as_str()) => continue,
                 Some((schema, table))
                     if column.table.as_deref() != Some(table.as_str())
                         || schema.is_some_and(|s| column.schema.as_ref() != Some(s)) =>

@@ -573,4 +573,35 @@ fn move_passes_rows_of_a_portal() {
     assert_eq!(talk.answer(), "Complete(MOVE 2) T");
     talk.query("move backward 1 in p");
     assert_eq!(talk.answer(), "Error(ERROR 55000) E");
+    talk.query("move 1 in p");
+    assert_eq!(talk.answer(), "Error(ERROR 25P02) E");
+}
+
+#[test]
+fn fetch_and_close_find_portals() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("begin; declare c cursor for values (1)");
+    talk.answer();
+    talk.parse("s", "select * from generate_series(1, 9)");
+    talk.send(b'B', b"p\0s\0\0\0\0\0\0\0");
+    talk.send(b'B', b"q\0s\0\0\0\0\0\0\0");
+    talk.send(b'E', &[text("p"), 2i32.to_be_bytes().to_vec()].concat());
+    talk.sync();
+    assert_eq!(talk.answer(), "Parsed Bound Bound Row(1) Row(2) Suspended T");
+    talk.query("fetch 2 from p; fetch relative 2 in p");
+    let expected = "Columns Row(3) Row(4) Complete(FETCH 2) Columns Row(6) Complete(FETCH 1) T";
+    assert_eq!(talk.answer(), expected);
+    talk.query("fetch p; fetch all p; fetch p");
+    let expected = "Columns Row(7) Complete(FETCH 1) Columns Row(8) Row(9) Complete(FETCH 2) \
+                    Columns Complete(FETCH 0) T";
+    assert_eq!(talk.answer(), expected);
+    talk.query("fetch q");
+    assert_eq!(talk.answer(), "Columns Row(1) Complete(FETCH 1) T");
+    talk.query("close p; fetch c");
+    assert_eq!(talk.answer(), "Complete(CLOSE CURSOR) Columns Row(1) Complete(FETCH 1) T");
+    talk.query("close all");
+    assert_eq!(talk.answer(), "Complete(CLOSE CURSOR ALL) T");
+    talk.query("fetch q");
+    assert_eq!(talk.answer(), "Error(ERROR 34000) E");
 }

@@ -459,6 +459,11 @@ impl Database {
         self.coordinator.wall_clock_us() as i64 - EPOCH_MICROS
     }
 
+    /// When the node began, in microseconds since 2000-01-01 UTC.
+    pub fn begun_micros(&self) -> i64 {
+        self.runtime.begun_micros
+    }
+
     /// Random bits.
     pub(crate) fn random_u64(&self) -> u64 {
         self.random.lock().next_u64()

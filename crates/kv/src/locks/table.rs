@@ -52,7 +52,7 @@ pub enum Target {
 }
 
 impl Target {
-    fn overlaps(&self, other: &Target) -> bool {
+    pub(crate) fn overlaps(&self, other: &Target) -> bool {
         match (self, other) {
             (Target::Key(a), Target::Key(b)) => a == b,
             (Target::Key(k), Target::Span(s)) | (Target::Span(s), Target::Key(k)) => s.contains(k),

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use braid_scalar::{Bound, Code, Columns, coerce, ordered_arguments, output_name};
 use braid_types::{
-    CastContext, Collated, CompositeField, CompositeType, Datum, SqlError, SqlResult, SqlState,
-    SqlType,
+    CastContext, Collated, CompositeType, Datum, SqlError, SqlResult, SqlState, SqlType,
 };
 use braid_walk::Walk;
 use datafusion::common::{Column, Result, UnnestOptions};
@@ -101,18 +100,6 @@ impl Visitor for SetCalls {
     }
 }
 
-/// `record`, of which it is known what its fields are called.
-fn record_of(columns: &[(String, SqlType)]) -> SqlType {
-    let field = |(name, ty): &(String, SqlType)| CompositeField {
-        name: name.as_str().into(),
-        ty: ty.clone(),
-    };
-    let oids = (SqlType::Record.oid(), SqlType::Record.array_oid());
-    let name = ("pg_catalog".to_string(), "record".to_string());
-    let fields = columns.iter().map(field).collect();
-    SqlType::Composite(Arc::new(CompositeType::new(oids, name, fields)))
-}
-
 /// What a function in FROM gives.
 pub(super) struct FunctionRows {
     pub(super) plan: LogicalPlan,
@@ -167,7 +154,7 @@ impl Binder<'_> {
         }
         let ret = match chosen.columns.as_slice() {
             [(_, ty)] => ty.clone(),
-            columns => record_of(columns),
+            columns => SqlType::Composite(Arc::new(CompositeType::record(columns))),
         };
         let collation = match ret.is_collatable() {
             true => collation_of_all(&args),

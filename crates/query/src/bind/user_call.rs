@@ -196,7 +196,7 @@ impl Binder<'_> {
     /// A body that gives values of a composite type gives its fields.
     fn fields_apart(&mut self, function: &UserFunction, bound: Bounded) -> SqlResult<Bounded> {
         let [only] = bound.columns.as_slice() else { return Ok(bound) };
-        if function.columns.len() == 1 || only.ty != function.returns {
+        if function.columns.len() == 1 || !function.returns_whole(&only.ty) {
             return Ok(bound);
         }
         let given = vec![("row".to_string(), only.ty.clone(), only.expr.clone())];
@@ -207,7 +207,7 @@ impl Binder<'_> {
 
     /// What a body gives, as one column where the function's value is a row.
     fn as_row(&mut self, function: &UserFunction, bound: Bounded) -> SqlResult<Bounded> {
-        let whole = matches!(bound.columns.as_slice(), [only] if only.ty == function.returns);
+        let whole = matches!(bound.columns.as_slice(), [only] if function.returns_whole(&only.ty));
         if whole || function.columns.is_empty() || !function.returns.is_row() {
             return Ok(bound);
         }

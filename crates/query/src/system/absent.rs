@@ -215,6 +215,27 @@ pub const EMPTY: &[(&str, &str)] = &[
          heap_blks_total int8, heap_blks_scanned int8, index_rebuild_count int8",
     ),
     (
+        "pg_stat_slru",
+        "name text, blks_zeroed int8, blks_hit int8, blks_read int8, blks_written int8, \
+         blks_exists int8, flushes int8, truncates int8, stats_reset timestamptz",
+    ),
+    (
+        "pg_stats_ext",
+        "schemaname name, tablename name, statistics_schemaname name, statistics_name name, \
+         statistics_owner name, attnames name[], exprs text[], kinds char[], inherited bool, \
+         n_distinct text, dependencies text, most_common_vals text[], \
+         most_common_val_nulls bool[], most_common_freqs float8[], \
+         most_common_base_freqs float8[]",
+    ),
+    (
+        "pg_stats_ext_exprs",
+        "schemaname name, tablename name, statistics_schemaname name, statistics_name name, \
+         statistics_owner name, expr text, inherited bool, null_frac float4, avg_width int4, \
+         n_distinct float4, most_common_vals anyarray, most_common_freqs float4[], \
+         histogram_bounds anyarray, correlation float4, most_common_elems anyarray, \
+         most_common_elem_freqs float4[], elem_count_histogram float4[]",
+    ),
+    (
         "pg_stat_progress_vacuum",
         "pid int4, datid oid, datname name, relid oid, phase text, heap_blks_total int8, \
          heap_blks_scanned int8, heap_blks_vacuumed int8, index_vacuum_count int8, \

@@ -1,23 +1,93 @@
 //! What sessions do at this moment, and what was done in each database: `pg_stat_activity`,
-//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`.
+//! `pg_locks`, `pg_stat_database`, `pg_stat_progress_copy`, and what is asked of a server as a
+//! whole.
 //!
 //! What has no meaning here is NULL. Each look is at another moment, even in one transaction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use braid_catalog::{Catalog, oid_of};
 use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
-use braid_scalar::AdvisoryKey;
+use braid_scalar::{AdvisoryKey, SessionFunctions};
+use braid_sql::Database;
 use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, State};
-use braid_types::{Datum, SqlResult, SqlType, Style};
+use braid_sql::session::SessionState;
+use braid_types::{ArrayValue, Datum, SqlResult, SqlType, Style};
 
 use super::statistics::number;
 use super::table::{ROOT, SystemTable, View, flag, text};
 
 type Made = SqlResult<Vec<Vec<Datum>>>;
+
+/// What functions say of the session, its connection and the node; `None` for other functions.
+pub(super) fn function(session: &SessionState, name: &str, args: &[Datum]) -> Option<Datum> {
+    let sessions = session.db().sessions();
+    let own = || sessions.all().into_iter().find(|a| a.pid == session.backend_pid());
+    Some(match (name, args) {
+        ("pg_postmaster_start_time" | "pg_conf_load_time", _) => {
+            Datum::TimestampTz(session.db().begun_micros())
+        }
+        ("txid_current", _) => Datum::Int8(own().map_or(0, |a| a.transaction() as i64)),
+        ("inet_client_port", _) => {
+            let client = own().and_then(|a| a.client);
+            client.map_or(Datum::Null, |client| Datum::Int4(client.port().into()))
+        }
+        ("pg_blocking_pids", [Datum::Int4(pid)]) => blocking(session.db(), *pid),
+        _ => return None,
+    })
+}
+
+/// Sessions that keep one waiting.
+fn blocking(db: &Database, pid: i32) -> Datum {
+    let sessions = db.sessions().all();
+    let waits = sessions.iter().find(|a| a.pid == pid).map(|a| a.transaction());
+    let locks = db.coordinator().describe_locks().locks;
+    let requests = locks.iter().filter(|l| !l.granted && Some(l.txn.0) == waits);
+    let holders = requests.flat_map(|request| locks.iter().filter(|lock| lock.blocks(request)));
+    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction(), a.pid)).collect();
+    let mut found: BTreeSet<i32> = holders.filter_map(|l| pids.get(&l.txn.0).copied()).collect();
+    let numbers = db.advisory_locks();
+    for request in numbers.iter().filter(|l| !l.granted && l.pid == pid) {
+        let is_other = |l: &&AdvisoryLock| {
+            let same = (l.database, l.key) == (request.database, request.key);
+            same && l.granted && l.pid != pid && !(l.shared && request.shared)
+        };
+        found.extend(numbers.iter().filter(is_other).map(|l| l.pid));
+    }
+    let items = found.into_iter().map(Datum::Int4).collect();
+    Datum::Array(Arc::new(ArrayValue::list(SqlType::Int4, items)))
+}
+
+/// A table about the server as a whole.
+fn of_server(name: &str) -> Option<SystemTable> {
+    let (layout, rows): (&'static str, super::table::Rows) = match name {
+        // There are no checkpoints: what they would count is NULL.
+        "pg_stat_bgwriter" => (
+            "checkpoints_timed int8, checkpoints_req int8, checkpoint_write_time float8, \
+             checkpoint_sync_time float8, buffers_checkpoint int8, buffers_clean int8, \
+             maxwritten_clean int8, buffers_backend int8, buffers_backend_fsync int8, \
+             buffers_alloc int8, stats_reset timestamptz",
+            unknown,
+        ),
+        "pg_stat_wal" => (
+            "wal_records int8, wal_fpi int8, wal_bytes numeric, wal_buffers_full int8, \
+             wal_write int8, wal_sync int8, wal_write_time float8, wal_sync_time float8, \
+             stats_reset timestamptz",
+            unknown,
+        ),
+        "pg_stat_archiver" => (
+            "archived_count int8, last_archived_wal text, last_archived_time timestamptz, \
+             failed_count int8, last_failed_wal text, last_failed_time timestamptz, \
+             stats_reset timestamptz",
+            pg_stat_archiver,
+        ),
+        _ => return None,
+    };
+    Some(SystemTable { layout, rows, oid: 0 })
+}
 
 /// A table about this moment.
 pub(super) fn table(name: &str) -> Option<SystemTable> {
@@ -56,6 +126,11 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              bytes_processed int8, bytes_total int8, tuples_processed int8, tuples_excluded int8",
             pg_stat_progress_copy,
         ),
+        "pg_stat_database_conflicts" => (
+            "datid oid, datname name, confl_tablespace int8, confl_lock int8, \
+             confl_snapshot int8, confl_bufferpin int8, confl_deadlock int8",
+            pg_stat_database_conflicts,
+        ),
         "pg_stat_database" => (
             "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, \
              blks_read int8, blks_hit int8, tup_returned int8, tup_fetched int8, \
@@ -67,7 +142,7 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
              stats_reset timestamptz",
             pg_stat_database,
         ),
-        _ => return None,
+        _ => return of_server(name),
     };
     Some(SystemTable { layout, rows, oid: 0 })
 }
@@ -83,6 +158,26 @@ fn time(micros: Option<i64>) -> Datum {
 /// An address of a client.
 fn address(ip: &IpAddr) -> Datum {
     Datum::parse(&ip.to_string(), &SqlType::Inet, Style::utc()).unwrap_or(Datum::Null)
+}
+
+/// The one row of a view that has always one, of which nothing is known.
+fn unknown(_: &View<'_>) -> Made {
+    Ok(vec![Vec::new()])
+}
+
+/// Nothing is archived.
+fn pg_stat_archiver(_: &View<'_>) -> Made {
+    Ok(vec![vec![number(0), Datum::Null, Datum::Null, number(0)]])
+}
+
+/// Nobody is in the way of a recovery: there is none that goes on beside readers.
+fn pg_stat_database_conflicts(v: &View<'_>) -> Made {
+    let row = |database: &braid_catalog::Database| {
+        let mut row = vec![Datum::Oid(oid_of(database.id)), text(database.name.as_str())];
+        row.extend([0; 5].map(number));
+        row
+    };
+    Ok(v.catalog.databases().map(|d| row(d)).collect())
 }
 
 /// No connection is encrypted.

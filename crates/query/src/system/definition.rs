@@ -13,7 +13,7 @@ use braid_types::{
 };
 
 use super::comments::comment;
-use super::{names, partitions, qualified, sizes, sql_functions};
+use super::{activity, names, partitions, qualified, sizes, sql_functions};
 
 /// The oid of the access method `btree`.
 const BTREE: u32 = 403;
@@ -353,6 +353,9 @@ fn function_elsewhere(
         _ => {}
     }
     if let Some(found) = partitions::function(catalog, name, oid_arg(args, 0))? {
+        return Ok(Some(found));
+    }
+    if let Some(found) = activity::function(session, name, args) {
         return Ok(Some(found));
     }
     if name.ends_with("_temp_schema") {

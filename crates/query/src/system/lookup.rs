@@ -49,11 +49,24 @@ pub fn rows(
 ) -> SqlResult<Vec<Vec<Datum>>> {
     let view = View::new(context, eval);
     let mut rows = (table.rows)(&view)?;
+    let hidden = match table.is_table() {
+        true => vec![Datum::Oid(table.oid), transaction(eval)?],
+        false => Vec::new(),
+    };
     for row in &mut rows {
         row.resize(table.width(), Datum::Null);
-        row.extend(table.has_table_oid().then_some(Datum::Oid(table.oid)));
+        row.extend(hidden.iter().cloned());
     }
     Ok(rows)
+}
+
+/// The number of the transaction, of the size that `xid` has.
+fn transaction(eval: &EvalContext) -> SqlResult<Datum> {
+    let number = eval.session.catalog_function("txid_current", &[])?;
+    Ok(match number {
+        Some(Datum::Int8(number)) => Datum::Oid(number as u32),
+        _ => Datum::Null,
+    })
 }
 
 /// Parses the text of a view.

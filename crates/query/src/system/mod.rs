@@ -31,4 +31,4 @@ pub use definition::catalog_function;
 pub(crate) use lookup::{is_pg_table, type_named};
 pub use lookup::{parse_query, rows, table};
 pub use table::SystemTable;
-pub(crate) use table::TABLE_OID;
+pub(crate) use table::{HIDDEN, TABLE_OID};

@@ -1,12 +1,12 @@
 //! Stored queries and expressions as clients are shown them: names that their search path does not
-//! find have their schemas, so that what is dumped can be read anywhere.
+//! find have their schemas, so that what is dumped can be read anywhere; others have none.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use braid_catalog::{Catalog, Definition, Relation, Table, id_of_oid, oid_of};
 use braid_parser::shown;
-use braid_scalar::{SessionFunctions, ident_name, is_only, object_name_parts};
+use braid_scalar::{SessionFunctions, ident_name, is_only, object_name_parts, overloads};
 use braid_sql::session::{SessionState, Shown, deparsed};
 use braid_sql::views::Printer;
 use braid_types::quote_ident;
@@ -30,12 +30,25 @@ struct Qualifier<'a> {
 impl Qualifier<'_> {
     fn relation(&self, name: &mut ast::ObjectName) {
         let parts = object_name_parts(name);
-        let [bare] = parts.as_slice() else { return };
+        let session = self.session.search_path();
+        let bare = match parts.as_slice() {
+            [bare] => bare,
+            [schema, bare] => {
+                let written = self.catalog.schema(self.database, schema);
+                let written = written.and_then(|s| self.catalog.relation(s.id, bare));
+                let visible = self.catalog.resolve(self.database, &session, bare);
+                let same = written.zip(visible).is_some_and(|(a, b)| a.id() == b.id());
+                return if same && !self.own.contains(bare) {
+                    drop_schema(name)
+                };
+            }
+            _ => return,
+        };
         if self.own.contains(bare) {
             return;
         }
         let found = self.catalog.resolve(self.database, &self.path, bare).map(|r| r.id());
-        let visible = self.catalog.resolve(self.database, &self.session.search_path(), bare);
+        let visible = self.catalog.resolve(self.database, &session, bare);
         if let Some(id) = found.filter(|id| visible.map(|r| r.id()) != Some(*id))
             && let Some((schema, _)) = self.catalog.qualified_name(id)
         {
@@ -46,7 +59,11 @@ impl Qualifier<'_> {
     /// The name of a called function, if users have made one of it.
     fn function(&self, name: &mut ast::ObjectName) {
         let parts = object_name_parts(name);
-        let [bare] = parts.as_slice() else { return };
+        let bare = match parts.as_slice() {
+            [bare] => bare,
+            [schema, bare] => return self.visible_function(name, schema, bare),
+            _ => return,
+        };
         let named = |path: &[String]| self.catalog.resolve_functions(self.database, path, bare);
         let meant = named(&self.path);
         let Some(first) = meant.first() else { return self.constructor(name, bare) };
@@ -56,6 +73,26 @@ impl Qualifier<'_> {
         }
         if let Some(schema) = self.catalog.schema_by_id(first.schema) {
             put_schema(name, &schema.name);
+        }
+    }
+
+    /// A function that is called with its schema needs none if all of its name are found without.
+    fn visible_function(&self, name: &mut ast::ObjectName, schema: &str, bare: &str) {
+        let path = self.session.search_path();
+        let visible = self.catalog.resolve_functions(self.database, &path, bare);
+        let written = self.catalog.schema(self.database, schema).map_or(0, |s| s.id);
+        let mut own = self.catalog.functions_in(written, bare).peekable();
+        let is_constructor = || {
+            let found = self.catalog.resolve_named(self.database, &path, bare);
+            found.is_some_and(|ty| ty.schema == written && ty.multirange().is_some())
+        };
+        let same = match own.peek() {
+            Some(_) => own.all(|f| visible.iter().any(|v| v.id == f.id)),
+            None => is_constructor(),
+        };
+        // A function that is built in would be found first.
+        if same && overloads(bare).is_empty() {
+            drop_schema(name);
         }
     }
 
@@ -80,7 +117,21 @@ impl Qualifier<'_> {
             ) => self.data_type(inner),
             other => {
                 let parts = braid_scalar::user_type_name(other).unwrap_or_default();
-                let [bare] = parts.as_slice() else { return };
+                let bare = match parts.as_slice() {
+                    [bare] => bare,
+                    [schema, bare] => {
+                        let path = self.session.search_path();
+                        let visible = self.catalog.resolve_named(self.database, &path, bare);
+                        let written = self.catalog.schema(self.database, schema).map(|s| s.id);
+                        if let ast::DataType::Custom(name, _) = other
+                            && visible.is_some_and(|ty| Some(ty.schema) == written)
+                        {
+                            drop_schema(name);
+                        }
+                        return;
+                    }
+                    _ => return,
+                };
                 let resolve = |path: &[String]| {
                     self.catalog.resolve_named(self.database, path, bare).map(|t| (t.id, t.schema))
                 };
@@ -135,6 +186,12 @@ impl Qualifier<'_> {
             *text = shown;
         }
     }
+}
+
+/// Takes the schema off a name that has one.
+fn drop_schema(name: &mut ast::ObjectName) {
+    let at = name.0.len().saturating_sub(2);
+    name.0.remove(at);
 }
 
 fn put_schema(name: &mut ast::ObjectName, schema: &str) {

@@ -18,6 +18,11 @@ pub(crate) const ROOT: u32 = 10;
 
 /// The hidden column that tells which table a row is of.
 pub(crate) const TABLE_OID: &str = "tableoid";
+/// The hidden column that tells which transaction has written a row: that which looks at it, since
+/// rows are made when they are read. Whoever asks for what is new since then finds everything.
+const XMIN: &str = "xmin";
+/// Columns that no star gives, in their order behind the others.
+pub(crate) const HIDDEN: [&str; 2] = [TABLE_OID, XMIN];
 
 /// Code that makes the rows of a table.
 pub type Rows = fn(&View<'_>) -> SqlResult<Vec<Vec<Datum>>>;
@@ -39,7 +44,7 @@ impl SystemTable {
     pub fn columns(&self) -> Vec<(String, SqlType)> {
         self.declared()
             .map(|column| (column.name.to_string(), column.ty))
-            .chain(self.has_table_oid().then(|| (TABLE_OID.to_string(), SqlType::Oid)))
+            .chain(HIDDEN.into_iter().filter(|_| self.is_table()).map(hidden))
             .collect()
     }
 
@@ -54,8 +59,9 @@ impl SystemTable {
         })
     }
 
-    /// Whether its rows tell which table they are of: those of views do not.
-    pub(super) fn has_table_oid(&self) -> bool {
+    /// Whether its rows tell which table they are of, and since when they are there: those of
+    /// views do not.
+    pub(super) fn is_table(&self) -> bool {
         system_relation(self.oid).is_some_and(|relation| !relation.is_view)
     }
 
@@ -63,6 +69,10 @@ impl SystemTable {
     pub fn width(&self) -> usize {
         self.layout.split(',').count()
     }
+}
+
+fn hidden(name: &str) -> (String, SqlType) {
+    (name.to_string(), SqlType::Oid)
 }
 
 /// What the rows are made from.

@@ -14,6 +14,7 @@ pub(crate) mod citext;
 mod date_format;
 mod date_parse;
 mod datetime;
+mod declared;
 mod degrees;
 mod encoding;
 mod extensions;
@@ -91,6 +92,7 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     json_text::fill,
     populate::fill,
     array::fill,
+    declared::fill,
     assigned::fill,
     crate::enums::fill,
     system::fill,

@@ -121,6 +121,50 @@ fn session(t: &mut Table) {
     t.add("generate_uuid() uuid -- a random UUID, as Spanner calls it", uuid).volatile();
 }
 
+/// What is asked of servers, and has an answer that does not change: they have no WAL that others
+/// could follow, and no transactions in a row.
+fn of_servers(t: &mut Table) {
+    for entry in [
+        "pg_current_wal_lsn() pg_lsn -- NULL: no replica follows a position",
+        "pg_current_wal_insert_lsn() pg_lsn -- NULL, as `pg_current_wal_lsn`",
+        "pg_current_wal_flush_lsn() pg_lsn -- NULL, as `pg_current_wal_lsn`",
+        "pg_last_wal_receive_lsn() pg_lsn -- NULL: nothing is received",
+        "pg_last_wal_replay_lsn() pg_lsn -- NULL: nothing is replayed",
+        "pg_last_xact_replay_timestamp() timestamptz -- NULL: nothing is replayed",
+        "pg_current_logfile() text -- NULL: the node writes to its standard error",
+        "pg_current_logfile(text) text",
+        "pg_relation_filenode(regclass) oid -- NULL: tables have no files of their own",
+        "pg_column_compression(any) text -- NULL: values are compressed together",
+    ] {
+        t.add(entry, |_, _| Ok(Datum::Null)).stable();
+    }
+    t.add("pg_trigger_depth() int4 -- 0: there are no triggers", |_, _| Ok(Datum::Int4(0)))
+        .stable();
+    t.add("pg_jit_available() bool -- false", |_, _| Ok(Datum::Bool(false))).stable();
+    t.add("pg_stat_clear_snapshot() void -- nothing: each look is at another moment", |_, _| {
+        Ok(Datum::text(""))
+    })
+    .volatile();
+    for entry in [
+        "pg_is_wal_replay_paused() bool -- fails: the server does not recover",
+        "pg_get_wal_replay_pause_state() text -- fails: the server does not recover",
+    ] {
+        t.add(entry, |_, _| {
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            let hint = "Recovery control functions can only be executed during recovery.";
+            Err(SqlError::new(state, "recovery is not in progress").with_hint(hint))
+        })
+        .volatile();
+    }
+    // Rows of catalogs are of the transaction that looks at them.
+    t.add("age(oid) int4 -- how many transactions ago one was: 0", |_, _| Ok(Datum::Int4(0)))
+        .stable();
+    t.add("mxid_age(oid) int4 -- how many groups of lockers ago one was: 0", |_, _| {
+        Ok(Datum::Int4(0))
+    })
+    .stable();
+}
+
 fn statistics(t: &mut Table) {
     t.add("pg_stat_statements_reset() void -- forgets the statistics of statements", |_, c| {
         c.session.reset_statements(None, None);
@@ -207,9 +251,9 @@ fn catalog(t: &mut Table) {
             "definition of a constraint";
         "pg_get_viewdef", ["oid", "oid, bool", "oid, int4", "text", "text, bool"], "text",
             Datum::Null, "text of a view";
-        "pg_relation_is_updatable", ["oid, bool"], "int4", Datum::Int4(0),
+        "pg_relation_is_updatable", ["regclass, bool"], "int4", Datum::Int4(0),
             "what can be done through a relation: 4 UPDATE, 8 INSERT, 16 DELETE";
-        "pg_column_is_updatable", ["oid, int2, bool"], "bool", Datum::Bool(false),
+        "pg_column_is_updatable", ["regclass, int2, bool"], "bool", Datum::Bool(false),
             "whether a column can be written to";
         "pg_get_triggerdef", ["oid", "oid, bool"], "text", Datum::Null,
             "NULL: there are no triggers";
@@ -300,9 +344,13 @@ fn comments_and_sizes(t: &mut Table) {
         "txid_current", [""], "int8", Datum::Int8(1),
             "a number of the transaction";
         "pg_postmaster_start_time", [""], "timestamptz", Datum::Null,
-            "NULL";
+            "when the node began";
         "pg_conf_load_time", [""], "timestamptz", Datum::Null,
-            "NULL";
+            "when the node began: it reads its options then";
+        "inet_client_port", [""], "int4", Datum::Null,
+            "the port that the session's connection comes from";
+        "pg_blocking_pids", ["int4"], "int4[]", Datum::Null,
+            "the sessions whose locks one waits for";
         "pg_my_temp_schema", [""], "oid", Datum::Oid(0),
             "the schema of the session's temporary tables; 0 if it has none";
         "pg_is_other_temp_schema", ["oid"], "bool", Datum::Bool(false),
@@ -341,6 +389,9 @@ fn privileges(t: &mut Table) {
             "oid, text, text", "oid, oid, text"],
             "bool", Datum::Bool(true),
             "true: everybody may call functions";
+        "has_parameter_privilege", ["text, text", "name, text, text", "oid, text, text"],
+            "bool", Datum::Bool(true),
+            "true: everybody may change settings";
         "has_tablespace_privilege", ["text, text", "oid, text", "name, text, text",
             "name, oid, text", "oid, text, text", "oid, oid, text"],
             "bool", Datum::Bool(true),
@@ -356,7 +407,7 @@ fn privileges(t: &mut Table) {
             "bool", Datum::Bool(true),
             "whether a role was granted something on a column";
     }
-    t.add("row_security_active(oid) bool -- false", |_, _| Ok(Datum::Bool(false))).stable();
+    t.add("row_security_active(regclass) bool -- false", |_, _| Ok(Datum::Bool(false))).stable();
 }
 
 fn describing(t: &mut Table) {
@@ -486,6 +537,7 @@ fn signal(pid: &Datum, terminate: bool, c: &EvalContext) -> SqlResult<Datum> {
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     session(t);
+    of_servers(t);
     statistics(t);
     sequences(t);
     catalog(t);

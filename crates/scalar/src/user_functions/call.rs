@@ -102,6 +102,12 @@ impl UserFunction {
         self.set || !self.columns.is_empty()
     }
 
+    /// Whether a value of a type is what it gives as a whole: of OUT parameters any row may be.
+    pub fn returns_whole(&self, ty: &SqlType) -> bool {
+        let is_record = |ty: &SqlType| ty.oid() == SqlType::Record.oid();
+        *ty == self.returns || is_record(ty) && is_record(&self.returns)
+    }
+
     /// The columns by which a body names its arguments, texts with the collation of a call.
     fn scope(&self, collation: &Collated) -> Scope {
         let mut scope = Scope::empty();

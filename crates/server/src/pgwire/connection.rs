@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use braid_parser::Kind;
+use braid_sql::answer::Answer;
 use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
 use braid_types::{SqlError, SqlState};
 use pgwire::messages::response::{
@@ -391,10 +391,7 @@ impl Connection {
         }
         for statement in statements {
             self.begin_statement();
-            if let Kind::Fetch(fetch) = &*statement.kind
-                && let Some(passed) = self.move_portal(fetch)?
-            {
-                self.complete(format!("MOVE {passed}"))?;
+            if self.is_of_portal(&statement.kind)? {
                 continue;
             }
             let prepared = self.session.prepare(statement, &[])?;
@@ -413,8 +410,10 @@ impl Connection {
                     true => [Format::Binary],
                     false => [Format::Text],
                 };
+                // What fails at once has no columns: PostgreSQL computes constants while it plans.
+                let first = rows.next_answer()?;
                 rows::describe(&mut self.wire, columns, &format)?;
-                let tag = self.send_rows(&mut rows, columns, &format)?;
+                let tag = self.send_rows(first, &mut rows, columns, &format)?;
                 self.complete(tag)?;
             }
             Outcome::Done(tag) => self.complete(tag)?,
@@ -434,14 +433,17 @@ impl Connection {
     /// Sends all rows of a simple query. Returns the command tag.
     fn send_rows(
         &mut self,
+        first: Option<Answer>,
         rows: &mut Rows,
         columns: &[ColumnInfo],
         formats: &[Format],
     ) -> Result<String, Failure> {
         let style = self.session.state().style();
         let mut writer = RowWriter { columns, formats, style, scratch: Vec::new() };
-        while let Some(batch) = rows.next_answer()? {
-            writer.send_all(&mut self.wire, &batch)?;
+        let mut batch = first;
+        while let Some(rows_now) = batch {
+            writer.send_all(&mut self.wire, &rows_now)?;
+            batch = rows.next_answer()?;
         }
         Ok(rows.tag())
     }

@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use braid_parser::{FetchRows, Steps};
 use braid_sql::answer::Answer;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Row, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
@@ -34,26 +33,26 @@ use super::wire::Wire;
 #[derive(Default)]
 pub(crate) struct Extended {
     unnamed: Option<Arc<Prepared>>,
-    portals: Portals,
+    pub(super) portals: Portals,
 }
 
 /// By name. Nearly always it is the one without a name, which needs no hash.
 #[derive(Default)]
-struct Portals {
+pub(super) struct Portals {
     unnamed: Option<Portal>,
     named: HashMap<String, Portal>,
 }
 
 impl Portals {
-    fn get(&self, name: &str) -> Option<&Portal> {
+    pub(super) fn get(&self, name: &str) -> Option<&Portal> {
         if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
     }
 
-    fn take(&mut self, name: &str) -> Option<Portal> {
+    pub(super) fn take(&mut self, name: &str) -> Option<Portal> {
         if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
     }
 
-    fn put(&mut self, name: &str, portal: Portal) {
+    pub(super) fn put(&mut self, name: &str, portal: Portal) {
         if name.is_empty() {
             self.unnamed = Some(portal);
         } else {
@@ -61,20 +60,20 @@ impl Portals {
         }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.unnamed = None;
         self.named.clear();
     }
 }
 
-struct Portal {
-    prepared: Arc<Prepared>,
-    parameters: Vec<Datum>,
+pub(super) struct Portal {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) parameters: Vec<Datum>,
     formats: Vec<Format>,
-    state: PortalState,
+    pub(super) state: PortalState,
 }
 
-enum PortalState {
+pub(super) enum PortalState {
     Fresh,
     Open {
         rows: Rows,
@@ -99,7 +98,7 @@ impl Extended {
 }
 
 /// What PostgreSQL answers when a portal that is at its end is executed once more.
-fn said_again(tag: &str) -> Cow<'static, str> {
+pub(super) fn said_again(tag: &str) -> Cow<'static, str> {
     if tag.starts_with("SELECT") { "SELECT 0".into() } else { tag.to_string().into() }
 }
 
@@ -318,52 +317,6 @@ impl Connection {
             }
         }
         self.send_portal_rows(portal, max_rows)
-    }
-
-    /// MOVE of a portal: how many rows it has passed. `None` if there is no portal of that name, or
-    /// a cursor.
-    pub(crate) fn move_portal(&mut self, fetch: &FetchRows) -> Result<Option<u64>, Failure> {
-        if !fetch.only_move || self.session.cursor_columns(&fetch.cursor).is_ok() {
-            return Ok(None);
-        }
-        let Some(mut portal) = self.extended.portals.take(&fetch.cursor) else { return Ok(None) };
-        let most = match fetch.steps {
-            Steps::By(n) if n >= 0 => n as u64,
-            Steps::AllOnward => u64::MAX,
-            _ => {
-                self.extended.portals.put(&fetch.cursor, portal);
-                let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-                return Err(SqlError::new(state, "cursor can only scan forward").into());
-            }
-        };
-        let passed = self.pass_rows(&mut portal, most)?;
-        self.extended.portals.put(&fetch.cursor, portal);
-        Ok(Some(passed))
-    }
-
-    fn pass_rows(&mut self, portal: &mut Portal, most: u64) -> Result<u64, Failure> {
-        if matches!(portal.state, PortalState::Fresh) {
-            let parameters = std::mem::take(&mut portal.parameters);
-            let Outcome::Rows(rows) = self.session.execute(&portal.prepared, parameters)? else {
-                portal.state = PortalState::Finished("".into());
-                return Ok(0);
-            };
-            portal.state = PortalState::Open { rows, rest: VecDeque::new() };
-        }
-        let PortalState::Open { rows, rest } = &mut portal.state else { return Ok(0) };
-        let mut passed = 0;
-        while passed < most {
-            if rest.pop_front().is_some() {
-                passed += 1;
-            } else if let Some(batch) = rows.next_batch()? {
-                rest.extend(batch);
-            } else {
-                portal.state = PortalState::Finished(said_again("SELECT"));
-                return Ok(passed);
-            }
-        }
-        rows.pause();
-        Ok(passed)
     }
 
     fn send_portal_rows(&mut self, portal: &mut Portal, max_rows: usize) -> Result<(), Failure> {

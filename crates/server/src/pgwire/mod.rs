@@ -7,6 +7,7 @@
 //! - [`startup`]: from the first byte to the first ReadyForQuery.
 //! - [`connection`]: the loop, with simple queries.
 //! - [`extended`]: Parse, Bind, Describe, Execute, Close, Sync.
+//! - [`portals`]: FETCH, MOVE and CLOSE of what that has bound.
 //! - [`copy`]: COPY FROM STDIN and TO STDOUT.
 //! - [`rows`]: values to bytes and back.
 //! - [`errors`]: errors and notices as message fields.
@@ -17,6 +18,7 @@ mod eager;
 pub(crate) mod errors;
 pub(crate) mod extended;
 pub(crate) mod message;
+mod portals;
 pub(crate) mod rows;
 pub(crate) mod startup;
 pub(crate) mod wire;

@@ -178,6 +178,9 @@ pub(in crate::ddl) fn refined(c: &Change, data_type: &ast::DataType) -> SqlResul
     }
     let types = c.ctx.no_params();
     let refinement = braid_scalar::refinement_of(data_type, types.named_types())?;
+    if let Some(domain) = &refinement.domain {
+        return Err(SqlError::unsupported(format!("a column of type {}", domain.name)));
+    }
     Ok(match refinement.fields {
         Some(_) => {
             Some(Refined::Fields(IntervalFields::typmod(refinement.fields, refinement.precision)))
@@ -245,7 +248,7 @@ fn option(
         ast::ColumnOption::Generated {
             generated_as, sequence_options, generation_expr, ..
         } => match generation_expr {
-            Some(e) => col.generated = Some(e.to_string()),
+            Some(e) => col.generated = Some(named_relations::kept(c, e)),
             None => {
                 if !col.ty.is_integer() {
                     return Err(SqlError::new(

@@ -14,10 +14,9 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{self, ObjectType};
 
 use super::access::roles::wrong_kind;
+use super::kept::users;
 use super::view::uses;
-use super::{
-    Change, backfill, collation, functions, partitions, parts, sequence, truncate, user_type,
-};
+use super::{Change, backfill, collation, partitions, parts, sequence, truncate, user_type};
 use braid_parser::{DropAbsent, Name};
 
 pub(crate) fn run(
@@ -136,7 +135,7 @@ fn drop_relation(
             lines.extend(over.iter().map(line));
             refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
-            functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
+            users::remove_functions(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
             remove_views(c, dependent_views(c, &of))?;
             c.catalog.remove(v.id);
             c.sync();
@@ -232,7 +231,19 @@ pub(super) fn dependent_views(c: &Change, of: &BTreeSet<u32>) -> BTreeSet<u32> {
 
 /// The same in words, as details of an error.
 pub(super) fn view_lines(c: &Change, of: &BTreeSet<u32>) -> Vec<String> {
-    dependents(c, of).into_iter().map(|(view, on)| line(c, view, on)).collect()
+    view_lines_by_id(c, of).into_iter().map(|(_, line)| line).collect()
+}
+
+/// The same, each with the id of the view that uses one of the relations itself.
+pub(super) fn view_lines_by_id(c: &Change, of: &BTreeSet<u32>) -> Vec<(u32, String)> {
+    let mut direct = 0;
+    let lines = dependents(c, of).into_iter().map(|(view, on)| {
+        if of.contains(&on) {
+            direct = view;
+        }
+        (direct, line(c, view, on))
+    });
+    lines.collect()
 }
 
 fn line(c: &Change, view: u32, on: u32) -> String {
@@ -339,7 +350,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     }
     sequence::forget_defaults(c, &defaults)?;
     remove_views(c, views)?;
-    functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
+    users::remove_functions(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
     for t in &survivors {
         move_out(c, t.id)?;
     }
@@ -572,7 +583,7 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     }
     refuse_or_notice(c, cascade, &format!("schema {bare}"), &lines)?;
     sequence::forget_defaults(c, &defaults)?;
-    functions::remove_all(c, &own.iter().map(|f| f.id).collect::<Vec<_>>())?;
+    users::remove_functions(c, &own.iter().map(|f| f.id).collect::<Vec<_>>())?;
     let dependents = dependent_views(c, &views);
     remove_views(c, dependents.into_iter().chain(views))?;
     c.sync();

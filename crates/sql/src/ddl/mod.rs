@@ -24,6 +24,7 @@
 //! - [`partitions`]: PARTITION BY and OF, ATTACH, DETACH, and what is done to a partition.
 //! - [`time`]: row deletion policies, and columns that are told when a row is committed.
 //! - [`temporary`]: tables that go with their session.
+//! - [`kept`]: names in what is kept as text: they follow renames, and are in the way of DROP.
 //! - [`access`]: roles, owners, privileges, which are kept and not enforced.
 //! - [`schema`], [`view`] (materialized ones too), [`sequence`], [`user_type`], [`composite`],
 //!   [`domain`], [`collation`], [`functions`], [`comment`]: databases and schemas, and what lies in
@@ -42,6 +43,7 @@ pub(crate) mod drop;
 pub(crate) mod functions;
 pub(crate) mod index;
 mod interleave;
+mod kept;
 pub(crate) mod moves;
 pub(crate) mod online;
 mod online_index;
@@ -51,14 +53,14 @@ pub(crate) mod sequence;
 mod tables;
 pub(crate) mod temporary;
 mod time;
-pub(crate) mod truncate;
 mod user_types;
 pub(crate) mod view;
 
 pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
 pub(crate) use column::{named_column, table_scope};
-pub(crate) use tables::{create_table, other_kinds};
-use tables::{named_relations, primary_key};
+use kept::named_relations;
+use tables::primary_key;
+pub(crate) use tables::{create_table, other_kinds, truncate};
 use time::{commit_timestamp, ttl};
 pub(crate) use user_types::{collation, composite, domain, user_type};

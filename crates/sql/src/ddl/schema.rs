@@ -7,6 +7,7 @@ use braid_catalog::{Database, Schema, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
+use super::kept::follow;
 use super::{Change, drop, exists, named_relations, parts};
 use braid_scalar::ident_name;
 
@@ -75,6 +76,7 @@ pub(crate) fn alter_schema(c: &mut Change, a: &ast::AlterSchema) -> SqlResult<St
                 }
                 let renamed = named_relations::in_renamed(c, schema.id, &new);
                 named_relations::follow(c, &renamed)?;
+                follow::follow_schema(c, &schema.name, &new)?;
                 c.catalog.put_schema(Schema { name: new, ..(*schema).clone() });
             }
             other => return Err(SqlError::unsupported(format!("ALTER SCHEMA {other}"))),

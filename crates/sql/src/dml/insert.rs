@@ -18,7 +18,7 @@ use super::assigned::default_marks::{Marks, marked, taken_off};
 use super::assigned::fields::whole_columns;
 use super::assigned::set_list::set_list;
 use super::assigned::untyped;
-use super::query_load::{Taken, take_rows};
+use super::query_load::{self, Taken, take_rows};
 use super::source::Source;
 use super::target::{
     Returning, Target, UpdateByQuery, Verb, ViewChecks, beginning, bind_inserted, check_assignable,
@@ -261,6 +261,9 @@ impl InsertPlan {
             .map(|((v, from), at)| {
                 let to = &table.columns[*at].ty;
                 let from = if *from == SqlType::Unknown { &SqlType::Text } else { from };
+                if query_load::is_named(from, to) {
+                    return query_load::named(ctx, v, to).map(Some);
+                }
                 crate::dml::assign(&v, from, to, &ctx.eval).map(Some)
             })
             .collect()
@@ -515,7 +518,10 @@ fn rows(
     }
     if !from_values {
         for (n, (c, at)) in source.columns().iter().zip(targets.iter()).enumerate() {
-            check_assignable(table, *at, &c.ty, exprs.get(n).copied())?;
+            // Names of objects come as text, and are found again.
+            let is_same = table.columns[*at].ty == c.kept;
+            let ty = if is_same { &c.kept } else { &c.ty };
+            check_assignable(table, *at, ty, exprs.get(n).copied())?;
         }
     }
     Ok(Rows::Query(Box::new(FromQuery { source, pending, defaults })))

@@ -24,6 +24,8 @@ pub(crate) struct Runtime {
     pub(crate) schema_lease: SchemaLease,
     /// Other nodes work on the same tables.
     pub(crate) shared: bool,
+    /// When the node began, microseconds since 2000.
+    pub(crate) begun_micros: i64,
 }
 
 impl Runtime {
@@ -38,6 +40,7 @@ impl Runtime {
             channels: Channels::default(),
             import_folder: OnceLock::new(),
             schema_lease: SchemaLease::default(),
+            begun_micros: now_micros,
             shared,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Function, Mode, Stability};
 use braid_parser::{Kind, parse_expr, parse_query, parse_script};
 use braid_scalar::{UserBody, UserFunction, UserParam, Volatility};
-use braid_types::{SqlError, SqlResult, SqlType};
+use braid_types::{CompositeType, SqlError, SqlResult, SqlType};
 use sqlparser::ast::{Expr, GroupByExpr, Query, SelectItem, SetExpr, Statement};
 
 /// A type as it is now: rows of tables have the columns that their tables have.
@@ -34,6 +34,13 @@ pub(super) fn callable(catalog: &Catalog, f: &Function) -> SqlResult<Arc<UserFun
         }
         _ if f.set => vec![(set_name(f), returns.clone())],
         _ => Vec::new(),
+    };
+    // OUT parameters name the fields.
+    let returns = match returns {
+        SqlType::Record if !columns.is_empty() => {
+            SqlType::Composite(Arc::new(CompositeType::record(&columns)))
+        }
+        other => other,
     };
     Ok(Arc::new(UserFunction {
         id: f.id,

@@ -45,6 +45,17 @@ impl CompositeType {
         CompositeType { oid, array_oid, schema, name, fields, names }
     }
 
+    /// `record`, of which it is known what its fields are called.
+    pub fn record(columns: &[(String, SqlType)]) -> CompositeType {
+        let field = |(name, ty): &(String, SqlType)| CompositeField {
+            name: name.as_str().into(),
+            ty: ty.clone(),
+        };
+        let oids = (SqlType::Record.oid(), SqlType::Record.array_oid());
+        let name = ("pg_catalog".to_string(), "record".to_string());
+        CompositeType::new(oids, name, columns.iter().map(field).collect())
+    }
+
     /// Only the oid: what a descriptor says before the catalog is known.
     pub fn unresolved(oid: u32) -> CompositeType {
         CompositeType { oid, ..CompositeType::default() }

@@ -65,7 +65,7 @@ impl EnumType {
     }
 
     /// The label at a place.
-    pub fn label_at(&self, place: i64) -> Option<&EnumLabel> {
+    pub(crate) fn label_at(&self, place: i64) -> Option<&EnumLabel> {
         let at = self.labels.binary_search_by_key(&place, |l| l.place).ok()?;
         Some(&self.labels[at])
     }

@@ -457,7 +457,8 @@ impl Binder<'_> {
                 own,
             )));
             // Of given rows, what nobody can type.
-            let hidden = is_system && name == system::TABLE_OID || name.starts_with('\0');
+            let hidden =
+                is_system && system::HIDDEN.contains(&name.as_str()) || name.starts_with('\0');
             relation.scope.push(ScopeColumn {
                 table: Some(shown.to_string()),
                 schema: schema.clone(),

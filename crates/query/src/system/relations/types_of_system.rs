@@ -36,6 +36,7 @@ fn base(own: &SystemType) -> Vec<Vec<Datum>> {
     let (ty, length, category) = match own.name {
         "xid" => (SqlType::Oid, 4, "U"),
         "aclitem" => (SqlType::Oid, 12, "U"),
+        "xml" => (SqlType::Text, -1, "U"),
         _ => (SqlType::Text, -1, "Z"),
     };
     let mut row = type_row(&ty, PG_CATALOG);

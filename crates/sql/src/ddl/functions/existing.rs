@@ -7,9 +7,9 @@ use braid_parser::{FunctionChange, FunctionRef};
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 
 use super::create;
-use super::dependents::{remove_with_users, users};
 use crate::ddl::Change;
 use crate::ddl::access::roles;
+use crate::ddl::kept::{follow, users};
 
 /// The function that a statement means.
 ///
@@ -69,7 +69,7 @@ pub(crate) fn drop(
         }
     }
     for f in found {
-        remove_with_users(c, &f, cascade)?;
+        users::remove_function(c, &f, cascade)?;
     }
     Ok("DROP FUNCTION".into())
 }
@@ -87,17 +87,19 @@ pub(crate) fn alter(
             clauses.iter().try_for_each(|clause| create::apply(&mut new, clause))?;
         }
         FunctionChange::Rename(to) => {
-            refuse_used(c, &new, "RENAME")?;
+            let old = new.clone();
             new.name = to.clone();
             refuse_taken(c, &new)?;
+            rename(c, &old, &new, "RENAME")?;
         }
         FunctionChange::Schema(to) => {
-            refuse_used(c, &new, "SET SCHEMA")?;
             let schema = c.catalog.schema(c.ctx.database, to);
             let schema = schema.ok_or_else(|| crate::session::no_schema(to))?.id;
             if schema != new.schema {
+                let old = new.clone();
                 new.schema = schema;
                 refuse_taken(c, &new)?;
+                rename(c, &old, &new, "SET SCHEMA")?;
             }
         }
     }
@@ -106,15 +108,22 @@ pub(crate) fn alter(
     Ok("ALTER FUNCTION".into())
 }
 
-/// What calls a function calls it by name: it would not find it any more.
-fn refuse_used(c: &Change, f: &Function, what: &str) -> SqlResult<()> {
-    let lines = users(c, f)?.lines;
+/// What calls a function calls it by its new name. Of several functions of a name a text does not
+/// tell which is called.
+fn rename(c: &mut Change, old: &Function, new: &Function, what: &str) -> SqlResult<()> {
+    let lines = users::in_order(users::of_function(c, old).lines);
     if lines.is_empty() {
         return Ok(());
     }
-    Err(SqlError::unsupported(format!("ALTER FUNCTION .. {what} of a function that is in use"))
-        .with_detail(lines.join("\n"))
-        .with_hint("Make the function under its new name, then change what calls it."))
+    let others = c.catalog.functions().filter(|f| f.name == old.name && f.id != old.id).count();
+    if others == 0 && braid_scalar::overloads(&old.name).is_empty() {
+        return follow::follow_function(c, old, new);
+    }
+    Err(SqlError::unsupported(format!(
+        "ALTER FUNCTION .. {what} of a function that is in use and has others of its name"
+    ))
+    .with_detail(lines.join("\n"))
+    .with_hint("Make the function under its new name, then change what calls it."))
 }
 
 fn refuse_taken(c: &Change, new: &Function) -> SqlResult<()> {

@@ -2,14 +2,13 @@
 //!
 //! A function is its signature and the text of its body. What names in the body mean is found
 //! where it is called ([`braid_scalar::UserCall`]), so nothing depends on what a body names; what
-//! depends on a function are views, defaults and conditions that call it ([`dependents`]).
+//! depends on a function are views, defaults and conditions that call it
+//! ([`crate::ddl::kept::users`]).
 
 mod create;
-mod dependents;
 mod existing;
 pub(crate) mod extensions;
 
 pub(crate) use create::create;
-pub(in crate::ddl) use dependents::remove_all;
 pub(in crate::ddl) use existing::find;
 pub(crate) use existing::{alter, drop};

@@ -3,11 +3,11 @@
 //! - [`create_table`]: what is declared becomes a descriptor; AS.
 //! - [`like`]: LIKE, written out.
 //! - [`other_kinds`]: ALTER TABLE of sequences, views and indexes.
-//! - [`named_relations`]: relations that expressions name.
 //! - [`primary_key`]: a table gets or loses its primary key.
+//! - [`mod@truncate`] empties them.
 
 pub(crate) mod create_table;
 mod like;
-pub(in crate::ddl) mod named_relations;
 pub(crate) mod other_kinds;
 pub(in crate::ddl) mod primary_key;
+pub(crate) mod truncate;

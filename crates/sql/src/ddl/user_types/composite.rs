@@ -100,6 +100,46 @@ pub(crate) fn alter(c: &mut Change, name: &Name, changes: &[AttributeChange]) ->
     Ok("ALTER TYPE".into())
 }
 
+/// Expressions and queries are kept as text: one that names the type, or that is kept where values
+/// of it are, may name a field.
+fn refuse_if_written(c: &Change, ty: &UserType) -> SqlResult<()> {
+    let oid = oid_of(ty.id);
+    let names = |text: &str| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| word == ty.name)
+    };
+    let refused = |what: &str, of: &str| Err(user_type::written(ty, "change fields of", what, of));
+    for table in c.catalog.tables() {
+        let uses = table.columns.iter().any(|column| uses_type(&column.ty, oid));
+        // A value is written in quotes.
+        let may = |text: &str| uses && text.contains('\'') || names(text);
+        for column in &table.columns {
+            let own = uses_type(&column.ty, oid);
+            if column.default.as_deref().is_some_and(|text| own || names(text)) {
+                return refused("a default", &table.name);
+            }
+            if column.generated.as_deref().is_some_and(may) {
+                return refused("a generated column", &table.name);
+            }
+        }
+        if table.kept_checks().any(|check| may(&check.expr)) {
+            return refused("a constraint", &table.name);
+        }
+    }
+    for view in c.catalog.views() {
+        if view.columns.iter().any(|(_, ty)| uses_type(ty, oid)) {
+            return refused("the query", &view.name);
+        }
+    }
+    for (view, definition) in c.catalog.definitions() {
+        if names(&definition.query) {
+            let (_, name) = c.catalog.qualified_name(view).unwrap_or_default();
+            return refused("the query", &name);
+        }
+    }
+    Ok(())
+}
+
 fn alter_one(c: &mut Change, user: &UserType, change: &AttributeChange) -> SqlResult<()> {
     let mut new = user.clone();
     let TypeKind::Composite(fields) = &mut new.kind else {
@@ -113,7 +153,7 @@ fn alter_one(c: &mut Change, user: &UserType, change: &AttributeChange) -> SqlRe
         AttributeChange::Add(..) => refuse_in_keys(c, user)?,
         _ => refuse_stored(c, user)?,
     }
-    user_type::refuse_if_written(c, user, "change fields of")?;
+    refuse_if_written(c, user)?;
     match change {
         AttributeChange::Add(name, data_type) => {
             refuse_named(user, fields, name)?;

@@ -11,7 +11,7 @@ use braid_catalog::{
 use braid_types::{Datum, IntervalFields, SqlError, SqlResult, SqlState, shown_type_name};
 
 use crate::ddl::column::refined;
-use crate::ddl::{Change, backfill, composite, user_type};
+use crate::ddl::{Change, backfill, composite, named_relations, user_type};
 use crate::session::{judged, value_scope};
 use braid_parser::{CreateDomain, DomainChange, Name};
 use braid_scalar::Refinement;
@@ -92,7 +92,7 @@ fn add_check(
     }
     let scope = value_scope(&domain.base);
     braid_scalar::bind_bool(condition, "CHECK", &scope, &mut c.ctx.no_params())?;
-    let expr = condition.to_string();
+    let expr = named_relations::kept(c, condition);
     domain.checks.push(Check { name: name.clone(), expr, not_valid: false, no_inherit: false });
     Ok(name)
 }

@@ -6,16 +6,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use braid_catalog::{Column, Lost, Refined, TypeKind, UserType, is_type, oid_of, uses_type};
-use braid_types::{
-    Datum, EnumLabel, EnumValue, LABEL_STEP, SqlError, SqlResult, SqlState, SqlType,
+use braid_catalog::{
+    Column, Function, Lost, Refined, TypeKind, UserType, is_type, oid_of, uses_type,
 };
+use braid_types::{EnumLabel, LABEL_STEP, SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentation};
 
 use super::range;
-use crate::ddl::{Change, alter_column, composite, drop, functions, parts};
-use braid_parser::{Name, parse_expr};
-use braid_scalar::Scope;
+use crate::ddl::kept::{follow, labels, users};
+use crate::ddl::{Change, alter_column, composite, drop, parts};
+use braid_parser::Name;
 
 /// Longest label, in bytes, as PostgreSQL has it.
 const LABEL_BYTES: usize = 63;
@@ -136,13 +136,17 @@ pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
         ast::AlterTypeOperation::RenameValue(rename) => {
             let (from, to) = (&rename.from.value, &rename.to.value);
             check_label(to)?;
-            refuse_if_written(c, &new, "rename a value of")?;
-            let labels = labels_of(&mut new)?;
-            let at = place_in(labels, from)?;
-            if labels.iter().any(|l| l.label == *to) {
+            let old = new.clone();
+            let found = labels_of(&mut new)?;
+            let at = place_in(found, from)?;
+            if found.iter().any(|l| l.label == *to) {
                 return Err(label_exists(to));
             }
-            labels[at].label = to.clone();
+            found[at].label = to.clone();
+            labels::follow(c, &old, from, to)?;
+            put(c, new.clone())?;
+            labels::check(c, &new, from, to)?;
+            return Ok(tag);
         }
     }
     put(c, new)?;
@@ -151,9 +155,10 @@ pub(crate) fn alter(c: &mut Change, a: &ast::AlterType) -> SqlResult<String> {
 
 /// RENAME TO.
 pub(in crate::ddl) fn rename(c: &mut Change, ty: &UserType, to: &str) -> SqlResult<()> {
-    refuse_if_written(c, ty, "rename")?;
     refuse_taken(c, ty.schema, to)?;
-    put(c, UserType { name: to.to_string(), ..ty.clone() })
+    let new = UserType { name: to.to_string(), ..ty.clone() };
+    follow::follow_type(c, ty, &new)?;
+    put(c, new)
 }
 
 /// # Errors
@@ -170,9 +175,7 @@ fn labels_of(ty: &mut UserType) -> SqlResult<&mut Vec<EnumLabel>> {
 /// Puts a type in the place of what it was.
 pub(in crate::ddl) fn put(c: &mut Change, new: UserType) -> SqlResult<()> {
     lock_users(c, &new)?;
-    let (id, defaults) = (new.id, constant_defaults(c, &new)?);
     c.catalog.put_type(new);
-    write_defaults(c, id, &defaults);
     c.sync();
     Ok(())
 }
@@ -188,18 +191,19 @@ pub(in crate::ddl) fn comment(c: &mut Change, name: &Name, text: Option<String>)
 
 /// SET SCHEMA of a type.
 pub(crate) fn set_schema(c: &mut Change, name: &Name, schema: &str) -> SqlResult<String> {
-    let mut new = (*named(c, name)?).clone();
+    let old = named(c, name)?;
+    let mut new = (*old).clone();
     let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
         return Err(crate::session::no_schema(schema));
     };
     if schema.id != new.schema {
-        refuse_if_written(c, &new, "move")?;
         refuse_taken(c, schema.id, &new.name)?;
         if let Some(of) = new.multirange() {
             refuse_taken(c, schema.id, &of.multirange)?;
         }
     }
     new.schema = schema.id;
+    follow::follow_type(c, &old, &new)?;
     put(c, new)?;
     Ok("ALTER TYPE".into())
 }
@@ -260,94 +264,8 @@ pub(in crate::ddl) fn lock_users(c: &Change, ty: &UserType) -> SqlResult<()> {
     Ok(())
 }
 
-/// Expressions are kept as text: one that says the name of a type or of a value would mean nothing
-/// when that has another name. Defaults that are one value can be written anew:
-/// [`write_defaults`].
-pub(in crate::ddl) fn refuse_if_written(c: &Change, ty: &UserType, doing: &str) -> SqlResult<()> {
-    let oid = oid_of(ty.id);
-    let names = |text: &str| {
-        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-        let many = ty.multirange().map(|of| of.multirange.as_str());
-        words.any(|word| word == ty.name || Some(word) == many)
-    };
-    // A value is named in quotes.
-    let quotes = |text: &str| text.contains('\'');
-    for table in c.catalog.tables() {
-        for column in &table.columns {
-            let own = uses_type(&column.ty, oid);
-            let default = column.default.as_deref().filter(|text| own || names(text));
-            if let Some(default) = default
-                && constant_of(c, default, &column.ty)?.is_none()
-            {
-                return Err(written(ty, doing, "a default", &table.name));
-            }
-            let may = |text: &str| own && quotes(text) || names(text);
-            if column.generated.as_deref().is_some_and(may) {
-                return Err(written(ty, doing, "a generated column", &table.name));
-            }
-        }
-        let uses = table.columns.iter().any(|column| uses_type(&column.ty, oid));
-        let may = |text: &str| uses && quotes(text) || names(text);
-        if table.kept_checks().any(|check| may(&check.expr)) {
-            return Err(written(ty, doing, "a constraint", &table.name));
-        }
-    }
-    for view in c.catalog.views() {
-        if view.columns.iter().any(|(_, ty)| uses_type(ty, oid)) {
-            return Err(written(ty, doing, "the query", &view.name));
-        }
-    }
-    for (view, definition) in c.catalog.definitions() {
-        if names(&definition.query) {
-            let (_, name) = c.catalog.qualified_name(view).unwrap_or_default();
-            return Err(written(ty, doing, "the query", &name));
-        }
-    }
-    Ok(())
-}
-
-/// The value of a default that is one value of an enum type.
-fn constant_of(c: &Change, text: &str, ty: &SqlType) -> SqlResult<Option<EnumValue>> {
-    let expr = parse_expr(text)?;
-    let bound = braid_scalar::bind_to(&expr, ty, &Scope::empty(), &mut c.ctx.no_params())?;
-    Ok(match bound.as_const() {
-        Some(Datum::Enum(value)) => Some(value.clone()),
-        _ => None,
-    })
-}
-
-/// Writes the defaults that are one value of a type with the names of now; `before` finds them.
-fn write_defaults(c: &mut Change, ty: u32, before: &[(u32, u32, i64)]) {
-    for (table, column, place) in before {
-        let Some(mut table) = c.catalog.table(*table).map(|t| (**t).clone()) else { continue };
-        for own in table.columns.iter_mut().filter(|own| own.id == *column) {
-            if let SqlType::Enum(now) = &own.ty
-                && now.oid == oid_of(ty)
-                && let Some(label) = now.label_at(*place)
-            {
-                let label = label.label.replace('\'', "''");
-                own.default = Some(format!("'{label}'::{}", now.shown_name()));
-            }
-        }
-        c.catalog.put_table(table);
-    }
-}
-
-/// Table, column and value of the defaults that are one value of a type.
-fn constant_defaults(c: &Change, ty: &UserType) -> SqlResult<Vec<(u32, u32, i64)>> {
-    let mut found = Vec::new();
-    for table in c.catalog.tables() {
-        for column in table.columns.iter().filter(|own| uses_type(&own.ty, oid_of(ty.id))) {
-            let Some(text) = &column.default else { continue };
-            if let Some(value) = constant_of(c, text, &column.ty)? {
-                found.push((table.id, column.id, value.place));
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn written(ty: &UserType, doing: &str, what: &str, of: &str) -> SqlError {
+/// What is in the way of a change, since a text may name the type or a value of it.
+pub(in crate::ddl) fn written(ty: &UserType, doing: &str, what: &str, of: &str) -> SqlError {
     SqlError::new(
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
         format!("cannot {doing} type {} because {what} of \"{of}\" may name it", ty.name),
@@ -425,9 +343,11 @@ fn domains_over(c: &Change, ty: &UserType) -> Vec<UserType> {
     c.catalog.user_types().filter(over).map(|user| (**user).clone()).collect()
 }
 
-pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
-    let oid = oid_of(ty.id);
-    let shown = c.catalog.type_name(oid).unwrap_or_default();
+/// Something about what has an id.
+type Noted = (u32, String);
+
+/// The columns of a type by table and name, and the same in words with the table's id.
+fn columns_of(c: &Change, ty: &UserType, shown: &str) -> (Vec<Noted>, Vec<Noted>) {
     let brackets = |column: &Column| match column.refinement {
         Some(Refined::Domain(_)) => "",
         _ if column.ty.element().is_some() => "[]",
@@ -440,38 +360,48 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
             columns.push((table.id, column.name.clone()));
             let many = column.ty.element().unwrap_or(&column.ty).made_range();
             let many = many.and_then(|(_, name)| c.catalog.type_name(name.oid));
-            let shown = many.as_ref().unwrap_or(&shown);
+            let shown = many.as_deref().unwrap_or(shown);
             let brackets = brackets(column);
-            let (column, table) = (&column.name, &table.name);
-            lines.push(format!(
-                "column {column} of table {table} depends on type {shown}{brackets}"
-            ));
+            let (column, name) = (&column.name, &table.name);
+            let line = format!("column {column} of table {name} depends on type {shown}{brackets}");
+            lines.push((table.id, line));
         }
     }
+    (columns, lines)
+}
+
+pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) -> SqlResult<()> {
+    let oid = oid_of(ty.id);
+    let shown = c.catalog.type_name(oid).unwrap_or_default();
+    let (columns, mut lines) = columns_of(c, ty, &shown);
     let fields = composite::fields_of(c, ty);
     for (user, field, is_array) in &fields {
         let of = c.catalog.type_name(oid_of(*user)).unwrap_or_default();
         let brackets = if *is_array { "[]" } else { "" };
-        lines.push(format!(
-            "column {field} of composite type {of} depends on type {shown}{brackets}"
-        ));
+        let line =
+            format!("column {field} of composite type {of} depends on type {shown}{brackets}");
+        lines.push((*user, line));
     }
     let domains = domains_over(c, ty);
     for domain in &domains {
         let over = c.catalog.type_name(oid_of(domain.id)).unwrap_or_default();
-        lines.push(format!("type {over} depends on type {shown}"));
+        lines.push((domain.id, format!("type {over} depends on type {shown}")));
     }
-    let views = views_with(c, ty);
-    for view in views.iter().filter_map(|id| c.catalog.relation_by_id(*id)) {
-        lines.push(format!("{} depends on type {shown}", drop::called(c, &view)));
-    }
-    let over = drop::functions_over(c, &[oid]);
-    lines.extend(over.iter().map(|f| format!("function {} depends on type {shown}", f.shown())));
-    drop::refuse_or_notice(c, cascade, &format!("type {shown}"), &lines)?;
-    functions::remove_all(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
-    let dependents = drop::dependent_views(c, &views);
-    drop::remove_views(c, dependents.into_iter().chain(views))?;
+    let mut named = users::of_type(c, ty, &shown);
+    lines.append(&mut named.lines);
+    let direct = views_with(c, ty).union(named.views()).copied().collect();
+    let (views, told) = users::views_over(c, &direct, &shown);
+    lines.extend(told);
+    let mut over = drop::functions_over(c, &[oid]);
+    let naming = users::functions_naming(c, ty).into_iter();
+    over.extend(naming.filter(|f| !drop::functions_over(c, &[oid]).iter().any(|o| o.id == f.id)));
+    let line = |f: &Arc<Function>| format!("function {} depends on type {shown}", f.shown());
+    lines.extend(over.iter().map(|f| (f.id, line(f))));
+    drop::refuse_or_notice(c, cascade, &format!("type {shown}"), &users::in_order(lines))?;
+    drop::remove_views(c, views)?;
     c.sync();
+    users::remove(c, &named)?;
+    users::remove_functions(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
     for (table, column) in columns {
         if let Some(table) = c.catalog.table(table).cloned() {
             alter_column::drop(c, &table, &column, false, true)?;
@@ -480,7 +410,9 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
     for (user, field, _) in fields {
         composite::drop_field(c, user, &field)?;
     }
-    for domain in domains {
+    for domain in
+        domains.iter().filter_map(|d| c.catalog.user_type(d.id).cloned()).collect::<Vec<_>>()
+    {
         drop_type(c, &domain, true)?;
     }
     c.catalog.remove(ty.id);

@@ -11,3 +11,4 @@ mod stars;
 pub(crate) mod uses;
 
 pub(crate) use declare::create_view;
+pub(in crate::ddl) use stars::ident;

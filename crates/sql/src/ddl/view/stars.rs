@@ -139,7 +139,7 @@ fn selected(c: &Change, with: &str, item: &str, from: &[TableWithJoins]) -> SqlR
 }
 
 /// A name as it is written in a query.
-pub(super) fn ident(name: &str) -> Ident {
+pub(in crate::ddl) fn ident(name: &str) -> Ident {
     let plain = *quote_ident(name) == *name;
     if plain { Ident::new(name) } else { Ident::with_quote('"', name) }
 }

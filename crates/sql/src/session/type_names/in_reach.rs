@@ -8,7 +8,8 @@ use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames, UserBody, UserFunct
 use braid_types::{Collation, IntervalFields, SqlError, SqlResult, SqlType};
 use sqlparser::ast::DataType;
 
-use super::functions;
+use super::standard_domains;
+use crate::session::functions;
 
 /// The types of a database as a search path sees them.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl InReach {
 }
 
 /// A type of a user by a name of one or two parts.
-pub(super) fn find_type(
+pub(in crate::session) fn find_type(
     catalog: &Catalog,
     database: u32,
     search_path: &[String],
@@ -98,6 +99,9 @@ impl TypeNames for InReach {
         match self.find(parts) {
             Some(user) => self.catalog.sql_type(&user),
             None if self.is_citext(parts) => Some(SqlType::Citext),
+            None if let Some(standard) = standard_domains::named(parts) => {
+                Some(standard.base.clone())
+            }
             None if let Some(user) = self.range_of(parts) => self.catalog.multirange_type(&user),
             None => self.row_type(parts).or_else(|| {
                 // The type of arrays has a name of its own, too.
@@ -109,7 +113,10 @@ impl TypeNames for InReach {
     }
 
     fn domain(&self, parts: &[String]) -> SqlResult<Option<Refinement>> {
-        let Some(user) = self.find(parts) else { return Ok(None) };
+        let Some(user) = self.find(parts) else {
+            let standard = standard_domains::named(parts);
+            return standard.map(|own| own.refinement(&mut self.params())).transpose();
+        };
         let found = match &user.kind {
             TypeKind::Domain(_) => of_domain(&self.catalog, user.id, &mut self.params())?,
             TypeKind::Composite(_) => match self.catalog.sql_type(&user) {
@@ -132,7 +139,7 @@ impl TypeNames for InReach {
             [schema, name] => match catalog.schema(self.database, schema) {
                 Some(schema) => catalog.collation_in(schema.id, name),
                 None if schema == "pg_catalog" => None,
-                None => return Err(super::no_schema(schema)),
+                None => return Err(crate::session::no_schema(schema)),
             },
             _ => None,
         };
@@ -269,25 +276,17 @@ pub(crate) fn value_scope(base: &SqlType) -> Scope {
     Scope::table("", None, [("value".to_string(), base.clone(), true)])
 }
 
-/// What binding asks about types; nothing in a catalog without any.
+/// What binding asks about types.
 pub fn types_in_reach(
     catalog: &Arc<Catalog>,
     database: u32,
     search_path: &[String],
 ) -> Option<Arc<dyn TypeNames>> {
-    let nothing = catalog.user_types().next().is_none()
-        && catalog.collations().next().is_none()
-        && catalog.tables().next().is_none()
-        && catalog.functions().next().is_none()
-        && catalog.extension(database, "citext").is_none();
-    if nothing {
-        return None;
-    }
     let search_path = search_path.to_vec();
     Some(Arc::new(InReach { catalog: catalog.clone(), database, search_path }))
 }
 
-impl super::Context {
+impl crate::session::Context {
     /// Parameters with the types that the client has declared, and all types that can be named.
     pub(crate) fn params(&self, declared: &[Option<SqlType>]) -> ParamTypes {
         let types = types_in_reach(&self.catalog, self.database, &self.search_path);

@@ -15,7 +15,7 @@ use braid_kv::KeySpan;
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
-use super::{Change, partitions, parts};
+use crate::ddl::{Change, partitions, parts};
 
 pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
     let cascade = matches!(t.cascade, Some(ast::CascadeOption::Cascade));
@@ -50,7 +50,7 @@ pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
 }
 
 /// Takes the rows of tables that nothing else hangs on.
-pub(super) fn tables(c: &mut Change, wanted: &BTreeSet<u32>) -> SqlResult<()> {
+pub(in crate::ddl) fn tables(c: &mut Change, wanted: &BTreeSet<u32>) -> SqlResult<()> {
     check_alone(&c.catalog, wanted)?;
     take_rows(c, wanted, false)
 }
@@ -138,7 +138,7 @@ fn truncate_one(c: &mut Change, id: u32, restart: bool) -> SqlResult<()> {
 }
 
 /// Sequences of a table's serial and identity columns, and those it owns by OWNED BY.
-pub(super) fn owned_sequences(catalog: &Catalog, t: &Table) -> Vec<Sequence> {
+pub(in crate::ddl) fn owned_sequences(catalog: &Catalog, t: &Table) -> Vec<Sequence> {
     let serial: BTreeSet<u32> = t.columns.iter().filter_map(|col| col.sequence).collect();
     let own = |s: &&Arc<Sequence>| {
         serial.contains(&s.id) || s.owned_by.is_some_and(|(table, _)| table == t.id)
@@ -147,7 +147,7 @@ pub(super) fn owned_sequences(catalog: &Catalog, t: &Table) -> Vec<Sequence> {
 }
 
 /// Puts a range tombstone over a root table or global index, up to its present generation.
-pub(super) fn erase(c: &Change, id: u32, generation: u32) -> SqlResult<()> {
+pub(in crate::ddl) fn erase(c: &Change, id: u32, generation: u32) -> SqlResult<()> {
     let (start, end) = generations_upto(id, generation);
     c.ctx.txn.delete_span(&KeySpan::new(start, end)).map_err(kv_error)?;
     Ok(())

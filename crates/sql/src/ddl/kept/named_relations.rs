@@ -11,21 +11,28 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use braid_catalog::{Definition, Relation, Sequence, Table, TypeKind, UserType};
-use braid_parser::{Name, parse_query};
+use braid_catalog::{Relation, Sequence, Table};
+use braid_parser::Name;
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 use braid_walk::WalkMut;
 use sqlparser::ast::{self, VisitorMut};
 
+use super::names::{Finder, Meant, Names};
+use super::texts::{Kept, Rewrite, rewrite};
+use crate::ddl::Change;
 use crate::ddl::sequence::sequence_of_call;
-use crate::ddl::{Change, alter};
 use crate::session::SessionState;
 
-/// An expression as it is kept.
+/// An expression as it is kept: with the schemas of the relations, types and functions of users
+/// that it names, so that it means the same under every search path.
 pub(in crate::ddl) fn kept(c: &Change, expr: &ast::Expr) -> String {
     let mut expr = expr.clone();
     let of_name = |name: &Name| permanent_name(c, &c.ctx.find_relation(name).ok().flatten()?);
     let _ = expr.walk_mut(&mut Naming { of_name: &of_name, changed: false });
+    let (catalog, path) = (&c.ctx.catalog, &c.ctx.search_path);
+    let finder = Finder { catalog, database: c.ctx.database, path };
+    let mut full = |meant: Meant, parts: &[String]| finder.full_name(meant, parts);
+    let _ = expr.walk_mut(&mut Names { of: &mut full, changed: false });
     expr.to_string()
 }
 
@@ -81,92 +88,16 @@ pub(in crate::ddl) fn follow(c: &mut Change, renamed: &BTreeMap<u32, String>) ->
     }
     let ctx = c.ctx.clone();
     let of_name = |name: &Name| renamed.get(&ctx.find_relation(name).ok().flatten()?.id()).cloned();
-    in_tables(c, &of_name)?;
-    in_views(c, &of_name)?;
-    in_functions(c, &of_name)?;
-    let mut domains = Vec::new();
-    for user in c.catalog.user_types().filter(|t| is_here(c, t.schema)) {
-        let TypeKind::Domain(domain) = &user.kind else { continue };
-        let mut domain = domain.clone();
-        if rename(&mut domain.default, &of_name)? {
-            domains.push(UserType { kind: TypeKind::Domain(domain), ..(**user).clone() });
-        }
-    }
-    for domain in domains {
-        c.catalog.put_type(domain);
-    }
-    Ok(())
+    let change = |kept: &mut Kept<'_>| {
+        let mut naming = Naming { of_name: &of_name, changed: false };
+        kept.tree.walk_mut(&mut naming);
+        Ok(naming.changed)
+    };
+    rewrite(c, &Rewrite { may: &may_name, change: &change })
 }
 
 /// What a relation is called from now on, if it is one of those that were renamed.
 type NewName<'a> = &'a dyn Fn(&Name) -> Option<String>;
-
-fn is_here(c: &Change, schema: u32) -> bool {
-    c.catalog.schema_by_id(schema).is_some_and(|s| s.database == c.ctx.database)
-}
-
-/// Defaults and conditions.
-fn in_tables(c: &mut Change, of_name: NewName<'_>) -> SqlResult<()> {
-    let mut changed = Vec::new();
-    for table in c.catalog.tables().filter(|t| is_here(c, t.schema)) {
-        let mut new: Table = (**table).clone();
-        let mut any = false;
-        for column in &mut new.columns {
-            any |= rename(&mut column.default, of_name)?;
-        }
-        for check in &mut new.checks {
-            any |= rename_in(&mut check.expr, of_name)?;
-        }
-        if any {
-            changed.push(new);
-        }
-    }
-    for table in changed {
-        c.ctx.lock_for_change(table.id)?;
-        c.catalog.put_table(table);
-    }
-    Ok(())
-}
-
-/// Queries of views of both kinds.
-fn in_views(c: &mut Change, of_name: NewName<'_>) -> SqlResult<()> {
-    let mut changed: Vec<(u32, Definition)> = Vec::new();
-    for (view, definition) in c.catalog.definitions() {
-        if !may_name(&definition.query) {
-            continue;
-        }
-        let mut query = parse_query(&definition.query)?;
-        let mut naming = Naming { of_name, changed: false };
-        let _ = query.walk_mut(&mut naming);
-        if naming.changed {
-            changed.push((view, Definition { query: query.to_string(), ..definition.clone() }));
-        }
-    }
-    for (view, definition) in changed {
-        c.ctx.lock_for_change(view)?;
-        alter::put_definition(c, view, definition);
-    }
-    Ok(())
-}
-
-/// Defaults of parameters. The body is text, which nobody reads before the function is called.
-fn in_functions(c: &mut Change, of_name: NewName<'_>) -> SqlResult<()> {
-    let mut changed = Vec::new();
-    for function in c.catalog.functions().filter(|f| is_here(c, f.schema)) {
-        let mut new = (**function).clone();
-        let mut any = false;
-        for parameter in &mut new.params {
-            any |= rename(&mut parameter.default, of_name)?;
-        }
-        if any {
-            changed.push(new);
-        }
-    }
-    for function in changed {
-        c.catalog.put_function(function);
-    }
-    Ok(())
-}
 
 /// The same of one sequence, if it is called otherwise.
 ///
@@ -210,24 +141,6 @@ pub(in crate::ddl) fn with_indexes(t: &Table) -> impl Iterator<Item = (u32, &Str
 /// Whether an expression or a query may name relations as values.
 pub(in crate::ddl) fn may_name(text: &str) -> bool {
     text.contains("val(") || text.to_ascii_lowercase().contains("regclass")
-}
-
-/// Whether an expression names one that is called otherwise; then it is changed.
-fn rename(kept: &mut Option<String>, of_name: NewName<'_>) -> SqlResult<bool> {
-    kept.as_mut().map_or(Ok(false), |text| rename_in(text, of_name))
-}
-
-fn rename_in(text: &mut String, of_name: NewName<'_>) -> SqlResult<bool> {
-    if !may_name(text) {
-        return Ok(false);
-    }
-    let mut expr = braid_parser::parse_expr(text)?;
-    let mut naming = Naming { of_name, changed: false };
-    let _ = expr.walk_mut(&mut naming);
-    if naming.changed {
-        *text = expr.to_string();
-    }
-    Ok(naming.changed)
 }
 
 /// Writes names of relations into constants of `regclass`, and into calls of `nextval` and its
