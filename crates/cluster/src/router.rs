@@ -55,7 +55,7 @@ pub struct RouterOptions {
 pub struct Router {
     pub(crate) options: RouterOptions,
     pub(crate) transport: Arc<dyn Transport>,
-    routes: Mutex<Routes>,
+    pub(crate) routes: Mutex<Routes>,
     pub(crate) txns: Mutex<Txns>,
     pub(crate) watches: Watches,
     /// Transactions that have happened in several ranges, or have not, and of which not all of them

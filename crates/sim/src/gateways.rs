@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use braid_env::random::Random;
-use braid_range::NodeId;
+use braid_range::{Ask, NodeId, Request};
 
 use crate::actor::{Actor, coordinator_of};
 use crate::desk::{Desk, Place};
 use crate::network::Party;
 use crate::plan::Plan;
-use crate::world::{Event, FIRST_CLIENT, Worker, World};
+use crate::world::{ANY_LIFE, Event, FIRST_CLIENT, Worker, World};
 
 /// A change may wait for leases for so long when nodes talk again: as long as a lease may live,
 /// until it is known that a process has died that was getting one, and for others in front of it.
@@ -123,6 +123,30 @@ impl World {
             self.grant(client, wish);
         }
         is_keeper
+    }
+
+    /// Which process of a node a request reaches: those between processes go over a connection,
+    /// which ends with each of them.
+    pub(crate) fn life_for(&self, party: Party, node: u64) -> u64 {
+        if party < FIRST_CLIENT { self.nodes[node as usize - 1].life } else { ANY_LIFE }
+    }
+
+    /// How much later than others a request arrives. Its process may die as soon as it is sent.
+    pub(crate) fn lateness(&mut self, party: Party, node: u64, request: &Request) -> u64 {
+        let Some(late) = self.plan.clients.late.clone() else { return 0 };
+        let is_commit = matches!(request.ask, Ask::Commit(_) | Ask::Prepare(_));
+        if !is_commit || party == node || self.healed_at.is_some() {
+            return 0;
+        }
+        if !self.random.chance(late.of_hundred, 100) {
+            return 0;
+        }
+        self.count("late commits");
+        if party < FIRST_CLIENT && self.random.chance(late.last, 100) {
+            let down_micros = self.random.between(10_000, 500_000);
+            self.after(1_000, Event::Crash { node: party, down_micros });
+        }
+        self.random.below(late.micros)
     }
 
     /// All keepers are to end; whether they have.

@@ -183,6 +183,17 @@ fn notes(txn: &Arc<Txn>, n: u32) -> KvResult<(Counts, Counts)> {
     Ok(data::stamps(&rows))
 }
 
+/// Looks at all shapes, and at nothing else.
+pub(crate) fn look(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let epoch = desk.lease.epoch(&desk.coordinator);
+    let options = TxnOptions { read_only: true, ..TxnOptions::default() };
+    let txn = desk.coordinator.begin(options)?;
+    let statement = Statement::of(desk, &txn, epoch)?;
+    let shapes = (0..plan.keys as u32).map(|n| (n, statement.shape(n).value));
+    ops.lock().extend(shapes.map(|(n, value)| Op::Get { key: register(n), value }));
+    txn.commit().map(drop)
+}
+
 /// Whether a transaction has locks under a lease.
 pub(crate) fn has_leased(txn: &Txn, plan: &Plan) -> bool {
     (0..plan.keys as u32).any(|n| txn.holds_under_lease(&table_lock_key(n, 0)))

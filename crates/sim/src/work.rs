@@ -23,13 +23,22 @@ use crate::schemas::{self, Statement};
 /// From one look of a lease's keeper to the next.
 const KEEPER_PAUSE: Duration = Duration::from_millis(10);
 
-/// One word after the other, to the end of the world.
-pub(crate) fn work(desk: &Arc<Desk>, plan: &Plan, baton: Baton, seed: u64, ops: &Mutex<Vec<Op>>) {
+/// One word after the other, to the end of the world. `looks`: its transactions do nothing but look
+/// at what others go by.
+pub(crate) fn work(
+    desk: &Arc<Desk>,
+    (plan, looks): (&Plan, bool),
+    baton: Baton,
+    seed: u64,
+    ops: &Mutex<Vec<Op>>,
+) {
     let baton = baton.take();
     let mut random = Random::seeded(seed);
     let mut word = baton.words.recv().ok();
     while let Some(task) = word {
         let run = match task {
+            // As long as it need not ask, nothing of it leaves its node.
+            Word::Begin(_) if looks => schemas::look(desk, plan, ops),
             Word::Begin(value) => {
                 desk.router.housekeep();
                 match plan.clients.changes {
