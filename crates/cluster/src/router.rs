@@ -249,9 +249,18 @@ impl Router {
             hops = if next == node || waits { 0 } else { hops + 1 };
             node = next;
             if waits {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(KvError::Canceled);
+                }
                 self.transport.pause(PAUSE);
             }
         }
+    }
+
+    /// The same for who reads, and stops with the statement that does.
+    pub(crate) fn read(&self, route: &Route, ask: &dyn Fn(NodeId) -> Ask) -> KvResult<Sent> {
+        let stop = Tally::stop_flag();
+        self.send(route, ask, stop.as_deref())
     }
 
     /// Each time that all nodes of a route were asked, it is looked where the replicas are now.

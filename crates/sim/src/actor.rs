@@ -18,7 +18,7 @@ use crate::client::Wish;
 use crate::desk::Desk;
 use crate::line::{Baton, Said, Word};
 use crate::plan::Plan;
-use crate::work::work;
+use crate::work::{Task, work};
 use crate::world::FIRST_CLIENT;
 
 /// See the [module's page](self).
@@ -65,10 +65,14 @@ impl Actor {
         let (plan, seed) = (plan.clone(), random.next_u64());
         let (ops, shared) = (Arc::new(Mutex::default()), desk.clone());
         let done = Arc::clone(&ops);
-        let looks = plan.clients.lookers && (FIRST_CLIENT..FIRST_CLIENT + plan.nodes).contains(&id);
+        let task = match (id - FIRST_CLIENT) / plan.nodes {
+            0 if plan.clients.lookers => Task::Look,
+            1 if plan.clients.lookers => Task::Read,
+            _ => Task::Write,
+        };
         let thread = spawn_thread("sim-client", move || {
             let baton = Baton { words: inbox, said: outbox };
-            let run = move || work(&shared, (&plan, looks), baton, seed, &done);
+            let run = move || work(&shared, (&plan, task), baton, seed, &done);
             let run = std::panic::AssertUnwindSafe(run);
             if std::panic::catch_unwind(run).is_err() {
                 // Nobody listens if the world is over, too.

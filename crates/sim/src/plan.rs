@@ -99,7 +99,7 @@ pub struct ClientPlan {
     /// Their processes are on nodes and go by schema leases, and of a thousand transactions so many
     /// change what the others go by. `None`: there is no schema.
     pub changes: Option<u64>,
-    /// On each node one does nothing but look at what others go by.
+    /// On each node one does nothing but look at what others go by, and one nothing but read.
     pub lookers: bool,
     /// What becomes of commits on their way.
     pub late: Option<LatePlan>,
@@ -275,8 +275,8 @@ impl Plan {
         (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1], 2_000_000);
         (self.offset_micros, self.far_clocks) = (250_000, true);
         (self.clients.lookers, self.clients.transactions) = (true, 3_000);
-        self.clients.count = 2 * self.nodes as usize + self.clients.count % 3;
-        // Half of the time somebody waits for a lease; looks are to come in the moment after that.
+        self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
+        // Whoever looks does so in the moment after somebody has waited for a lease.
         (self.clients.rest_micros, self.network.delay_micros) = (80_000, 500);
         self
     }

@@ -23,11 +23,21 @@ use crate::schemas::{self, Statement};
 /// From one look of a lease's keeper to the next.
 const KEEPER_PAUSE: Duration = Duration::from_millis(10);
 
-/// One word after the other, to the end of the world. `looks`: its transactions do nothing but look
-/// at what others go by.
+/// What a client's transactions are for.
+#[derive(Clone, Copy)]
+pub(crate) enum Task {
+    /// They look at what others go by. As long as they need not ask, nothing leaves their node.
+    Look,
+    /// They read something, and nothing else.
+    Read,
+    /// They write, and change the schema.
+    Write,
+}
+
+/// One word after the other, to the end of the world.
 pub(crate) fn work(
     desk: &Arc<Desk>,
-    (plan, looks): (&Plan, bool),
+    (plan, task): (&Plan, Task),
     baton: Baton,
     seed: u64,
     ops: &Mutex<Vec<Op>>,
@@ -35,19 +45,13 @@ pub(crate) fn work(
     let baton = baton.take();
     let mut random = Random::seeded(seed);
     let mut word = baton.words.recv().ok();
-    while let Some(task) = word {
-        let run = match task {
-            // As long as it need not ask, nothing of it leaves its node.
-            Word::Begin(_) if looks => schemas::look(desk, plan, ops),
-            Word::Begin(value) => {
-                desk.router.housekeep();
-                match plan.clients.changes {
-                    Some(often) if random.chance(often, 1_000) => {
-                        schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
-                    }
-                    _ => transaction(desk, plan, &mut random, value, ops),
-                }
-            }
+    while let Some(next) = word {
+        let run = match next {
+            Word::Begin(value) => match task {
+                Task::Look => schemas::look(desk, plan, ops),
+                Task::Read => read(desk, random.below(plan.keys) as u32, ops),
+                Task::Write => write_or_change(desk, plan, &mut random, value, ops),
+            },
             Word::Look(n) => {
                 look(desk, plan, n, ops);
                 Ok(())
@@ -72,6 +76,30 @@ pub(crate) fn work(
         };
         word = baton.say(Said::Done { outcome, why });
     }
+}
+
+fn write_or_change(
+    desk: &Desk,
+    plan: &Plan,
+    random: &mut Random,
+    value: u64,
+    ops: &Mutex<Vec<Op>>,
+) -> KvResult<()> {
+    desk.router.housekeep();
+    match plan.clients.changes {
+        Some(often) if random.chance(often, 1_000) => {
+            schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
+        }
+        _ => transaction(desk, plan, random, value, ops),
+    }
+}
+
+/// Reads a register.
+fn read(desk: &Desk, n: u32, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let options = TxnOptions { read_only: true, ..TxnOptions::default() };
+    let (txn, key) = (desk.coordinator.begin(options)?, Key::Register(n));
+    ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    txn.commit().map(drop)
 }
 
 /// Keeps the process's lease as the thread of a node does.
