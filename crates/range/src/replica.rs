@@ -414,8 +414,9 @@ impl Replica {
 
     /// Nobody waits any more for requests of that kind: whoever has asked is gone.
     pub(crate) fn dismiss(&mut self, is_gone: impl Fn(&Ask) -> bool) {
-        let gone = self.waiting.extract_if(.., |waiting| is_gone(&waiting.ask));
+        let gone = self.waiting.iter().filter(|waiting| is_gone(&waiting.ask));
         self.answers.extend(gone.map(|gone| (gone.number, Answer::OutcomeUnknown)));
+        self.waiting.retain(|waiting| !is_gone(&waiting.ask));
     }
 
     /// Whether it leads in the term of its lease.

@@ -638,7 +638,7 @@ impl Replicas {
     }
 
     /// Carries out what groups want, until they want nothing.
-    fn pump(&mut self) -> Result<()> {
+    pub(crate) fn pump(&mut self) -> Result<()> {
         self.tell_synced();
         while !self.appends.touched.is_empty() {
             let mut batch = LogBatch::default();

@@ -10,6 +10,7 @@ use braid_env::random::Random;
 use braid_range::{Ask, NodeId, Request};
 
 use crate::actor::{Actor, coordinator_of};
+use crate::data;
 use crate::desk::{Desk, Place};
 use crate::network::Party;
 use crate::plan::Plan;
@@ -131,11 +132,13 @@ impl World {
         if party < FIRST_CLIENT { self.nodes[node as usize - 1].life } else { ANY_LIFE }
     }
 
-    /// How much later than others a request arrives. Its process may die as soon as it is sent.
+    /// How much later than others a request arrives: commits of those who go by the schema, and not
+    /// of those who change it. Its process may die as soon as it is sent.
     pub(crate) fn lateness(&mut self, party: Party, node: u64, request: &Request) -> u64 {
         let Some(late) = self.plan.clients.late.clone() else { return 0 };
-        let is_commit = matches!(request.ask, Ask::Commit(_) | Ask::Prepare(_));
-        if !is_commit || party == node || self.healed_at.is_some() {
+        let Ask::Commit(ask) = &request.ask else { return 0 };
+        let goes_by_it = ask.writes.iter().any(|write| data::is_stamp(&write.span().start));
+        if !goes_by_it || party == node || self.healed_at.is_some() {
             return 0;
         }
         if !self.random.chance(late.of_hundred, 100) {

@@ -263,7 +263,10 @@ impl Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
         self.trouble = [0, 0, 0, 0, 2, 1, 0];
-        self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 30 });
+        self.clients.late = Some(LatePlan { of_hundred: 20, micros: 6_000_000, last: 10 });
+        // Leases live for some seconds from one change to the next, or nobody would have one.
+        (self.clients.changes, self.clients.transactions) = (Some(10), 1_500);
+        self.trouble_every = 3_000_000;
         self
     }
 
@@ -275,6 +278,7 @@ impl Plan {
         (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1], 2_000_000);
         (self.offset_micros, self.far_clocks) = (250_000, true);
         (self.clients.lookers, self.clients.transactions) = (true, 3_000);
+        self.clients.changes = Some(40);
         self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
         // Whoever looks does so in the moment after somebody has waited for a lease.
         (self.clients.rest_micros, self.network.delay_micros) = (80_000, 500);
@@ -289,7 +293,7 @@ impl Plan {
         (self.disk.sync_micros, self.keys) = (2_000, 2 + self.seed % 2);
         self.network.delay_micros = self.network.delay_micros.min(5_000);
         (self.network.lost, self.network.slow) = (0, 0);
-        (self.clients.changes, self.clients.rest_micros) = (Some(200), 20_000);
+        self.clients.rest_micros = 20_000;
         self.leases.spread = false;
     }
 

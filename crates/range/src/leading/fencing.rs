@@ -20,7 +20,7 @@ use braid_kv::TXN_COUNTER_BITS;
 use crate::locking::coordinator_of;
 use crate::replica::Replica;
 use crate::replicas::Replicas;
-use crate::request::{Answer, Ask};
+use crate::request::Ask;
 
 /// Coordinators of processes that are gone.
 #[derive(Debug, Default)]
@@ -48,12 +48,14 @@ impl Replicas {
     /// Looks at nothing any more that a coordinator sends, and gives its locks to others.
     pub(crate) fn fence(&mut self, coordinator: u64) -> Result<()> {
         self.quiet.fences.0.insert(coordinator);
+        let mut had = Vec::new();
         for (range, replica) in &mut self.replicas {
             // Who sleeps has no locks, and nobody waits there.
             if replica.fence(coordinator)? {
-                self.appends.touched.insert(*range);
+                had.push(*range);
             }
         }
+        had.into_iter().for_each(|range| self.touch(range));
         self.pump()
     }
 }
