@@ -68,7 +68,7 @@ pub struct Plan {
     pub trouble: [u64; 7],
     /// Two clocks differ by at most so much, and nodes know it.
     pub offset_micros: u64,
-    /// Clocks that jump go as far as they may.
+    /// Clocks that jump go as far as they may, and a node that is alone is behind all others.
     pub far_clocks: bool,
     /// How long they last, and where they go.
     pub leases: LeasePlan,
@@ -263,10 +263,11 @@ impl Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
         self.trouble = [0, 0, 0, 0, 2, 1, 0];
-        self.clients.late = Some(LatePlan { of_hundred: 20, micros: 6_000_000, last: 10 });
-        // Leases live for some seconds from one change to the next, or nobody would have one.
-        (self.clients.changes, self.clients.transactions) = (Some(10), 1_500);
-        self.trouble_every = 3_000_000;
+        self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 25 });
+        // Changes come when commits are late: between them leases live, or nobody would have one.
+        (self.clients.changes, self.clients.transactions) = (Some(0), 5_000);
+        self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
+        (self.clients.rest_micros, self.trouble_every) = (60_000, 5_000_000);
         self
     }
 
@@ -275,9 +276,9 @@ impl Plan {
     pub fn with_lonely_nodes(mut self) -> Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
-        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1], 2_000_000);
+        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 1, 0, 2], 4_000_000);
         (self.offset_micros, self.far_clocks) = (250_000, true);
-        (self.clients.lookers, self.clients.transactions) = (true, 3_000);
+        (self.clients.lookers, self.clients.transactions) = (true, 5_000);
         self.clients.changes = Some(40);
         self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
         // Whoever looks does so in the moment after somebody has waited for a lease.

@@ -20,6 +20,7 @@ use braid_catalog::{
     Catalog, Schema, bootstrap, change_lock_key, load_catalog, publish, recall_leases, stage,
     table_lock_key,
 };
+use braid_env::random::Random;
 use braid_keys::system;
 use braid_kv::{
     Coordinator, Isolation, KvError, KvResult, LockMode, ReadMode, ScanOptions, Txn, TxnOptions,
@@ -185,13 +186,47 @@ fn notes(txn: &Arc<Txn>, n: u32) -> KvResult<(Counts, Counts)> {
 
 /// Looks at all shapes, and at nothing else.
 pub(crate) fn look(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    look_at_all(desk, plan, ops)?.commit().map(drop)
+}
+
+/// Looks at all shapes; the transaction that does.
+pub(crate) fn look_at_all(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<Arc<Txn>> {
     let epoch = desk.lease.epoch(&desk.coordinator);
     let options = TxnOptions { read_only: true, ..TxnOptions::default() };
     let txn = desk.coordinator.begin(options)?;
     let statement = Statement::of(desk, &txn, epoch)?;
     let shapes = (0..plan.keys as u32).map(|n| (n, statement.shape(n).value));
     ops.lock().extend(shapes.map(|(n, value)| Op::Get { key: register(n), value }));
-    txn.commit().map(drop)
+    Ok(txn)
+}
+
+/// Goes by the shape of one number, and writes another one without a look at it.
+pub(crate) fn write_blindly(
+    desk: &Desk,
+    plan: &Plan,
+    random: &mut Random,
+    value: u64,
+    ops: &Mutex<Vec<Op>>,
+) -> KvResult<()> {
+    let epoch = desk.lease.epoch(&desk.coordinator);
+    let txn = desk.coordinator.begin(TxnOptions::default())?;
+    let statement = Statement::of(desk, &txn, epoch)?;
+    let looked_at = random.below(plan.keys) as u32;
+    let written = (looked_at + 1) % plan.keys as u32;
+    for (n, locks) in [(looked_at, false), (written, true)] {
+        let shape = statement.uses(desk, &txn, n, locks)?;
+        ops.lock().push(shape);
+    }
+    let (key, value) = (Key::Register(written), value | 1);
+    for write in data::write(key, value) {
+        txn.put(write.span().start, data::bytes(&[value]))?;
+    }
+    ops.lock().push(Op::Write { key, value });
+    txn.put(data::stamp(written, statement.shape(written).number, value), Vec::new())?;
+    let is_leased = has_leased(&txn, plan);
+    txn.commit()?;
+    desk.tally.leased.fetch_add(u64::from(is_leased), Ordering::Relaxed);
+    Ok(())
 }
 
 /// Whether a transaction has locks under a lease.

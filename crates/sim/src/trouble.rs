@@ -130,6 +130,11 @@ impl World {
             }
             Trouble::Alone { node, micros } => {
                 self.count("nodes alone");
+                if self.plan.far_clocks {
+                    let half = (self.plan.offset_micros / 2) as i64;
+                    self.nodes.iter().for_each(|node| node.clock.set_off(half));
+                    self.nodes[node as usize - 1].clock.set_off(-half);
+                }
                 for other in parties.iter().filter(|other| **other != node) {
                     self.network.cut(node, *other);
                     self.network.cut(*other, node);

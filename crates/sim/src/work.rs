@@ -24,13 +24,20 @@ use crate::schemas::{self, Statement};
 const KEEPER_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a client's transactions are for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// They look at what others go by. As long as they need not ask, nothing leaves their node.
     Look,
     /// They read something, and nothing else.
     Read,
-    /// They write, and change the schema.
+    /// They go by one thing and write another, without a look at rows: when their commits arrive,
+    /// nothing keeps them from happening but what they go by.
+    Blind,
+    /// They see what there is of both.
+    Survey,
+    /// They change the schema.
+    Change,
+    /// They write, and change the schema now and then.
     Write,
 }
 
@@ -50,6 +57,11 @@ pub(crate) fn work(
             Word::Begin(value) => match task {
                 Task::Look => schemas::look(desk, plan, ops),
                 Task::Read => read(desk, random.below(plan.keys) as u32, ops),
+                Task::Blind => schemas::write_blindly(desk, plan, &mut random, value, ops),
+                Task::Survey => survey(desk, plan, ops),
+                Task::Change => {
+                    schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
+                }
                 Task::Write => write_or_change(desk, plan, &mut random, value, ops),
             },
             Word::Look(n) => {
@@ -99,6 +111,15 @@ fn read(desk: &Desk, n: u32, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
     let options = TxnOptions { read_only: true, ..TxnOptions::default() };
     let (txn, key) = (desk.coordinator.begin(options)?, Key::Register(n));
     ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    txn.commit().map(drop)
+}
+
+/// Looks at all shapes and reads all registers.
+fn survey(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let txn = schemas::look_at_all(desk, plan, ops)?;
+    for key in (0..plan.keys as u32).map(Key::Register) {
+        ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    }
     txn.commit().map(drop)
 }
 
