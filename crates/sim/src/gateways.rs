@@ -41,7 +41,7 @@ pub(crate) fn task_of(plan: &Plan, id: u64) -> Task {
     match ((id - FIRST_CLIENT) / plan.nodes, plan.clients.late.is_some()) {
         (0, _) if plan.clients.lookers => Task::Look,
         (1, _) if plan.clients.lookers => Task::Read,
-        (0, true) => Task::Blind,
+        (0, true) => Task::Own,
         (1, true) => Task::Survey,
         (CHANGERS, true) => Task::Change,
         _ => Task::Write,

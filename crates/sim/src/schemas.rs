@@ -34,11 +34,14 @@ use crate::data;
 use crate::desk::Desk;
 use crate::line::wrong;
 use crate::plan::Plan;
+use crate::work::{rows, write};
 
 /// The schema whose name is the shape of the first number; the others follow.
 const FIRST_SCHEMA: u32 = 100;
 /// In the history the shape of a number is the register with this number more.
 const FIRST_REGISTER: u32 = 1 << 16;
+/// Numbers of nodes' own registers are above this one.
+const FIRST_OWN: u32 = 1_000;
 
 /// A shape: the number of changes so far, and the value that the last one has written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -200,8 +203,14 @@ pub(crate) fn look_at_all(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvR
     Ok(txn)
 }
 
-/// Goes by the shape of one number, and writes another one without a look at it.
-pub(crate) fn write_blindly(
+/// The register of a node, which nobody else writes.
+pub(crate) fn own_register(node: u64) -> Key {
+    Key::Register(FIRST_OWN + node as u32)
+}
+
+/// Goes by the shapes of two numbers, of which it writes one, and writes what nobody else does: when
+/// its commit arrives, nothing keeps it from happening but what it goes by.
+pub(crate) fn write_own(
     desk: &Desk,
     plan: &Plan,
     random: &mut Random,
@@ -217,10 +226,10 @@ pub(crate) fn write_blindly(
         let shape = statement.uses(desk, &txn, n, locks)?;
         ops.lock().push(shape);
     }
-    let (key, value) = (Key::Register(written), value | 1);
-    for write in data::write(key, value) {
-        txn.put(write.span().start, data::bytes(&[value]))?;
-    }
+    let node = desk.coordinator.leases().map_or(0, |leases| leases.home().holder.node);
+    let (key, value) = (own_register(node), value | 1);
+    ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    write(&txn, data::write(key, value))?;
     ops.lock().push(Op::Write { key, value });
     txn.put(data::stamp(written, statement.shape(written).number, value), Vec::new())?;
     let is_leased = has_leased(&txn, plan);

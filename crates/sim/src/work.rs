@@ -30,9 +30,8 @@ pub(crate) enum Task {
     Look,
     /// They read something, and nothing else.
     Read,
-    /// They go by one thing and write another, without a look at rows: when their commits arrive,
-    /// nothing keeps them from happening but what they go by.
-    Blind,
+    /// They go by the schema, and write what nobody else does.
+    Own,
     /// They see what there is of both.
     Survey,
     /// They change the schema.
@@ -57,7 +56,7 @@ pub(crate) fn work(
             Word::Begin(value) => match task {
                 Task::Look => schemas::look(desk, plan, ops),
                 Task::Read => read(desk, random.below(plan.keys) as u32, ops),
-                Task::Blind => schemas::write_blindly(desk, plan, &mut random, value, ops),
+                Task::Own => schemas::write_own(desk, plan, &mut random, value, ops),
                 Task::Survey => survey(desk, plan, ops),
                 Task::Change => {
                     schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
@@ -114,10 +113,10 @@ fn read(desk: &Desk, n: u32, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
     txn.commit().map(drop)
 }
 
-/// Looks at all shapes and reads all registers.
+/// Looks at all shapes, and reads all registers that nodes have of their own.
 fn survey(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
     let txn = schemas::look_at_all(desk, plan, ops)?;
-    for key in (0..plan.keys as u32).map(Key::Register) {
+    for key in (1..=plan.nodes).map(schemas::own_register) {
         ops.lock().extend(data::seen(&rows(&txn, key)?, key));
     }
     txn.commit().map(drop)
@@ -173,7 +172,7 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
     }
 }
 
-fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
+pub(crate) fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     let mut scan = txn.scan(data::span(key), ScanOptions::default())?;
     let mut out = Vec::new();
     while let Some(row) = scan.next()? {
@@ -182,7 +181,7 @@ fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     Ok(out)
 }
 
-fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
+pub(crate) fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
     for write in writes {
         match write {
             Write::Put(key, value) => txn.put(key, value)?,
