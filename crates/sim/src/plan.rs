@@ -68,8 +68,6 @@ pub struct Plan {
     pub trouble: [u64; 7],
     /// Two clocks differ by at most so much, and nodes know it.
     pub offset_micros: u64,
-    /// Clocks that jump go as far as they may, and a node that is alone is behind all others.
-    pub far_clocks: bool,
     /// How long they last, and where they go.
     pub leases: LeasePlan,
     /// How long entries of logs are kept.
@@ -99,7 +97,8 @@ pub struct ClientPlan {
     /// Their processes are on nodes and go by schema leases, and of a thousand transactions so many
     /// change what the others go by. `None`: there is no schema.
     pub changes: Option<u64>,
-    /// On each node one does nothing but look at what others go by, and one nothing but read.
+    /// On each node one does nothing but look at what others go by, and one nothing but read. For
+    /// them clocks jump as far as they may, and a node that is alone is behind all others.
     pub lookers: bool,
     /// What becomes of commits on their way.
     pub late: Option<LatePlan>,
@@ -211,7 +210,6 @@ impl Plan {
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
             trouble,
             offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
-            far_clocks: false,
             leases: LeasePlan {
                 micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
                 spread: seed.is_multiple_of(2),
@@ -277,7 +275,7 @@ impl Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
         (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 1, 0, 2], 4_000_000);
-        (self.offset_micros, self.far_clocks) = (250_000, true);
+        self.offset_micros = 250_000;
         (self.clients.lookers, self.clients.transactions) = (true, 5_000);
         self.clients.changes = Some(40);
         self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;

@@ -208,8 +208,8 @@ pub(crate) fn own_register(node: u64) -> Key {
     Key::Register(FIRST_OWN + node as u32)
 }
 
-/// Goes by the shapes of two numbers, of which it writes one, and writes what nobody else does: when
-/// its commit arrives, nothing keeps it from happening but what it goes by.
+/// Goes by the shapes of two numbers, of which it writes one, and writes what nobody else does:
+/// when its commit arrives, nothing keeps it from happening but what it goes by.
 pub(crate) fn write_own(
     desk: &Desk,
     plan: &Plan,

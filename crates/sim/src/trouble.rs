@@ -57,7 +57,7 @@ fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Option<Trouble> 
         }
         4 => {
             let half = plan.offset_micros / 2;
-            let ahead = match plan.far_clocks {
+            let ahead = match plan.clients.lookers {
                 true => 2 * half * random.below(2),
                 false => random.below(2 * half),
             };
@@ -130,7 +130,7 @@ impl World {
             }
             Trouble::Alone { node, micros } => {
                 self.count("nodes alone");
-                if self.plan.far_clocks {
+                if self.plan.clients.lookers {
                     let half = (self.plan.offset_micros / 2) as i64;
                     self.nodes.iter().for_each(|node| node.clock.set_off(half));
                     self.nodes[node as usize - 1].clock.set_off(-half);
