@@ -141,36 +141,3 @@ fn two_of_five_nodes_are_killed_and_every_family_is_whole() {
     assert!(families > 20);
     (0..NODES).for_each(|n| families_are_whole(&mut cluster.client(n), &known));
 }
-
-/// Nobody serves anything without a majority: whoever waits for that is stopped by his limit of
-/// time, and by who cancels.
-#[test]
-fn who_waits_for_a_majority_stops_when_he_is_told_to() {
-    let cluster = Cluster::start(2 * PATIENCE, &[]);
-    let mut client = cluster.client(2);
-    run(&mut client, "CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (1)");
-    // SET, too, would wait for what it knows of the schema.
-    let mut patient = cluster.client(2);
-    run(&mut client, "SET statement_timeout = '500ms'");
-    (0..2).for_each(|n| cluster.kill(n));
-    // As long as a lease lasts it may be served.
-    WallClock.sleep(Duration::from_secs(5));
-    for sql in ["SELECT * FROM t", "UPDATE t SET id = 2", "CREATE TABLE u (id int)", "SELECT 1"] {
-        let begun = WallClock.monotonic_nanos();
-        let error = client.batch_execute(sql).expect_err(sql);
-        let took = Duration::from_nanos(WallClock.monotonic_nanos() - begun);
-        assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{sql}: {error}");
-        assert!(took < Duration::from_secs(5), "{sql}: {took:?}");
-    }
-    let cancel = patient.cancel_token();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            WallClock.sleep(Duration::from_millis(500));
-            cancel.cancel_query(NoTls).expect("it is sent");
-        });
-        let error = patient.batch_execute("SELECT * FROM t").expect_err("nobody serves");
-        assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error}");
-    });
-    (0..2).for_each(|n| cluster.run(n));
-    assert_eq!(rows(&mut patient, "SELECT id FROM t"), [[1]]);
-}
