@@ -24,7 +24,8 @@
 //! off or stopped keeps a change waiting for no longer than `LEASE_MICROS` and twice the offset.
 //!
 //! **A process, not a node.** A node that was started anew cannot vouch for commits that the
-//! process before it has sent. It has another record, and the old one ends by itself.
+//! process before it has sent. It has another record, and the old one ends by itself, or when all
+//! nodes have said that they take nothing from that process any more.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Leases on locks: who has one, how others ask for it, and how locks under it become others.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use braid_kv::{Conflict, KvError, KvResult, LeaseHolder, LockItem, LockMany};
@@ -29,12 +30,48 @@ impl Router {
         if let Some(reply) = reply {
             // Whatever it has begun to read is older than what is done from here on.
             self.hear(reply.times.clock);
-            if reply.answer == Answer::Fine {
+            let is_over = match reply.answer {
+                Answer::Fine => true,
+                // It had sent commits that rely on the lease.
+                Answer::OfPredecessor { nodes } => self.fence(coordinator, &nodes),
+                _ => false,
+            };
+            if is_over {
                 return true;
             }
         }
         self.transport.pause(RECALL_PAUSE);
         false
+    }
+
+    /// A process is gone: has all nodes look at nothing any more that it has sent. Whether all do;
+    /// then what it has not done by now will not happen. `others`: nodes that it may have asked,
+    /// beside those that are known here.
+    fn fence(&self, coordinator: u64, others: &[NodeId]) -> bool {
+        let mut nodes: BTreeSet<NodeId> = others.iter().copied().collect();
+        nodes.extend(self.transport.nodes().into_iter().chain(self.options.home));
+        nodes.extend(self.routes.lock().nodes());
+        let request = Request::of_node(Ask::Fence { coordinator });
+        nodes.into_iter().all(|node| {
+            self.count_call(node);
+            let reply = self.transport.ask(node, &request, RECALL_PATIENCE, &self.never);
+            reply.is_some_and(|reply| {
+                // What it let through before is older than what is done from here on.
+                self.hear(reply.times.clock);
+                reply.answer == Answer::Fine
+            })
+        })
+    }
+
+    /// Says to all nodes that processes of this one are gone which were there before: their locks
+    /// are free at once. Who does not hear it finds out later.
+    pub fn tell_of_predecessors(&self, coordinators: &[u64]) {
+        let mut nodes: BTreeSet<NodeId> = self.transport.nodes().into_iter().collect();
+        nodes.extend(self.options.home);
+        for coordinator in coordinators {
+            let request = Request::of_node(Ask::Fence { coordinator: *coordinator });
+            nodes.iter().for_each(|node| self.transport.tell(*node, &request));
+        }
     }
 
     /// Takes locks beside what else a transaction asks for.

@@ -55,7 +55,7 @@ pub struct RouterOptions {
 pub struct Router {
     pub(crate) options: RouterOptions,
     pub(crate) transport: Arc<dyn Transport>,
-    routes: Mutex<Routes>,
+    pub(crate) routes: Mutex<Routes>,
     pub(crate) txns: Mutex<Txns>,
     pub(crate) watches: Watches,
     /// Transactions that have happened in several ranges, or have not, and of which not all of them
@@ -98,6 +98,11 @@ impl ToldRanges {
 
 fn not_all_answered() -> KvError {
     KvError::Unavailable("not all ranges have answered".into())
+}
+
+/// Whether whoever waits may go on with that.
+fn go_on(stop: &AtomicBool) -> KvResult<()> {
+    if stop.load(Ordering::Relaxed) { Err(KvError::Canceled) } else { Ok(()) }
 }
 
 impl Router {
@@ -199,11 +204,7 @@ impl Router {
         let mut route = route.clone();
         loop {
             let request = Request { range: route.range, ask: ask(node) };
-            self.count_range_call(route.range, node);
-            let reply = self.transport.ask(node, &request, ASK_PATIENCE, stop);
-            if reply.is_none() && stop.load(Ordering::Relaxed) {
-                return Err(KvError::Canceled);
-            }
+            let reply = self.ask_once(node, &request, stop)?;
             if reply.as_ref().is_none_or(|reply| reply.answer == Answer::NoReplica) {
                 self.asked_in_vain(&mut in_vain, &mut route);
             }
@@ -249,9 +250,30 @@ impl Router {
             hops = if next == node || waits { 0 } else { hops + 1 };
             node = next;
             if waits {
+                go_on(stop)?;
                 self.transport.pause(PAUSE);
             }
         }
+    }
+
+    fn ask_once(
+        &self,
+        node: NodeId,
+        request: &Request,
+        stop: &AtomicBool,
+    ) -> KvResult<Option<Reply>> {
+        self.count_range_call(request.range, node);
+        let reply = self.transport.ask(node, request, ASK_PATIENCE, stop);
+        if reply.is_none() {
+            go_on(stop)?;
+        }
+        Ok(reply)
+    }
+
+    /// As [`Router::send`], for who reads, and stops with the statement that does.
+    pub(crate) fn read(&self, route: &Route, ask: &dyn Fn(NodeId) -> Ask) -> KvResult<Sent> {
+        let stop = Tally::stop_flag();
+        self.send(route, ask, stop.as_deref())
     }
 
     /// Each time that all nodes of a route were asked, it is looked where the replicas are now.

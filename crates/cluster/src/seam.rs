@@ -100,7 +100,7 @@ impl Router {
             if piece.start != span.start {
                 cuts.push(piece.start.clone());
             }
-            match self.send(&route, &|_| Ask::Divide(piece.clone(), parts, least), None)? {
+            match self.read(&route, &|_| Ask::Divide(piece.clone(), parts, least))? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Divided(more)) => cuts.extend(more),
                 Sent::Answer(other) => return Err(unexpected(other)),
@@ -179,7 +179,7 @@ impl Spans for Router {
     fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
         let mut sum = 0;
         for (route, piece) in self.pieces(span)? {
-            match self.send(&route, &|_| Ask::StoredBytes(piece.clone()), None)? {
+            match self.read(&route, &|_| Ask::StoredBytes(piece.clone()))? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Stored(bytes)) => sum += bytes,
                 Sent::Answer(other) => return Err(unexpected(other)),
@@ -289,9 +289,7 @@ impl Spans for Router {
     fn describe_locks(&self) -> LockReport {
         let mut out = LockReport::default();
         for route in self.routes() {
-            if let Ok(Sent::Answer(Answer::Locks(locks))) =
-                self.send(&route, &|_| Ask::ShowLocks, None)
-            {
+            if let Ok(Sent::Answer(Answer::Locks(locks))) = self.read(&route, &|_| Ask::ShowLocks) {
                 out.lines.push_str(&locks.lines);
                 out.waiting += locks.waiting;
                 out.locks.extend(locks.locks);

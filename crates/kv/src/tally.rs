@@ -1,10 +1,12 @@
-//! What each thread has asked of far sides.
+//! What each thread has asked of far sides, and what stops it.
 //!
 //! A transaction counts what all its readers have asked together. Several may read for it at the
 //! same time, each on a thread of its own; what one of them has asked is what its thread's tally
 //! has grown by.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::spans::Work;
 
@@ -100,6 +102,17 @@ impl Tally {
         TOUCHED.replace(list)
     }
 
+    /// When this is raised, whoever waits for the answer to what the calling thread asks may stop
+    /// waiting, if nothing is changed by that. For far sides that wait.
+    pub fn stop_flag() -> Option<Arc<AtomicBool>> {
+        STOP.with_borrow(Clone::clone)
+    }
+
+    /// Has another flag stop the calling thread; returns the one before.
+    pub(crate) fn stop_by(flag: Option<Arc<AtomicBool>>) -> Option<Arc<AtomicBool>> {
+        STOP.replace(flag)
+    }
+
     pub(crate) fn add_request() {
         let tally = HERE.get();
         HERE.set(Tally { requests: tally.requests + 1, ..tally });
@@ -118,4 +131,5 @@ thread_local! {
         work: Work { entries: 0, tombstones: 0, blocks: 0, blocks_from_disk: 0, bytes: 0 },
     }) };
     static TOUCHED: RefCell<Option<Vec<u64>>> = const { RefCell::new(None) };
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }

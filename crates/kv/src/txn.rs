@@ -912,7 +912,9 @@ impl Txn {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
         Tally::add_request();
         let outer = Tally::note_touched(Some(Vec::new()));
-        Asking { counts: &self.counts, before: Tally::here().network, outer }
+        // In one process nobody waits for an answer.
+        let stop = self.coordinator.leases().map(|_| Tally::stop_by(Some(self.cancel.clone())));
+        Asking { counts: &self.counts, before: Tally::here().network, outer, stop }
     }
 }
 
@@ -922,10 +924,15 @@ pub(crate) struct Asking<'a> {
     before: Network,
     /// Where ranges were noted before.
     outer: Option<Vec<u64>>,
+    /// What has stopped the thread before, if that was changed.
+    stop: Option<Option<Arc<AtomicBool>>>,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
+        if let Some(before) = self.stop.take() {
+            Tally::stop_by(before);
+        }
         let touched = Tally::note_touched(self.outer.take()).unwrap_or_default();
         self.counts.sent.add(Tally::here().network.since(self.before), touched);
     }

@@ -256,6 +256,7 @@ impl Member {
             clock: clock.clone(),
         };
         let router = Arc::new(router(carrier, &replicas, &identity, &options));
+        let predecessors = predecessors(identity.node(), replicas.starts());
         let store = replicas.store().clone();
         let (states_installed, led) = (replicas.states_installed(), replicas.led());
         let asleep = replicas.asleep();
@@ -263,7 +264,7 @@ impl Member {
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
         let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
-        let [announcer, keeper] = keep_house(&router, &clock, &stopping);
+        let [announcer, keeper] = keep_house(&router, &clock, &stopping, predecessors);
         let coordinator = coordinator(&router, &options)?;
         let (drains, connected) = (events.clone(), peers.clone());
         let opened = Office {
@@ -410,7 +411,7 @@ fn router(
     let home = identity.node();
     let own = RouterOptions {
         home: Some(home),
-        coordinator: home.0 << 16 | replicas.starts(),
+        coordinator: coordinator_number(home, replicas.starts()),
         hlc: replicas.hlc().clone(),
         wall: options.clock.clone(),
         max_clock_offset_micros: options.max_clock_offset.as_micros() as u64,
@@ -421,6 +422,16 @@ fn router(
         ranges,
     };
     Router::new(Arc::new(carrier), own)
+}
+
+/// Tells the transactions of a process from those of others: which start of the node it is.
+fn coordinator_number(home: NodeId, starts: u64) -> u64 {
+    home.0 << 16 | starts
+}
+
+/// The processes before this one that may have left something which is not given up by itself yet.
+fn predecessors(home: NodeId, starts: u64) -> Vec<u64> {
+    (starts.saturating_sub(3).max(1)..starts).map(|start| coordinator_number(home, start)).collect()
 }
 
 /// Who this is: as it was at the first start, or as it is said now.
@@ -633,10 +644,16 @@ fn keep_house(
     router: &Arc<Router>,
     clock: &Arc<dyn Clock>,
     stopping: &Arc<AtomicBool>,
+    predecessors: Vec<u64>,
 ) -> [JoinHandle<()>; 2] {
     let (says, timer, ending) = (router.clone(), clock.clone(), stopping.clone());
     // On its own: locks would go while somebody waits for a range that is not served.
     let announcer = spawn_thread("braid-announce", move || {
+        // Not all of the others are connected at first.
+        for _ in 0..if predecessors.is_empty() { 0 } else { 4 } {
+            timer.sleep(HOUSEKEEPING / 4);
+            says.tell_of_predecessors(&predecessors);
+        }
         every_second(&*timer, &ending, |_| says.announce());
     });
     let (keeps, timer, ending) = (router.clone(), clock.clone(), stopping.clone());

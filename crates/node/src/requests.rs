@@ -124,6 +124,7 @@ enums! {
         24 SplitAt(at),
         25 UnfinishedRanges,
         26 Recall { coordinator },
+        27 Fence { coordinator },
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -152,6 +153,7 @@ enums! {
         24 Refused(reason),
         25 ShownRanges(shown),
         26 Ranges(known),
+        27 OfPredecessor { nodes },
     }
 }
 
@@ -284,6 +286,7 @@ mod tests {
             Ask::ReadsFrom { coordinator: 1 << 20, oldest: CommitTs(1 << 60) },
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
             Ask::Recall { coordinator: 1 << 20 },
+            Ask::Fence { coordinator: 1 << 20 },
         ];
         for ask in asks {
             round_trips(Request { range: RangeId(1 << 60), ask });
@@ -317,6 +320,7 @@ mod tests {
             Answer::Locked(Locked { session: 4, grants, stop, waited_nanos: 5 }),
             Answer::Locks(LockReport { lines: "one\n".into(), waiting: 1, locks: vec![shown] }),
             Answer::Ranges(known.clone()),
+            Answer::OfPredecessor { nodes: vec![NodeId(4), NodeId(1)] },
             Answer::ShownRanges(vec![ShownRange {
                 id: 7,
                 span: KeySpan::new("a", "b"),

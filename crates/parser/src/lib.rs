@@ -278,7 +278,16 @@ pub enum Kind {
         add: bool,
     },
     /// CREATE SEQUENCE.
-    CreateSequence(Name, bool, SequenceChange),
+    CreateSequence {
+        /// Of the sequence.
+        name: Name,
+        /// IF NOT EXISTS.
+        if_not_exists: bool,
+        /// It goes with its session.
+        temporary: bool,
+        /// Its options.
+        change: SequenceChange,
+    },
     /// ALTER SEQUENCE.
     AlterSequence(Name, bool, SequenceChange),
     /// CREATE DOMAIN.

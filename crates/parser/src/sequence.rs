@@ -9,11 +9,29 @@ use crate::cursor::Cursor;
 use crate::table::create;
 use crate::{AlterOwn, Kind, SequenceChange, SplitTable};
 
+/// Takes CREATE .. SEQUENCE; whether it is temporary. One that is unlogged is kept like any other.
+fn create_sequence(c: &mut Cursor) -> Option<bool> {
+    let mut probe = c.clone();
+    let mut begun = probe.take(&["create"]);
+    let scoped = probe.take(&["local"]) || probe.take(&["global"]);
+    let temporary = probe.take(&["temp"]) || probe.take(&["temporary"]);
+    begun &= temporary || !scoped;
+    if !scoped && !temporary {
+        probe.take(&["unlogged"]);
+    }
+    let is_it = begun && probe.take(&["sequence"]);
+    if is_it {
+        *c = probe;
+    }
+    is_it.then_some(temporary)
+}
+
 pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
-    if c.take(&["create", "sequence"]) || c.take(&["create", "temp", "sequence"]) {
+    if let Some(temporary) = create_sequence(c) {
         let if_not_exists = c.take(&["if", "not", "exists"]);
         let name = c.name()?;
-        return Ok(Some(Kind::CreateSequence(name, if_not_exists, sequence_options(c)?)));
+        let change = sequence_options(c)?;
+        return Ok(Some(Kind::CreateSequence { name, if_not_exists, temporary, change }));
     }
     if c.take(&["alter", "sequence"]) {
         let if_exists = c.take(&["if", "exists"]);

@@ -109,7 +109,7 @@ struct Said {
 const SAID_MICROS: u64 = 60_000_000;
 
 /// Who leads a transaction: its number's upper bits.
-fn coordinator_of(txn: LockTxn) -> u64 {
+pub(crate) fn coordinator_of(txn: LockTxn) -> u64 {
     txn.0 >> braid_kv::TXN_COUNTER_BITS
 }
 
@@ -505,6 +505,15 @@ impl Replica {
             }
             self.locking.waiters.push(waiter);
         }
+    }
+
+    pub(crate) fn has_sessions_of(&self, coordinator: u64) -> bool {
+        self.locking.sessions.keys().any(|txn| coordinator_of(*txn) == coordinator)
+    }
+
+    /// What a coordinator has locked is free, but for what is prepared.
+    pub(crate) fn end_sessions_of(&mut self, coordinator: u64) -> Result<()> {
+        self.end_sessions(|txn| coordinator_of(txn) == coordinator)
     }
 
     fn end_sessions(&mut self, is_over: impl Fn(LockTxn) -> bool) -> Result<()> {

@@ -412,6 +412,13 @@ impl Replica {
         !self.waiting.is_empty()
     }
 
+    /// Nobody waits any more for requests of that kind: whoever has asked is gone.
+    pub(crate) fn dismiss(&mut self, is_gone: impl Fn(&Ask) -> bool) {
+        let gone = self.waiting.iter().filter(|waiting| is_gone(&waiting.ask));
+        self.answers.extend(gone.map(|gone| (gone.number, Answer::OutcomeUnknown)));
+        self.waiting.retain(|waiting| !is_gone(&waiting.ask));
+    }
+
     /// Whether it leads in the term of its lease.
     pub(crate) fn proposes(&self) -> bool {
         let lease = &self.machine.state.lease;
@@ -592,6 +599,7 @@ impl Replica {
             Ask::SplitAt(_) => unreachable!("the node has given the new range its number"),
             Ask::ReadsFrom { .. }
             | Ask::Recall { .. }
+            | Ask::Fence { .. }
             | Ask::Ranges
             | Ask::ShowRanges
             | Ask::UnfinishedRanges => {
@@ -881,6 +889,7 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::ShowLocks
         | Ask::ReadsFrom { .. }
         | Ask::Recall { .. }
+        | Ask::Fence { .. }
         | Ask::Ranges
         | Ask::ShowRanges
         | Ask::UnfinishedRanges

@@ -38,7 +38,7 @@ use crate::command::Split;
 use crate::envelope::Envelope;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::leading::moving::Moves;
-use crate::leading::recalls::Recalls;
+use crate::leading::recalls::{Recalled, Recalls};
 use crate::leading::sleeping::Quiet;
 use crate::lease::micros;
 use crate::local_keys;
@@ -413,9 +413,15 @@ impl Replicas {
                 Some(Answer::Fine)
             }
             Ask::Recall { coordinator } => Some(match self.quiet.recalls.recall(*coordinator) {
-                true => Answer::Fine,
-                false => Answer::Again,
+                Recalled::Given => Answer::Fine,
+                Recalled::Held => Answer::Again,
+                Recalled::Unknown => Answer::OfPredecessor { nodes: self.moves.placement.nodes() },
             }),
+            Ask::Fence { coordinator } => {
+                self.fence(*coordinator)?;
+                Some(Answer::Fine)
+            }
+            ask if self.quiet.fences.refuse(ask) => Some(Answer::OutcomeUnknown),
             _ => None,
         };
         if let Some(answer) = of_node {
@@ -632,7 +638,7 @@ impl Replicas {
     }
 
     /// Carries out what groups want, until they want nothing.
-    fn pump(&mut self) -> Result<()> {
+    pub(crate) fn pump(&mut self) -> Result<()> {
         self.tell_synced();
         while !self.appends.touched.is_empty() {
             let mut batch = LogBatch::default();

@@ -207,6 +207,12 @@ pub enum Ask {
         /// Of this process of the node.
         coordinator: u64,
     },
+    /// A process is gone: nothing is looked at any more that it has sent, and its locks are free.
+    /// Of a node: see [`Request::of_node`].
+    Fence {
+        /// Of the process.
+        coordinator: u64,
+    },
     /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
     ShowRanges,
     /// The same, for who looks for keys.
@@ -317,7 +323,8 @@ pub enum Answer {
     /// one, is certain.
     Uncertain(CommitTs),
     /// To [`Ask::Validate`]: nothing has changed. To [`Ask::Release`] and [`Ask::Running`]: done.
-    /// To [`Ask::Recall`]: it was given back; else that is answered with [`Answer::Again`].
+    /// To [`Ask::Recall`]: it was given back; else that is answered with [`Answer::Again`]. To
+    /// [`Ask::Fence`]: done.
     Fine,
     /// What it has read was changed, or its locks are gone: it has not happened and will not.
     Conflict(Conflict),
@@ -360,6 +367,11 @@ pub enum Answer {
     OutcomeUnknown,
     /// The request cannot be carried out, now or later.
     Refused(String),
+    /// To [`Ask::Recall`]: a process of the node had it that is gone.
+    OfPredecessor {
+        /// Which it may have asked something, beside those that the asker knows of.
+        nodes: Vec<NodeId>,
+    },
 }
 
 /// Answers [`Ask::Unfinished`].

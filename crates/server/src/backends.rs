@@ -79,6 +79,10 @@ pub(crate) fn now() -> u64 {
     WallClock.monotonic_nanos()
 }
 
+/// In a cluster the bits above these are the node's: whoever asks one node to end a session of
+/// another one does not end somebody else's.
+const PID_BITS: u32 = 23;
+
 /// A connection that nobody says anything on: it needs no thread.
 pub(crate) enum Parked {
     Greeting(Box<Greeting>),
@@ -92,7 +96,8 @@ pub(crate) struct Backends {
 
 #[derive(Default)]
 struct State {
-    next_pid: i32,
+    /// The last connection's number among those of this node.
+    last: i32,
     open: HashMap<i32, Entry>,
     sessions: usize,
 }
@@ -121,10 +126,13 @@ impl Backends {
     ) -> Registration {
         let limit = shared.config.startup_timeout;
         let mut state = self.state.lock();
+        let node = shared.place.member().map_or(0, |member| member.node().0 as i32);
+        let most = if node == 0 { i32::MAX } else { (1 << PID_BITS) - 1 };
         let pid = loop {
-            state.next_pid = state.next_pid.checked_add(1).unwrap_or(1);
-            if !state.open.contains_key(&state.next_pid) {
-                break state.next_pid;
+            state.last = if state.last < most { state.last + 1 } else { 1 };
+            let pid = node << PID_BITS | state.last;
+            if !state.open.contains_key(&pid) {
+                break pid;
             }
         };
         let backend = Arc::new(Backend {

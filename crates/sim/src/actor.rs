@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::client::Wish;
 use crate::desk::Desk;
+use crate::gateways::task_of;
 use crate::line::{Baton, Said, Word};
 use crate::plan::Plan;
 use crate::work::work;
@@ -64,9 +65,10 @@ impl Actor {
         let (plan, seed) = (plan.clone(), random.next_u64());
         let (ops, shared) = (Arc::new(Mutex::default()), desk.clone());
         let done = Arc::clone(&ops);
+        let task = task_of(&plan, id);
         let thread = spawn_thread("sim-client", move || {
             let baton = Baton { words: inbox, said: outbox };
-            let run = move || work(&shared, &plan, baton, seed, &done);
+            let run = move || work(&shared, (&plan, task), baton, seed, &done);
             let run = std::panic::AssertUnwindSafe(run);
             if std::panic::catch_unwind(run).is_err() {
                 // Nobody listens if the world is over, too.

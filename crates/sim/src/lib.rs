@@ -42,6 +42,6 @@ mod work;
 mod world;
 
 pub use live::{LiveCluster, LiveOptions};
-pub use plan::{ClientPlan, DiskPlan, LeasePlan, LogPlan, NetworkPlan, Plan, Sabotage};
+pub use plan::{ClientPlan, DiskPlan, LatePlan, LeasePlan, LogPlan, NetworkPlan, Plan, Sabotage};
 pub use verdict::Verdict;
 pub use world::run;

@@ -63,8 +63,9 @@ pub struct Plan {
     pub splits: SplitPlan,
     /// Microseconds between two pieces of trouble.
     pub trouble_every: u64,
-    /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause.
-    pub trouble: [u64; 6],
+    /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause,
+    /// a node alone.
+    pub trouble: [u64; 7],
     /// Two clocks differ by at most so much, and nodes know it.
     pub offset_micros: u64,
     /// How long they last, and where they go.
@@ -96,12 +97,29 @@ pub struct ClientPlan {
     /// Their processes are on nodes and go by schema leases, and of a thousand transactions so many
     /// change what the others go by. `None`: there is no schema.
     pub changes: Option<u64>,
+    /// On each node one does nothing but look at what others go by, and one nothing but read. For
+    /// them clocks jump as far as they may, and a node that is alone is behind all others.
+    pub lookers: bool,
+    /// What becomes of commits on their way.
+    pub late: Option<LatePlan>,
     /// Transactions in all.
     pub transactions: u64,
     /// Of ten pieces of trouble so many come with the death of a client, if they have threads.
     pub deaths: u64,
     /// Microseconds for which a client rests between two of them, at most.
     pub rest_micros: u64,
+}
+
+/// Which commits are on their way for long.
+#[derive(Debug, Clone)]
+pub struct LatePlan {
+    /// Of a hundred that go to another node so many are late,
+    pub of_hundred: u64,
+    /// by so many microseconds at most.
+    pub micros: u64,
+    /// Of a hundred late ones so many are the last that their process sends: its node crashes, and
+    /// starts again soon.
+    pub last: u64,
 }
 
 /// How messages travel while things break.
@@ -161,7 +179,7 @@ impl Plan {
         let calm = random.chance(1, 10);
         let mut some = |most: u64| if calm { 0 } else { random.below(most + 1) };
         let (lost, doubled, slow) = (some(100), some(100), some(20));
-        let trouble = [some(10), some(2), some(6), some(6), some(4), some(4)];
+        let trouble = [some(10), some(2), some(6), some(6), some(4), some(4), 0];
         let delay_micros = *random.pick(&[500, 5_000, 50_000]);
         let sync_micros = *random.pick(&[100, 2_000, 20_000]);
         let survives = *random.pick(&[0, 50, 100]);
@@ -175,6 +193,8 @@ impl Plan {
                 count: random.between(2, 8) as usize,
                 over_kv: false,
                 changes: None,
+                lookers: false,
+                late: None,
                 deaths: 0,
                 transactions: random.between(100, 300),
                 rest_micros: *random.pick(&[1, 20_000, 500_000]),
@@ -234,6 +254,48 @@ impl Plan {
         self
     }
 
+    /// The same with commits that are on their way for longer than anything else, while processes
+    /// that have sent them die and begin anew. Little else breaks: whoever serves them is there
+    /// when they come.
+    pub fn with_late_commits(mut self) -> Plan {
+        self = self.over_schemas();
+        self.alone_in_one_range();
+        self.trouble = [0, 0, 0, 0, 2, 1, 0];
+        self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 25 });
+        // Changes come when commits are late: between them leases live, or nobody would have one.
+        (self.clients.changes, self.clients.transactions) = (Some(0), 5_000);
+        self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
+        (self.clients.rest_micros, self.trouble_every) = (60_000, 5_000_000);
+        self
+    }
+
+    /// The same with clocks as far from each other as they may be, and nodes that are alone for
+    /// longer than their leases live, with somebody who looks at what he believes to be so.
+    pub fn with_lonely_nodes(mut self) -> Plan {
+        self = self.over_schemas();
+        self.alone_in_one_range();
+        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 1, 0, 2], 4_000_000);
+        self.offset_micros = 250_000;
+        (self.clients.lookers, self.clients.transactions) = (true, 5_000);
+        self.clients.changes = Some(40);
+        self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
+        // Whoever looks does so in the moment after somebody has waited for a lease.
+        (self.clients.rest_micros, self.network.delay_micros) = (80_000, 500);
+        self
+    }
+
+    /// One range has everything, and messages come soon: what transactions and changes do takes
+    /// little time.
+    fn alone_in_one_range(&mut self) {
+        self.splits = SplitPlan { of_ten: 0, at_first: false };
+        (self.disk.max_range_bytes, self.gc_window_micros) = (1 << 28, None);
+        (self.disk.sync_micros, self.keys) = (2_000, 2 + self.seed % 2);
+        self.network.delay_micros = self.network.delay_micros.min(5_000);
+        (self.network.lost, self.network.slow) = (0, 0);
+        self.clients.rest_micros = 20_000;
+        self.leases.spread = false;
+    }
+
     /// The same with nodes that join, leave, and are lost.
     pub fn moving(mut self) -> Plan {
         self.nodes = 3;
@@ -274,7 +336,7 @@ impl Plan {
         self.gc_window_micros = None;
         if sabotage == Sabotage::ClocksBeyondBound {
             // One clock is slow for long, and nothing else is wrong.
-            self.trouble = [0, 0, 0, 0, 1, 0];
+            self.trouble = [0, 0, 0, 0, 1, 0, 0];
             (self.trouble_every, self.leases.micros) = (6_000_000, 1_000_000);
             (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
@@ -312,6 +374,7 @@ impl Plan {
         }
         self.disk.memtable_size = 1 << 20;
         self.trouble = self.trouble.map(|weight| weight.max(1));
+        self.trouble[6] = 0;
         self.trouble_every = self.trouble_every.min(500_000);
         self.network.lost = self.network.lost.max(20);
         self

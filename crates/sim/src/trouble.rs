@@ -1,13 +1,16 @@
 //! What breaks, and when.
 
 use braid_env::random::Random;
+use braid_range::{Ask, RangeId, Request, Split};
 
+use crate::data;
 use crate::network::Party;
-use crate::plan::Plan;
+use crate::plan::{Plan, Sabotage};
+use crate::world::{Event, FIRST_CLIENT, World, describe, unasked};
 
 /// A piece of trouble.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
+enum Trouble {
     /// A node loses power, now or in the middle of some write to come; back after a while.
     Crash { node: u64, in_changes: Option<u64>, down_micros: u64 },
     /// All nodes lose power.
@@ -20,10 +23,12 @@ pub(crate) enum Trouble {
     Clock { node: u64, off_micros: i64 },
     /// A process stands still.
     Pause { node: u64, micros: u64 },
+    /// Nothing comes through from or to a node.
+    Alone { node: u64, micros: u64 },
 }
 
 /// Draws a piece of trouble; nothing if the plan has none.
-pub(crate) fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Option<Trouble> {
+fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Option<Trouble> {
     let mut at = random.below(plan.trouble.iter().sum());
     let kind = plan.trouble.iter().position(|weight| {
         let here = at < *weight;
@@ -52,8 +57,115 @@ pub(crate) fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Optio
         }
         4 => {
             let half = plan.offset_micros / 2;
-            Trouble::Clock { node, off_micros: random.below(2 * half) as i64 - half as i64 }
+            let ahead = match plan.clients.lookers {
+                true => 2 * half * random.below(2),
+                false => random.below(2 * half),
+            };
+            Trouble::Clock { node, off_micros: ahead as i64 - half as i64 }
         }
-        _ => Trouble::Pause { node, micros: random.between(10_000, 4_000_000) },
+        5 => Trouble::Pause { node, micros: random.between(10_000, 4_000_000) },
+        _ => Trouble::Alone { node, micros: random.between(3_000_000, 6_000_000) },
     })
+}
+
+impl World {
+    pub(crate) fn trouble(&mut self) {
+        if self.healed_at.is_some() {
+            return;
+        }
+        let every = self.plan.trouble_every;
+        let next = self.random.between(every / 2, every * 3 / 2);
+        self.after(next, Event::Trouble);
+        if self.random.chance(self.plan.splits.of_ten, 10) {
+            self.split();
+        }
+        if self.random.chance(self.plan.clients.deaths, 10) {
+            self.kill_client();
+        }
+        self.change_membership();
+        let nodes = 1..=self.plan.all_nodes();
+        let parties: Vec<Party> =
+            nodes.chain((0..self.workers.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
+        let Some(trouble) = draw(&mut self.random, &self.plan, &parties) else { return };
+        self.note(format!("{trouble:?}"));
+        self.befall(trouble, &parties);
+    }
+
+    fn befall(&mut self, trouble: Trouble, parties: &[Party]) {
+        match trouble {
+            Trouble::Crash { node, in_changes: Some(changes), .. } => {
+                let survives = self.plan.disk.survives;
+                self.nodes[node as usize - 1].arm_crash(changes, survives);
+            }
+            Trouble::Crash { node, in_changes: None, down_micros } => self.crash(node, down_micros),
+            Trouble::CrashAll { down_micros } => {
+                (1..=self.plan.all_nodes()).for_each(|node| self.crash(node, down_micros));
+            }
+            Trouble::Partition { side, micros } => {
+                self.count("partitions");
+                for a in parties {
+                    for b in parties.iter().filter(|b| side.contains(a) != side.contains(b)) {
+                        self.network.cut(*a, *b);
+                    }
+                }
+                self.after(micros, Event::Mend);
+            }
+            Trouble::OneWay { pairs, micros } => {
+                self.count("one-way cuts");
+                pairs.iter().for_each(|(from, to)| self.network.cut(*from, *to));
+                self.after(micros, Event::Mend);
+            }
+            Trouble::Clock { node, off_micros } => {
+                self.count("clock jumps");
+                let mut off = off_micros;
+                if self.plan.sabotage == Some(Sabotage::ClocksBeyondBound) {
+                    self.nodes.iter().for_each(|node| node.clock.set_off(0));
+                    off = -10 * self.plan.leases.micros as i64;
+                }
+                self.nodes[node as usize - 1].clock.set_off(off);
+            }
+            Trouble::Pause { node, micros } => {
+                self.count("pauses");
+                self.nodes[node as usize - 1].paused_until = self.now() + micros;
+            }
+            Trouble::Alone { node, micros } => {
+                self.count("nodes alone");
+                if self.plan.clients.lookers {
+                    let half = (self.plan.offset_micros / 2) as i64;
+                    self.nodes.iter().for_each(|node| node.clock.set_off(half));
+                    self.nodes[node as usize - 1].clock.set_off(-half);
+                }
+                for other in parties.iter().filter(|other| **other != node) {
+                    self.network.cut(node, *other);
+                    self.network.cut(*other, node);
+                }
+                self.after(micros, Event::Mend);
+            }
+        }
+    }
+
+    /// Somebody wants a range to be split, and does not care what becomes of it.
+    fn split(&mut self) {
+        self.ranges += 1;
+        let right = RangeId(self.ranges);
+        let at = data::border(self.random.below(self.plan.keys) as u32);
+        let ask = Ask::Split(Split { at, right });
+        let range = RangeId(self.random.between(1, self.ranges - 1));
+        for node in 1..=self.plan.all_nodes() {
+            let request = Request { range, ask: ask.clone() };
+            self.after(node * 1_000, unasked(node, request));
+        }
+    }
+
+    pub(crate) fn crash(&mut self, node: u64, down_micros: u64) {
+        let here = &mut self.nodes[node as usize - 1];
+        if here.process.is_some() {
+            let before = describe(here);
+            here.crash(self.plan.disk.survives);
+            self.note(format!("crash of {before}"));
+            self.count("crashes");
+            self.close_gateway(node);
+            self.after(down_micros, Event::Start { node });
+        }
+    }
 }

@@ -23,22 +23,46 @@ use crate::schemas::{self, Statement};
 /// From one look of a lease's keeper to the next.
 const KEEPER_PAUSE: Duration = Duration::from_millis(10);
 
+/// What a client's transactions are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// They look at what others go by. As long as they need not ask, nothing leaves their node.
+    Look,
+    /// They read something, and nothing else.
+    Read,
+    /// They go by the schema, and write what nobody else does.
+    Own,
+    /// They see what there is of both.
+    Survey,
+    /// They change the schema.
+    Change,
+    /// They write, and change the schema now and then.
+    Write,
+}
+
 /// One word after the other, to the end of the world.
-pub(crate) fn work(desk: &Arc<Desk>, plan: &Plan, baton: Baton, seed: u64, ops: &Mutex<Vec<Op>>) {
+pub(crate) fn work(
+    desk: &Arc<Desk>,
+    (plan, task): (&Plan, Task),
+    baton: Baton,
+    seed: u64,
+    ops: &Mutex<Vec<Op>>,
+) {
     let baton = baton.take();
     let mut random = Random::seeded(seed);
     let mut word = baton.words.recv().ok();
-    while let Some(task) = word {
-        let run = match task {
-            Word::Begin(value) => {
-                desk.router.housekeep();
-                match plan.clients.changes {
-                    Some(often) if random.chance(often, 1_000) => {
-                        schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
-                    }
-                    _ => transaction(desk, plan, &mut random, value, ops),
+    while let Some(next) = word {
+        let run = match next {
+            Word::Begin(value) => match task {
+                Task::Look => schemas::look(desk, plan, ops),
+                Task::Read => read(desk, random.below(plan.keys) as u32, ops),
+                Task::Own => schemas::write_own(desk, plan, &mut random, value, ops),
+                Task::Survey => survey(desk, plan, ops),
+                Task::Change => {
+                    schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
                 }
-            }
+                Task::Write => write_or_change(desk, plan, &mut random, value, ops),
+            },
             Word::Look(n) => {
                 look(desk, plan, n, ops);
                 Ok(())
@@ -63,6 +87,39 @@ pub(crate) fn work(desk: &Arc<Desk>, plan: &Plan, baton: Baton, seed: u64, ops: 
         };
         word = baton.say(Said::Done { outcome, why });
     }
+}
+
+fn write_or_change(
+    desk: &Desk,
+    plan: &Plan,
+    random: &mut Random,
+    value: u64,
+    ops: &Mutex<Vec<Op>>,
+) -> KvResult<()> {
+    desk.router.housekeep();
+    match plan.clients.changes {
+        Some(often) if random.chance(often, 1_000) => {
+            schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
+        }
+        _ => transaction(desk, plan, random, value, ops),
+    }
+}
+
+/// Reads a register.
+fn read(desk: &Desk, n: u32, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let options = TxnOptions { read_only: true, ..TxnOptions::default() };
+    let (txn, key) = (desk.coordinator.begin(options)?, Key::Register(n));
+    ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    txn.commit().map(drop)
+}
+
+/// Looks at all shapes, and reads all registers that nodes have of their own.
+fn survey(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let txn = schemas::look_at_all(desk, plan, ops)?;
+    for key in (1..=plan.nodes).map(schemas::own_register) {
+        ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    }
+    txn.commit().map(drop)
 }
 
 /// Keeps the process's lease as the thread of a node does.
@@ -115,7 +172,7 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
     }
 }
 
-fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
+pub(crate) fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     let mut scan = txn.scan(data::span(key), ScanOptions::default())?;
     let mut out = Vec::new();
     while let Some(row) = scan.next()? {
@@ -124,7 +181,7 @@ fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     Ok(out)
 }
 
-fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
+pub(crate) fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
     for write in writes {
         match write {
             Write::Put(key, value) => txn.put(key, value)?,

@@ -26,11 +26,12 @@ use crate::network::{Network, Party};
 use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
 use crate::sabotage::{twist_answer, twist_message, twist_request};
-use crate::trouble::{Trouble, draw};
 use crate::verdict::Verdict;
 
 /// Clients have numbers above those of nodes.
 pub(crate) const FIRST_CLIENT: Party = 1_000;
+/// What is sent to whatever process a node has when it arrives.
+pub(crate) const ANY_LIFE: u64 = u64::MAX;
 const TICK_MICROS: u64 = 100_000;
 const STORE_SYNC_MICROS: u64 = 1_000_000;
 /// Trouble is over after so long, whatever clients have come to.
@@ -63,6 +64,7 @@ pub(crate) enum Event {
     },
     Request {
         node: u64,
+        life: u64,
         number: u64,
         request: Request,
     },
@@ -87,6 +89,15 @@ pub(crate) enum Event {
     /// A node hears who belongs to the cluster.
     Members {
         node: u64,
+    },
+    /// The schema is to be changed, because a commit is late.
+    Change {
+        client: usize,
+    },
+    /// A node crashes, and is back after so long.
+    Crash {
+        node: u64,
+        down_micros: u64,
     },
 }
 
@@ -203,13 +214,13 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) register: Register,
     pub(crate) workers: Vec<Worker>,
-    network: Network,
+    pub(crate) network: Network,
     pub(crate) history: History,
     pub(crate) fates: Fates,
     begun: u64,
     pub(crate) healed_at: Option<u64>,
     /// Ranges that were thought of.
-    ranges: u64,
+    pub(crate) ranges: u64,
     pub(crate) verdict: Verdict,
 }
 
@@ -387,14 +398,20 @@ impl World {
                 }
                 Some(*node)
             }
-            Event::Message { node, .. } | Event::Request { node, .. } => Some(*node),
+            Event::Request { node, life, .. } => {
+                if ![ANY_LIFE, self.nodes[*node as usize - 1].life].contains(life) {
+                    return;
+                }
+                Some(*node)
+            }
+            Event::Message { node, .. } => Some(*node),
             _ => None,
         };
         let home = match &event {
             Event::Answer { client, .. } | Event::Impatient { client, .. } => {
                 home_of(&self.plan, (client - FIRST_CLIENT) as usize)
             }
-            Event::Begin { client } => home_of(&self.plan, *client),
+            Event::Begin { client } | Event::Change { client } => home_of(&self.plan, *client),
             _ => None,
         };
         let Some(at) = node.or(home) else { return self.happen_outside(event) };
@@ -511,7 +528,7 @@ impl World {
                 let there = (request, NodeId(node));
                 if let Some(ask) = twist_answer(sabotage, there, &mut answer) {
                     let request = Request { range: request.range, ask };
-                    self.after(1, Event::Request { node, number: 0, request });
+                    self.after(1, unasked(node, request));
                 }
             }
             let party = self.party((client - FIRST_CLIENT) as usize);
@@ -561,6 +578,7 @@ impl World {
                 }
             }
             Event::Begin { client } => self.next_transaction(client),
+            Event::Change { client } => self.begin_transaction(client),
             Event::Trouble => self.trouble(),
             Event::Mend => {
                 self.note("the network is mended".into());
@@ -568,6 +586,10 @@ impl World {
             }
             Event::Start { node } => self.start(node),
             Event::Members { node } => self.tell_members(node),
+            Event::Crash { node, down_micros } if self.healed_at.is_none() => {
+                self.crash(node, down_micros);
+            }
+            Event::Crash { .. } => {}
             _ => unreachable!("other events happen to processes"),
         }
     }
@@ -600,6 +622,12 @@ impl World {
         {
             return;
         }
+        if !self.waits_for_late_commits(client) {
+            self.begin_transaction(client);
+        }
+    }
+
+    fn begin_transaction(&mut self, client: usize) {
         let now = self.now();
         if self.begun < self.plan.clients.transactions
             && let Some(wish) = self.workers[client].begin(now)
@@ -610,7 +638,7 @@ impl World {
     }
 
     /// A client dies in the middle of what it does; another one takes its place.
-    fn kill_client(&mut self) {
+    pub(crate) fn kill_client(&mut self) {
         let n = self.random.below(self.plan.clients.count as u64);
         let seed = self.random.next_u64();
         if !self.plan.clients.over_kv || self.workers[n as usize].is_idle() {
@@ -641,7 +669,8 @@ impl World {
         for (node, request) in self.workers[client].take_tells() {
             for delay in self.network.arrivals(party, node.0) {
                 let (number, request) = (name << 32, request.clone());
-                self.after(delay, Event::Request { node: node.0, number, request });
+                let life = self.life_for(party, node.0);
+                self.after(delay, Event::Request { node: node.0, life, number, request });
             }
         }
         match wish {
@@ -659,9 +688,11 @@ impl World {
                     Ask::Decide { .. } => self.count("asked whether it has happened"),
                     _ => {}
                 }
+                let (late, life) =
+                    (self.lateness(party, node.0, &request), self.life_for(party, node.0));
                 for delay in self.network.arrivals(party, node.0) {
-                    let request = request.clone();
-                    self.after(delay, Event::Request { node: node.0, number, request });
+                    let (node, request) = (node.0, request.clone());
+                    self.after(delay + late, Event::Request { node, life, number, request });
                 }
                 self.after(patience_micros, Event::Impatient { client: name, number });
             }
@@ -690,64 +721,6 @@ impl World {
         self.after(rest, Event::Begin { client });
     }
 
-    fn trouble(&mut self) {
-        if self.healed_at.is_some() {
-            return;
-        }
-        let every = self.plan.trouble_every;
-        let next = self.random.between(every / 2, every * 3 / 2);
-        self.after(next, Event::Trouble);
-        if self.random.chance(self.plan.splits.of_ten, 10) {
-            self.split();
-        }
-        if self.random.chance(self.plan.clients.deaths, 10) {
-            self.kill_client();
-        }
-        self.change_membership();
-        let nodes = 1..=self.plan.all_nodes();
-        let parties: Vec<Party> =
-            nodes.chain((0..self.workers.len() as u64).map(|n| FIRST_CLIENT + n)).collect();
-        let Some(trouble) = draw(&mut self.random, &self.plan, &parties) else { return };
-        self.note(format!("{trouble:?}"));
-        match trouble {
-            Trouble::Crash { node, in_changes: Some(changes), .. } => {
-                let survives = self.plan.disk.survives;
-                self.nodes[node as usize - 1].arm_crash(changes, survives);
-            }
-            Trouble::Crash { node, in_changes: None, down_micros } => self.crash(node, down_micros),
-            Trouble::CrashAll { down_micros } => {
-                (1..=self.plan.all_nodes()).for_each(|node| self.crash(node, down_micros));
-            }
-            Trouble::Partition { side, micros } => {
-                self.count("partitions");
-                for a in &parties {
-                    for b in parties.iter().filter(|b| side.contains(a) != side.contains(b)) {
-                        self.network.cut(*a, *b);
-                    }
-                }
-                self.after(micros, Event::Mend);
-            }
-            Trouble::OneWay { pairs, micros } => {
-                self.count("one-way cuts");
-                pairs.iter().for_each(|(from, to)| self.network.cut(*from, *to));
-                self.after(micros, Event::Mend);
-            }
-            Trouble::Clock { node, off_micros } => {
-                self.count("clock jumps");
-                let mut off = off_micros;
-                if self.plan.sabotage == Some(Sabotage::ClocksBeyondBound) {
-                    self.nodes.iter().for_each(|node| node.clock.set_off(0));
-                    off = -10 * self.plan.leases.micros as i64;
-                }
-                self.nodes[node as usize - 1].clock.set_off(off);
-            }
-            Trouble::Pause { node, micros } => {
-                self.count("pauses");
-                self.nodes[node as usize - 1].paused_until = self.now() + micros;
-            }
-        }
-    }
-
     /// The first range is split in front of everything, if the plan says so.
     fn split_at_borders(&mut self) {
         if !self.plan.splits.at_first {
@@ -761,33 +734,8 @@ impl World {
             for node in 1..=self.plan.nodes {
                 let request = Request { range: RangeId(1), ask: Ask::Split(split.clone()) };
                 let micros = 2_000_000 + 100_000 * u64::from(self.ranges as u32);
-                self.after(micros, Event::Request { node, number: 0, request });
+                self.after(micros, unasked(node, request));
             }
-        }
-    }
-
-    /// Somebody wants a range to be split, and does not care what becomes of it.
-    fn split(&mut self) {
-        self.ranges += 1;
-        let right = RangeId(self.ranges);
-        let at = data::border(self.random.below(self.plan.keys) as u32);
-        let ask = Ask::Split(Split { at, right });
-        let range = RangeId(self.random.between(1, self.ranges - 1));
-        for node in 1..=self.plan.all_nodes() {
-            let request = Request { range, ask: ask.clone() };
-            self.after(node * 1_000, Event::Request { node, number: 0, request });
-        }
-    }
-
-    fn crash(&mut self, node: u64, down_micros: u64) {
-        let here = &mut self.nodes[node as usize - 1];
-        if here.process.is_some() {
-            let before = describe(here);
-            here.crash(self.plan.disk.survives);
-            self.note(format!("crash of {before}"));
-            self.count("crashes");
-            self.close_gateway(node);
-            self.after(down_micros, Event::Start { node });
         }
     }
 
@@ -920,6 +868,11 @@ impl World {
     }
 }
 
+/// Nobody waits for the answer to that.
+pub(crate) fn unasked(node: u64, request: Request) -> Event {
+    Event::Request { node, life: ANY_LIFE, number: 0, request }
+}
+
 /// Of what kind a failure is, for counting.
 fn kind_of(why: &str) -> &'static str {
     const KINDS: [&str; 9] = [
@@ -936,7 +889,7 @@ fn kind_of(why: &str) -> &'static str {
     KINDS.into_iter().find(|kind| why.contains(kind)).unwrap_or("other failures")
 }
 
-fn describe(node: &Node) -> String {
+pub(crate) fn describe(node: &Node) -> String {
     let process = node.process.as_ref();
     process.map_or_else(|| format!("{:?} is down", node.id), Replicas::describe)
 }

@@ -132,6 +132,47 @@ fn changes_go_on_beside_writers_when_nodes_die_and_the_systems_range_moves() {
     assert_eq!(rows(&mut cluster.client(1), wrong), Vec::<Vec<i64>>::new());
 }
 
+/// Changes wait for a node that was killed until what it may rely on is over; and for one that has
+/// begun anew they need not: it can say that the process before it is gone.
+#[test]
+fn a_change_waits_seconds_for_a_node_that_was_killed_and_not_once_it_is_back() {
+    let cluster = Cluster::start(4 * PATIENCE, &[]);
+    run(&mut cluster.client(0), SCHEMA);
+    for round in 0..4 {
+        let at = [leader(&mut cluster.client(0), "ASC"), leader(&mut cluster.client(0), "DESC")];
+        let dies = (0..3).find(|n| !at.contains(n)).expect("two ranges are led by two at most");
+        let mut client = cluster.client(dies);
+        let until = WallClock.monotonic_nanos() + 1_500_000_000;
+        while WallClock.monotonic_nanos() < until {
+            live(&mut client, 7);
+        }
+        // It holds what the change has to wait for, and more.
+        let block = format!("BEGIN; INSERT INTO parent (id) VALUES ({})", 100 + round);
+        client.batch_execute(&block).expect("nobody is in the way");
+        let killed = WallClock.monotonic_nanos();
+        cluster.kill(dies);
+        let is_back = round % 2 == 1;
+        if is_back {
+            cluster.run(dies);
+        }
+        let begun = WallClock.monotonic_nanos();
+        let mut other = cluster.client(at[0]);
+        run(&mut other, &format!("ALTER TABLE parent ADD COLUMN c{round} bigint DEFAULT 1"));
+        let ended = WallClock.monotonic_nanos();
+        let (took, since) =
+            (Duration::from_nanos(ended - begun), Duration::from_nanos(ended - killed));
+        println!("back: {is_back}, the change took {took:?}, {since:?} after the kill");
+        assert!(since < MOST_UNSERVED, "{since:?}");
+        if is_back {
+            assert!(took < Duration::from_secs(2), "{took:?}");
+        } else {
+            cluster.run(dies);
+        }
+    }
+    let none = Vec::<Vec<i64>>::new();
+    assert_eq!(rows(&mut cluster.client(0), "SELECT id FROM parent WHERE id >= 100"), none);
+}
+
 /// Writes families, each with two children, until the test ends.
 fn writes(cluster: &Cluster, n: usize, seen: &Seen) {
     commits(cluster, n, seen, |id| {

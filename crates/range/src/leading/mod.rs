@@ -5,9 +5,11 @@
 //!   sleeping     ranges that nobody asks anything: who of them sleeps, when they wake
 //!   sleepers     what a node knows of those that sleep without looking at each of them
 //!   neighbours   which nodes are there: one word from node to node, however many ranges they share
+//!   fencing      processes that are gone, of which nothing is to happen any more
 //!   recalls      leases of another kind, on locks: those above have them, and others ask for them
 //! ```
 
+pub(crate) mod fencing;
 pub(crate) mod moving;
 pub(crate) mod neighbours;
 pub(crate) mod recalls;

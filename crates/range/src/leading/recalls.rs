@@ -17,6 +17,18 @@ struct Lent {
     wanted: bool,
 }
 
+/// What becomes of a question for a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recalled {
+    /// It was given back.
+    Given,
+    /// Not yet; its holder hears that it is wanted.
+    Held,
+    /// No coordinator of this process has ever had it. Whoever asks has seen that one of this node
+    /// has: a process before this one, which is gone.
+    Unknown,
+}
+
 #[derive(Default)]
 struct Shared {
     by_coordinator: Mutex<BTreeMap<u64, Lent>>,
@@ -35,16 +47,16 @@ impl Recalls {
         *own = Lent { held, wanted: own.wanted && held };
     }
 
-    /// Somebody wants it; whether it was given back. Of coordinators that this process never had
-    /// nobody here knows that.
-    pub fn recall(&self, coordinator: u64) -> bool {
+    /// Somebody wants it.
+    pub(crate) fn recall(&self, coordinator: u64) -> Recalled {
         let mut all = self.0.by_coordinator.lock();
-        let Some(own) = all.get_mut(&coordinator) else { return false };
+        let Some(own) = all.get_mut(&coordinator) else { return Recalled::Unknown };
         own.wanted = own.held;
-        if own.held {
-            self.0.changed.notify_all();
+        if !own.held {
+            return Recalled::Given;
         }
-        !own.held
+        self.0.changed.notify_all();
+        Recalled::Held
     }
 
     /// Blocks until somebody wants it, but not for longer than that; whether somebody does.
@@ -63,13 +75,14 @@ mod tests {
     #[test]
     fn a_lease_is_wanted_until_it_is_given_back() {
         let recalls = Recalls::default();
-        assert!(!recalls.recall(7), "nobody knows of it");
+        assert_eq!(recalls.recall(7), Recalled::Unknown);
         recalls.set_held(7, true);
         assert!(!recalls.await_recall(7, Duration::ZERO));
-        assert!(!recalls.clone().recall(7));
+        assert_eq!(recalls.clone().recall(7), Recalled::Held);
         assert!(recalls.await_recall(7, Duration::ZERO));
         recalls.set_held(7, false);
-        assert!(!recalls.await_recall(7, Duration::ZERO) && recalls.recall(7));
+        assert!(!recalls.await_recall(7, Duration::ZERO));
+        assert_eq!(recalls.recall(7), Recalled::Given);
         recalls.set_held(7, true);
         assert!(!recalls.await_recall(7, Duration::ZERO), "who has asked before wanted another");
     }

@@ -42,6 +42,7 @@ use braid_consensus::{LogIndex, Message, ReplicaId, Term};
 use braid_lsm::CommitTs;
 
 use crate::ids::{NodeId, RangeId};
+use crate::leading::fencing::Fences;
 use crate::leading::neighbours::Neighbours;
 use crate::leading::recalls::Recalls;
 use crate::leading::sleepers::{Asleep, Sleepers};
@@ -64,14 +65,15 @@ pub(crate) struct Quiet {
     pub(crate) count: Arc<AtomicU64>,
     /// Whoever has a lease on locks need not wake the range that has these.
     pub(crate) recalls: Recalls,
+    pub(crate) fences: Fences,
 }
 
 impl Quiet {
     /// Nobody sleeps.
     pub(crate) fn new(election_ticks: usize) -> Quiet {
         let neighbours = Neighbours::new(election_ticks);
-        let (sleepers, recalls) = (Sleepers::default(), Recalls::default());
-        Quiet { sleepers, neighbours, count: Arc::default(), recalls }
+        let (sleepers, recalls, fences) = Default::default();
+        Quiet { sleepers, neighbours, count: Arc::default(), recalls, fences }
     }
 }
 

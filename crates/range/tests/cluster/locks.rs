@@ -10,7 +10,7 @@ use braid_range::{
 };
 use bytes::Bytes;
 
-use super::{Cluster, commit, key, put};
+use super::{Cluster, commit, key, put, read, shown};
 
 /// Transaction `n` of a coordinator.
 fn txn(coordinator: u64, n: u64) -> LockTxn {
@@ -133,6 +133,35 @@ fn who_gives_up_is_told_what_it_has() {
     assert_eq!((none.grants.len(), none.stop.clone()), (0, Some(LockStop::GivenUp)));
     let late = cluster.ask(1, lock(txn(1, 3), 1, None, &["y"], now));
     assert_eq!(late, Some(Answer::Locked(none)));
+}
+
+#[test]
+fn what_a_process_that_is_gone_has_sent_comes_to_nothing_and_its_locks_are_free() {
+    let mut cluster = Cluster::new();
+    let now = cluster.now(1);
+    let (gone, other) = (txn(7, 1), txn(8, 1));
+    held(cluster.ask(1, lock(gone, 1, None, &["a"], now)));
+    let named = |cluster: &Cluster, txn: LockTxn| TxnId { began: cluster.now(1), number: txn.0 };
+    let early = commit(named(&cluster, txn(7, 2)), vec![put("b", "early")]);
+    assert!(matches!(cluster.ask(1, early), Some(Answer::Committed { .. })));
+    assert_eq!(cluster.ask(1, lock(other, 1, None, &["a"], now)), None);
+    let asked = cluster.asked;
+    for node in 1..=3 {
+        assert_eq!(cluster.ask(node, Ask::Fence { coordinator: 7 }), Some(Answer::Fine));
+    }
+    held(cluster.answer(asked));
+    // What it had sent before, and what it had sent to whoever leads next.
+    let late = commit(named(&cluster, txn(7, 3)), vec![put("b", "late")]);
+    assert_eq!(cluster.ask(1, late.clone()), Some(Answer::OutcomeUnknown));
+    let locks = lock(txn(7, 4), 1, None, &["c"], now);
+    assert_eq!(cluster.ask(1, locks), Some(Answer::OutcomeUnknown));
+    cluster.cut_off = vec![1];
+    cluster.pass(120, &[2, 3]);
+    let holder = if cluster.describe(2).contains("leads") { 2 } else { 3 };
+    assert_eq!(cluster.ask(holder, late), Some(Answer::OutcomeUnknown));
+    let others = commit(named(&cluster, txn(8, 2)), vec![put("c", "other")]);
+    assert!(matches!(cluster.ask(holder, others), Some(Answer::Committed { .. })));
+    assert_eq!(shown(cluster.ask(holder, read("a", "z"))), "b=early c=other");
 }
 
 #[test]

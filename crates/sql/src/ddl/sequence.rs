@@ -15,7 +15,7 @@ use sqlparser::ast::{self, Visitor};
 use super::access::roles::wrong_kind;
 use super::named_relations::{may_name, name_of_constant};
 use super::other_kinds::in_schema;
-use super::{Change, exists, named_relations};
+use super::{Change, exists, named_relations, temporary};
 use crate::session::SessionState;
 use braid_parser::{Name, SequenceChange, named_sequence};
 
@@ -26,10 +26,13 @@ fn bad(message: impl Into<String>) -> SqlError {
 pub(crate) fn create(
     c: &mut Change,
     name: &Name,
-    if_not_exists: bool,
+    (if_not_exists, temporary): (bool, bool),
     s: &SequenceChange,
 ) -> SqlResult<String> {
-    let (schema, bare) = c.ctx.target_schema(name)?;
+    let (schema, bare) = match temporary::place(c, name, temporary)? {
+        Some(place) => place,
+        None => c.ctx.target_schema(name)?,
+    };
     if c.taken(schema, &bare) {
         if if_not_exists {
             c.ctx.notice(format!("relation \"{bare}\" already exists, skipping"));

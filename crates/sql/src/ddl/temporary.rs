@@ -13,7 +13,7 @@ use std::sync::Arc;
 use braid_catalog::{OnCommit, Schema, Table};
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::{Change, drop, truncate};
+use super::{Change, bad_table, drop, truncate};
 use crate::session::{Context, is_temporary_schema};
 
 /// The schema of the session's temporary tables, made when it is not there.
@@ -30,6 +30,28 @@ pub(super) fn schema(c: &mut Change) -> SqlResult<u32> {
     c.catalog.put_schema(Schema { id, database, name, on_commit: Vec::new() });
     c.sync();
     Ok(id)
+}
+
+/// The schema and the name of a new relation that goes with its session, because that is said of it
+/// or its name says so; `None`: it stays.
+///
+/// # Errors
+/// 42P16: its name says otherwise.
+pub(super) fn place(
+    c: &mut Change,
+    name: &[String],
+    temporary: bool,
+) -> SqlResult<Option<(u32, String)>> {
+    match name {
+        [bare] if temporary => Ok(Some((schema(c)?, bare.clone()))),
+        [named, bare] if c.ctx.session.is_own_temporary(named) => {
+            Ok(Some((schema(c)?, bare.clone())))
+        }
+        _ if temporary => {
+            Err(bad_table("cannot create temporary relation in non-temporary schema"))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Whether a schema is one of temporary tables.

@@ -99,8 +99,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "CREATE SEQUENCE",
         "create sequence n",
         "a new source of numbers",
-        work!(Kind::CreateSequence(name, if_not_exists, s) => |c| {
-            sequence::create(c, name, *if_not_exists, s)
+        work!(Kind::CreateSequence { name, if_not_exists, temporary, change } => |c| {
+            sequence::create(c, name, (*if_not_exists, *temporary), change)
         }),
     ),
     Entry::change(

@@ -5,7 +5,7 @@ use braid_parser::{CreatePartition, PartitionBy, parse_query};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 
 use super::{Divided, bounds, key, redivide};
-use crate::ddl::{Change, backfill, bad_table, exists, temporary};
+use crate::ddl::{Change, backfill, exists, temporary};
 use crate::dml::source::Source;
 use crate::partitions::{Key, condition_of};
 
@@ -107,15 +107,9 @@ pub(super) fn full_name(c: &Change, table: &Table) -> String {
 }
 
 fn place(c: &mut Change, create: &CreatePartition) -> SqlResult<(u32, String)> {
-    match create.name.as_slice() {
-        [bare] if create.temporary => Ok((temporary::schema(c)?, bare.clone())),
-        [schema, bare] if c.ctx.session.is_own_temporary(schema) => {
-            Ok((temporary::schema(c)?, bare.clone()))
-        }
-        _ if create.temporary => {
-            Err(bad_table("cannot create temporary relation in non-temporary schema"))
-        }
-        name => c.ctx.target_schema(&name.to_vec()),
+    match temporary::place(c, &create.name, create.temporary)? {
+        Some(place) => Ok(place),
+        None => c.ctx.target_schema(&create.name),
     }
 }
 

@@ -124,19 +124,8 @@ fn implicit_index(what: &str, index: &str, table: &str) -> String {
 /// The schema and the name of the new table.
 fn place(c: &mut Change, base: &ast::CreateTable) -> SqlResult<(u32, String)> {
     let name = parts(&base.name);
-    if base.temporary {
-        return match name.as_slice() {
-            [bare] => Ok((temporary::schema(c)?, bare.clone())),
-            [schema, bare] if c.ctx.session.is_own_temporary(schema) => {
-                Ok((temporary::schema(c)?, bare.clone()))
-            }
-            _ => Err(bad_table("cannot create temporary relation in non-temporary schema")),
-        };
-    }
-    if let [schema, bare] = name.as_slice()
-        && c.ctx.session.is_own_temporary(schema)
-    {
-        return Ok((temporary::schema(c)?, bare.clone()));
+    if let Some(place) = temporary::place(c, &name, base.temporary)? {
+        return Ok(place);
     }
     if base.on_commit.is_some() {
         return Err(bad_table("ON COMMIT can only be used on temporary tables"));

@@ -154,14 +154,12 @@ fn check_option(options: &ast::CreateTableOptions) -> SqlResult<Option<CheckOpti
 fn place(c: &mut Change, v: &ast::CreateView) -> SqlResult<(u32, String)> {
     let name = parts(&v.name);
     let shows_temporary = shows_temporary(c, &v.query);
-    match name.as_slice() {
-        [bare] if v.temporary || shows_temporary => {
-            if !v.temporary {
-                c.ctx.notice(format!("view \"{bare}\" will be a temporary view"));
-            }
-            Ok((temporary::schema(c)?, bare.clone()))
-        }
-        _ => c.ctx.target_schema(&name),
+    if let Some(bare) = name.last().filter(|_| shows_temporary && !v.temporary) {
+        c.ctx.notice(format!("view \"{bare}\" will be a temporary view"));
+    }
+    match temporary::place(c, &name, v.temporary || shows_temporary)? {
+        Some(place) => Ok(place),
+        None => c.ctx.target_schema(&name),
     }
 }
 
