@@ -7,9 +7,9 @@
 //!   execute   the first time: optimize, physical plan         ┘
 //!             each time: values of parameters and clock at the plan's Place, run
 //! ```
-//! Where the shape of the plan depends on values (LIMIT $1), it is kept for executions that have the
-//! same ones. What depends on the execution beyond that (rows of the system catalog) makes the binder
-//! say so; such a query is bound and planned for each execution.
+//! Where the shape of the plan depends on values (LIMIT $1), it is kept for executions that have
+//! the same ones. What depends on the execution beyond that (rows of the system catalog) makes the
+//! binder say so; such a query is bound and planned for each execution.
 
 use std::sync::Arc;
 use std::time::Duration;
