@@ -15,19 +15,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_env::tasks::cores;
-use braid_scalar::{Bound, EvalContext, Node, ParamTypes};
+use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
-use braid_types::{CastContext, Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use parking_lot::Mutex;
 use sqlparser::ast;
 
 use crate::admission::{Admitted, Gate};
+use crate::bind::assumed::Assumed;
 use crate::bind::{Binder, Binding, Bounded, OutputColumn, Surroundings};
 use crate::error::from_df;
 use crate::exec::execution::{Execution, OwnPlace, Place};
@@ -113,8 +115,7 @@ const IDLE_MAX: usize = 8;
 struct PlanCopy {
     place: OwnPlace,
     logical: LogicalPlan,
-    /// It is for executions that have these values.
-    assumed: Vec<(Bound, Datum)>,
+    assumed: Assumed,
     /// For one thread, and for several.
     physical: [Option<Made>; 2],
     /// Entries that its last execution has looked at in one scan.
@@ -122,16 +123,8 @@ struct PlanCopy {
 }
 
 impl PlanCopy {
-    fn new(place: OwnPlace, (logical, assumed): (LogicalPlan, Vec<(Bound, Datum)>)) -> PlanCopy {
+    fn new(place: OwnPlace, (logical, assumed): (LogicalPlan, Assumed)) -> PlanCopy {
         PlanCopy { place, logical, assumed, physical: [None, None], entries: None }
-    }
-
-    /// Whether it is for an execution with these parameters.
-    fn is_for(&self, eval: &EvalContext) -> bool {
-        self.assumed.iter().all(|(bound, then)| match bound.eval(&[], eval) {
-            Ok(now) => GroupKey(vec![now]) == GroupKey(vec![then.clone()]),
-            Err(_) => false,
-        })
     }
 }
 
@@ -173,6 +166,17 @@ impl Drop for Running {
                 drop((idle, longest));
             }
         }
+    }
+}
+
+/// The rows of a plan that an execution has chosen.
+fn page_of(
+    operators: Arc<dyn ExecutionPlan>,
+    page: Option<(usize, usize)>,
+) -> Arc<dyn ExecutionPlan> {
+    match page {
+        Some((skipped, taken)) => Arc::new(GlobalLimitExec::new(operators, skipped, Some(taken))),
+        None => operators,
     }
 }
 
@@ -251,7 +255,7 @@ impl GeneralQueries for Engine {
         let columns = output(&bound);
         if keeping == Keeping::ForAll {
             let logical = result_columns(bound, &place)?;
-            copies.push(PlanCopy::new(place, (logical, Vec::new())));
+            copies.push(PlanCopy::new(place, (logical, Assumed::default())));
         }
         Ok(Arc::new(Plan {
             query: query.clone(),
@@ -278,13 +282,13 @@ fn result_columns(bound: Bounded, place: &Arc<Place>) -> SqlResult<LogicalPlan> 
 }
 
 impl Plan {
-    /// The logical plan for executions at a place, and the values that these must have.
+    /// The logical plan for executions at a place, and what these must have in common.
     fn bind(
         &self,
         run: &RunContext,
         place: &Arc<Place>,
         binding: Binding,
-    ) -> SqlResult<(LogicalPlan, Vec<(Bound, Datum)>)> {
+    ) -> SqlResult<(LogicalPlan, Assumed)> {
         let declared: Vec<Option<SqlType>> = self.params.iter().cloned().map(Some).collect();
         let mut binder = Binder::new(Surroundings {
             context: &run.plan,
@@ -335,7 +339,7 @@ impl Plan {
         let now = Execution::of(run, self.bounds(run), &self.common);
         let idle = {
             let mut idle = self.idle.lock();
-            let found = idle.iter().rposition(|copy| copy.is_for(&run.eval));
+            let found = idle.iter().rposition(|copy| copy.assumed.holds(&run.eval));
             found.map(|at| idle.remove(at))
         };
         let copy = match idle {
@@ -390,7 +394,8 @@ impl Plan {
 
     /// Starts an execution.
     fn start(&self, copy: &mut PlanCopy, run: &RunContext) -> SqlResult<PlanRows> {
-        let physical = self.operators(copy, run)?;
+        let page = copy.assumed.page(&run.eval)?;
+        let physical = page_of(self.operators(copy, run)?, page);
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
         let task = run::task(self.bounds(run), &self.common)?;
         let execution = copy.place.execution()?;
@@ -399,7 +404,8 @@ impl Plan {
             (copy.logical.clone(), Arc::clone(&copy.place), run.cancel.clone());
         Ok(rows.or_else(Box::new(move || {
             let way = Way { short_memory: true, helpers: 0 };
-            run::physical_at(run::optimized(&logical, &cancel)?, &place, way, &cancel)
+            let plan = run::optimized(&logical, &cancel)?;
+            Ok(page_of(run::physical_at(plan, &place, way, &cancel)?, page))
         })))
     }
 }
@@ -453,7 +459,8 @@ impl GeneralPlan for Plan {
             _admitted: admitted,
         };
         let Some(copy) = &mut running.copy else { unreachable!("it was put there") };
-        let mut physical = self.operators(copy, run)?;
+        let page = copy.assumed.page(&run.eval)?;
+        let mut physical = page_of(self.operators(copy, run)?, page);
         let _entered = self.handle.enter();
         let mut head = "general plan (DataFusion)".to_string();
         match self.keeping {

@@ -12,6 +12,7 @@
 //! resolve a name.
 
 mod aggregate_level;
+pub(crate) mod assumed;
 mod call;
 mod cte;
 mod faults;
@@ -53,6 +54,7 @@ use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use sqlparser::ast;
 
+use self::assumed::Assumed;
 use crate::arrow_form;
 use crate::decorrelate::outer::OUTER;
 use crate::error::from_df;
@@ -245,8 +247,8 @@ pub struct Binder<'a> {
     volatile: bool,
     /// A materialized view without data that it names.
     unpopulated: Option<String>,
-    /// On which the shape of the plan depends, and their values.
-    assumed: Vec<(Bound, Datum)>,
+    /// What the shape of the plan depends on.
+    assumed: Assumed,
 }
 
 /// What a plan is bound for.
@@ -302,7 +304,7 @@ impl<'a> Binder<'a> {
             risky: false,
             volatile: false,
             unpopulated: None,
-            assumed: Vec::new(),
+            assumed: Assumed::default(),
         }
     }
 
@@ -321,8 +323,8 @@ impl<'a> Binder<'a> {
         self.binding == Binding::ByValues
     }
 
-    /// The expressions on which the plan's shape depends, with their values.
-    pub(crate) fn assumed(&mut self) -> Vec<(Bound, Datum)> {
+    /// What its executions must have in common.
+    pub(crate) fn assumed(&mut self) -> Assumed {
         std::mem::take(&mut self.assumed)
     }
 
@@ -365,7 +367,7 @@ impl<'a> Binder<'a> {
         };
         let value = eval.map(|eval| bound.eval(&[], &eval)).transpose()?;
         if let (Binding::ForValues, Some(value)) = (self.binding, &value) {
-            self.assumed.push((bound.clone(), value.clone()));
+            self.assumed.values.push((bound.clone(), value.clone()));
         }
         Ok(value)
     }

@@ -12,15 +12,16 @@ use std::sync::Arc;
 use braid_scalar::{
     Bound, Node, Volatility, at_beginning, coerce, ident_name, order_form, output_name,
 };
-use braid_types::{CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{CastContext, Collated, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
 
+use super::assumed::{Page, row_count};
 use super::from::from_order;
 use super::function_table::{columns_of, sets_not_allowed};
 use super::grouped_sets::Rewritten;
-use super::{Binder, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};
+use super::{Binder, Binding, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
 use crate::exec::scalar;
 
@@ -679,31 +680,57 @@ impl Binder<'_> {
             }
             limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }
-        let fetch = match limit {
-            Some(e) => self.row_count(e, "LIMIT")?,
+        let limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?;
+        let offset = offset.map(|e| self.row_count(e, "OFFSET")).transpose()?;
+        let with_ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
+        if let Some(limit) = limit.as_ref().filter(|_| !with_ties)
+            && self.chooses_page(limit, offset.as_ref())
+            && let Some(page) = Page::of(limit, offset.as_ref(), &self.eval)?
+        {
+            let plan = first_rows(bound.plan, 0, Some(page.first))?;
+            self.assumed.page = Some(page);
+            return Ok(Bounded { plan, columns: bound.columns });
+        }
+        let fetch = match &limit {
+            Some(limit) => self.rows_now(limit, "LIMIT")?,
             None => None,
         };
-        let skip = match offset {
-            Some(e) => self.row_count(e, "OFFSET")?.unwrap_or(0),
+        let skip = match &offset {
+            Some(offset) => self.rows_now(offset, "OFFSET")?.unwrap_or(0),
             None => 0,
         };
         if fetch.is_none() && skip == 0 {
             return Ok(bound);
         }
         if let Some(most @ 1..) = fetch
-            && query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties)
+            && with_ties
         {
             let plan = self.with_ties(bound.plan, skip, most)?;
             return Ok(Bounded { plan, columns: bound.columns });
         }
-        let plan = LogicalPlanBuilder::from(bound.plan)
-            .limit(skip, fetch)
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(from_df)?;
+        let plan = first_rows(bound.plan, skip, fetch)?;
         Ok(Bounded { plan, columns: bound.columns })
     }
 
-    fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Option<usize>> {
+    /// Whether each execution of a kept plan chooses its rows from the first ones that the plan
+    /// gives: some of these may be computed for nothing.
+    fn chooses_page(&self, limit: &Bound, offset: Option<&Bound>) -> bool {
+        let counts = || std::iter::once(limit).chain(offset);
+        let outermost = self.depth == 1 && self.levels.len() == 1 && self.view_depth == 0;
+        self.binding == Binding::ForValues
+            && outermost
+            && !(self.risky || self.volatile)
+            && counts().any(|count| count.volatility() == Volatility::Stable)
+            && counts()
+                .all(|count| count.volatility() != Volatility::Volatile && !count.has_applied())
+    }
+
+    /// So many rows are wanted in the execution that begins, as far as that is known.
+    fn rows_now(&mut self, count: &Bound, clause: &str) -> SqlResult<Option<usize>> {
+        self.value_now(count)?.map_or(Ok(None), |value| row_count(value, clause))
+    }
+
+    fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Bound> {
         let scope = braid_scalar::Scope::empty();
         let bound = self.isolated(|b| {
             let bound = braid_scalar::bind_unsettled(expr, &scope, b)?;
@@ -720,16 +747,15 @@ impl Binder<'_> {
                 format!("argument of {clause} must not contain variables"),
             ));
         }
-        let Some(value) = self.value_now(&bound)? else { return Ok(None) };
-        match value {
-            Datum::Null => Ok(None),
-            Datum::Int8(n) if n >= 0 => Ok(Some(n as usize)),
-            _ => Err(SqlError::new(
-                SqlState(if clause == "LIMIT" { "2201W" } else { "2201X" }),
-                format!("{clause} must not be negative"),
-            )),
-        }
+        Ok(bound)
     }
+}
+
+fn first_rows(plan: LogicalPlan, skip: usize, fetch: Option<usize>) -> SqlResult<LogicalPlan> {
+    LogicalPlanBuilder::from(plan)
+        .limit(skip, fetch)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(from_df)
 }
 
 /// 42P10.
