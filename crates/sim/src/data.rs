@@ -54,12 +54,6 @@ pub(crate) fn split_points(key: &[u8]) -> Vec<usize> {
     [5].into_iter().filter(|length| !is_system && *length <= key.len()).collect()
 }
 
-/// Whether a key is that of a [`stamp`].
-pub(crate) fn is_stamp(key: &[u8]) -> bool {
-    // Those of the system have a letter there.
-    key.len() == 22 && key[1] == 0 && key[5] == b's'
-}
-
 /// Says that somebody has written by a shape of a number.
 pub(crate) fn stamp(n: u32, shape: u64, value: u64) -> Vec<u8> {
     let mut key = shaped(n, b's', shape);

@@ -74,7 +74,7 @@ impl Desk {
             coordinator,
             hlc,
             wall: clock,
-            max_clock_offset_micros: plan.offset_micros,
+            max_clock_offset_micros: plan.clocks.offset_micros,
             // Nobody gives up: what becomes of a commit is always found out.
             patience: Duration::from_secs(3_600),
             oldest_readable,

@@ -10,18 +10,14 @@ use braid_env::random::Random;
 use braid_range::{Ask, NodeId, Request};
 
 use crate::actor::{Actor, coordinator_of};
-use crate::data;
 use crate::desk::{Desk, Place};
 use crate::network::Party;
 use crate::plan::Plan;
-use crate::work::Task;
 use crate::world::{ANY_LIFE, Event, FIRST_CLIENT, Worker, World};
 
 /// A change may wait for leases for so long when nodes talk again: as long as a lease may live,
 /// until it is known that a process has died that was getting one, and for others in front of it.
 const LONGEST_RECALL_MICROS: u64 = 3_000_000 + 10_000_000 + 5_000_000;
-/// Which of a node's clients changes the schema when commits are late.
-const CHANGERS: u64 = 2;
 /// Within so long after a node's start its clients begin.
 const TRICKLE_MICROS: u64 = 100_000;
 
@@ -34,18 +30,6 @@ pub(crate) fn home_of(plan: &Plan, client: usize) -> Option<u64> {
         true => (client - keepers.start) as u64 + 1,
         false => (client % nodes) as u64 + 1,
     })
-}
-
-/// What a client is for.
-pub(crate) fn task_of(plan: &Plan, id: u64) -> Task {
-    match ((id - FIRST_CLIENT) / plan.nodes, plan.clients.late.is_some()) {
-        (0, _) if plan.clients.lookers => Task::Look,
-        (1, _) if plan.clients.lookers => Task::Read,
-        (0, true) => Task::Own,
-        (1, true) => Task::Survey,
-        (CHANGERS, true) => Task::Change,
-        _ => Task::Write,
-    }
 }
 
 impl World {
@@ -147,15 +131,11 @@ impl World {
         if party < FIRST_CLIENT { self.nodes[node as usize - 1].life } else { ANY_LIFE }
     }
 
-    /// How much later than others a request arrives: commits of those who go by the schema under a
-    /// lease, and not of those who change it. Its process may die as soon as it is sent.
+    /// How much later than others a request arrives. Its process may die as soon as it is sent.
     pub(crate) fn lateness(&mut self, party: Party, node: u64, request: &Request) -> u64 {
         let Some(late) = self.plan.clients.late.clone() else { return 0 };
-        let Ask::Commit(ask) = &request.ask else { return 0 };
-        let writes = ask.writes.iter().any(|write| data::is_stamp(&write.span().start));
-        // Who has locks in the range is waited for there.
-        let goes_by_it = writes && ask.locks.is_none();
-        if !goes_by_it || party == node || self.healed_at.is_some() {
+        let is_commit = matches!(request.ask, Ask::Commit(_) | Ask::Prepare(_));
+        if !is_commit || party == node || self.healed_at.is_some() {
             return 0;
         }
         if !self.random.chance(late.of_hundred, 100) {
@@ -166,17 +146,7 @@ impl World {
             let down_micros = self.random.between(10_000, 500_000);
             self.after(1_000, Event::Crash { node: party, down_micros });
         }
-        let first = CHANGERS * self.plan.nodes;
-        let client = self.random.between(first, first + self.plan.nodes - 1) as usize;
-        let soon = self.random.below(500_000);
-        self.after(soon, Event::Change { client });
         self.random.below(late.micros)
-    }
-
-    /// Whether a client changes the schema when commits are late, and does nothing else.
-    pub(crate) fn waits_for_late_commits(&self, client: usize) -> bool {
-        let is_one = task_of(&self.plan, FIRST_CLIENT + client as u64) == Task::Change;
-        is_one && client < self.plan.clients.count
     }
 
     /// All keepers are to end; whether they have.
@@ -204,7 +174,7 @@ impl World {
             let longest = counts.entry("longest recall, ms").or_default();
             *longest = (*longest).max(recalled / 1_000);
         }
-        let most = LONGEST_RECALL_MICROS + 2 * self.plan.offset_micros;
+        let most = LONGEST_RECALL_MICROS + 2 * self.plan.clocks.offset_micros;
         let was_healed = self.healed_at.is_some_and(|at| at + recalled < self.now());
         if recalled > most && was_healed {
             self.wrong(format!("a change has waited {recalled} us for leases"));

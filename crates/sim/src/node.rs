@@ -103,7 +103,7 @@ impl Node {
                 ..GroupOptions::default()
             },
             lease_micros: plan.leases.micros,
-            max_clock_offset_micros: plan.offset_micros,
+            max_clock_offset_micros: plan.clocks.offset_micros,
             outcome_window_micros: 600_000_000,
             cut_after_entries: plan.log.cut_after,
             spread_ticks: plan.leases.spread.then_some(7),

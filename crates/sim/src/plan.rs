@@ -66,8 +66,8 @@ pub struct Plan {
     /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause,
     /// a node alone.
     pub trouble: [u64; 7],
-    /// Two clocks differ by at most so much, and nodes know it.
-    pub offset_micros: u64,
+    /// How far clocks are apart.
+    pub clocks: ClockPlan,
     /// How long they last, and where they go.
     pub leases: LeasePlan,
     /// How long entries of logs are kept.
@@ -76,6 +76,15 @@ pub struct Plan {
     pub gc_window_micros: Option<u64>,
     /// What is broken on purpose.
     pub sabotage: Option<Sabotage>,
+}
+
+/// How far clocks are apart.
+#[derive(Debug, Clone)]
+pub struct ClockPlan {
+    /// Two of them differ by at most so much, and nodes know it.
+    pub offset_micros: u64,
+    /// Those that jump go as far as they may.
+    pub far: bool,
 }
 
 /// When ranges are split.
@@ -97,8 +106,7 @@ pub struct ClientPlan {
     /// Their processes are on nodes and go by schema leases, and of a thousand transactions so many
     /// change what the others go by. `None`: there is no schema.
     pub changes: Option<u64>,
-    /// On each node one does nothing but look at what others go by, and one nothing but read. For
-    /// them clocks jump as far as they may, and a node that is alone is behind all others.
+    /// On each node one does nothing but look at what others go by, and one nothing but read.
     pub lookers: bool,
     /// What becomes of commits on their way.
     pub late: Option<LatePlan>,
@@ -209,7 +217,10 @@ impl Plan {
             },
             trouble_every: *random.pick(&[300_000, 1_000_000, 3_000_000]),
             trouble,
-            offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
+            clocks: ClockPlan {
+                offset_micros: *random.pick(&[10_000, 100_000, 250_000]),
+                far: false,
+            },
             leases: LeasePlan {
                 micros: *random.pick(&[1_000_000, 2_000_000, 4_000_000]),
                 spread: seed.is_multiple_of(2),
@@ -261,11 +272,7 @@ impl Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
         self.trouble = [0, 0, 0, 0, 2, 1, 0];
-        self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 25 });
-        // Changes come when commits are late: between them leases live, or nobody would have one.
-        (self.clients.changes, self.clients.transactions) = (Some(0), 5_000);
-        self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
-        (self.clients.rest_micros, self.trouble_every) = (60_000, 5_000_000);
+        self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 30 });
         self
     }
 
@@ -274,10 +281,9 @@ impl Plan {
     pub fn with_lonely_nodes(mut self) -> Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
-        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 1, 0, 2], 4_000_000);
-        self.offset_micros = 250_000;
-        (self.clients.lookers, self.clients.transactions) = (true, 5_000);
-        self.clients.changes = Some(40);
+        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1], 2_000_000);
+        self.clocks = ClockPlan { offset_micros: 250_000, far: true };
+        (self.clients.lookers, self.clients.transactions) = (true, 3_000);
         self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
         // Whoever looks does so in the moment after somebody has waited for a lease.
         (self.clients.rest_micros, self.network.delay_micros) = (80_000, 500);
@@ -292,7 +298,7 @@ impl Plan {
         (self.disk.sync_micros, self.keys) = (2_000, 2 + self.seed % 2);
         self.network.delay_micros = self.network.delay_micros.min(5_000);
         (self.network.lost, self.network.slow) = (0, 0);
-        self.clients.rest_micros = 20_000;
+        (self.clients.changes, self.clients.rest_micros) = (Some(200), 20_000);
         self.leases.spread = false;
     }
 

@@ -20,7 +20,6 @@ use braid_catalog::{
     Catalog, Schema, bootstrap, change_lock_key, load_catalog, publish, recall_leases, stage,
     table_lock_key,
 };
-use braid_env::random::Random;
 use braid_keys::system;
 use braid_kv::{
     Coordinator, Isolation, KvError, KvResult, LockMode, ReadMode, ScanOptions, Txn, TxnOptions,
@@ -34,14 +33,11 @@ use crate::data;
 use crate::desk::Desk;
 use crate::line::wrong;
 use crate::plan::Plan;
-use crate::work::{rows, write};
 
 /// The schema whose name is the shape of the first number; the others follow.
 const FIRST_SCHEMA: u32 = 100;
 /// In the history the shape of a number is the register with this number more.
 const FIRST_REGISTER: u32 = 1 << 16;
-/// Numbers of nodes' own registers are above this one.
-const FIRST_OWN: u32 = 1_000;
 
 /// A shape: the number of changes so far, and the value that the last one has written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -189,53 +185,13 @@ fn notes(txn: &Arc<Txn>, n: u32) -> KvResult<(Counts, Counts)> {
 
 /// Looks at all shapes, and at nothing else.
 pub(crate) fn look(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
-    look_at_all(desk, plan, ops)?.commit().map(drop)
-}
-
-/// Looks at all shapes; the transaction that does.
-pub(crate) fn look_at_all(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<Arc<Txn>> {
     let epoch = desk.lease.epoch(&desk.coordinator);
     let options = TxnOptions { read_only: true, ..TxnOptions::default() };
     let txn = desk.coordinator.begin(options)?;
     let statement = Statement::of(desk, &txn, epoch)?;
     let shapes = (0..plan.keys as u32).map(|n| (n, statement.shape(n).value));
     ops.lock().extend(shapes.map(|(n, value)| Op::Get { key: register(n), value }));
-    Ok(txn)
-}
-
-/// The register of a node, which nobody else writes.
-pub(crate) fn own_register(node: u64) -> Key {
-    Key::Register(FIRST_OWN + node as u32)
-}
-
-/// Goes by the shapes of two numbers, of which it writes one, and writes what nobody else does:
-/// when its commit arrives, nothing keeps it from happening but what it goes by.
-pub(crate) fn write_own(
-    desk: &Desk,
-    plan: &Plan,
-    random: &mut Random,
-    value: u64,
-    ops: &Mutex<Vec<Op>>,
-) -> KvResult<()> {
-    let epoch = desk.lease.epoch(&desk.coordinator);
-    let txn = desk.coordinator.begin(TxnOptions::default())?;
-    let statement = Statement::of(desk, &txn, epoch)?;
-    let looked_at = random.below(plan.keys) as u32;
-    let written = (looked_at + 1) % plan.keys as u32;
-    for (n, locks) in [(looked_at, false), (written, true)] {
-        let shape = statement.uses(desk, &txn, n, locks)?;
-        ops.lock().push(shape);
-    }
-    let node = desk.coordinator.leases().map_or(0, |leases| leases.home().holder.node);
-    let (key, value) = (own_register(node), value | 1);
-    ops.lock().extend(data::seen(&rows(&txn, key)?, key));
-    write(&txn, data::write(key, value))?;
-    ops.lock().push(Op::Write { key, value });
-    txn.put(data::stamp(written, statement.shape(written).number, value), Vec::new())?;
-    let is_leased = has_leased(&txn, plan);
-    txn.commit()?;
-    desk.tally.leased.fetch_add(u64::from(is_leased), Ordering::Relaxed);
-    Ok(())
+    txn.commit().map(drop)
 }
 
 /// Whether a transaction has locks under a lease.

@@ -56,8 +56,8 @@ fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Option<Trouble> 
             Trouble::OneWay { pairs, micros: random.between(100_000, 5_000_000) }
         }
         4 => {
-            let half = plan.offset_micros / 2;
-            let ahead = match plan.clients.lookers {
+            let half = plan.clocks.offset_micros / 2;
+            let ahead = match plan.clocks.far {
                 true => 2 * half * random.below(2),
                 false => random.below(2 * half),
             };
@@ -130,11 +130,6 @@ impl World {
             }
             Trouble::Alone { node, micros } => {
                 self.count("nodes alone");
-                if self.plan.clients.lookers {
-                    let half = (self.plan.offset_micros / 2) as i64;
-                    self.nodes.iter().for_each(|node| node.clock.set_off(half));
-                    self.nodes[node as usize - 1].clock.set_off(-half);
-                }
                 for other in parties.iter().filter(|other| **other != node) {
                     self.network.cut(node, *other);
                     self.network.cut(*other, node);

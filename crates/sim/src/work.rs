@@ -24,19 +24,13 @@ use crate::schemas::{self, Statement};
 const KEEPER_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a client's transactions are for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Task {
     /// They look at what others go by. As long as they need not ask, nothing leaves their node.
     Look,
     /// They read something, and nothing else.
     Read,
-    /// They go by the schema, and write what nobody else does.
-    Own,
-    /// They see what there is of both.
-    Survey,
-    /// They change the schema.
-    Change,
-    /// They write, and change the schema now and then.
+    /// They write, and change the schema.
     Write,
 }
 
@@ -56,11 +50,6 @@ pub(crate) fn work(
             Word::Begin(value) => match task {
                 Task::Look => schemas::look(desk, plan, ops),
                 Task::Read => read(desk, random.below(plan.keys) as u32, ops),
-                Task::Own => schemas::write_own(desk, plan, &mut random, value, ops),
-                Task::Survey => survey(desk, plan, ops),
-                Task::Change => {
-                    schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
-                }
                 Task::Write => write_or_change(desk, plan, &mut random, value, ops),
             },
             Word::Look(n) => {
@@ -110,15 +99,6 @@ fn read(desk: &Desk, n: u32, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
     let options = TxnOptions { read_only: true, ..TxnOptions::default() };
     let (txn, key) = (desk.coordinator.begin(options)?, Key::Register(n));
     ops.lock().extend(data::seen(&rows(&txn, key)?, key));
-    txn.commit().map(drop)
-}
-
-/// Looks at all shapes, and reads all registers that nodes have of their own.
-fn survey(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
-    let txn = schemas::look_at_all(desk, plan, ops)?;
-    for key in (1..=plan.nodes).map(schemas::own_register) {
-        ops.lock().extend(data::seen(&rows(&txn, key)?, key));
-    }
     txn.commit().map(drop)
 }
 
@@ -172,7 +152,7 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
     }
 }
 
-pub(crate) fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
+fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     let mut scan = txn.scan(data::span(key), ScanOptions::default())?;
     let mut out = Vec::new();
     while let Some(row) = scan.next()? {
@@ -181,7 +161,7 @@ pub(crate) fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     Ok(out)
 }
 
-pub(crate) fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
+fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
     for write in writes {
         match write {
             Write::Put(key, value) => txn.put(key, value)?,

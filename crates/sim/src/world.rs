@@ -90,10 +90,6 @@ pub(crate) enum Event {
     Members {
         node: u64,
     },
-    /// The schema is to be changed, because a commit is late.
-    Change {
-        client: usize,
-    },
     /// A node crashes, and is back after so long.
     Crash {
         node: u64,
@@ -411,7 +407,7 @@ impl World {
             Event::Answer { client, .. } | Event::Impatient { client, .. } => {
                 home_of(&self.plan, (client - FIRST_CLIENT) as usize)
             }
-            Event::Begin { client } | Event::Change { client } => home_of(&self.plan, *client),
+            Event::Begin { client } => home_of(&self.plan, *client),
             _ => None,
         };
         let Some(at) = node.or(home) else { return self.happen_outside(event) };
@@ -578,7 +574,6 @@ impl World {
                 }
             }
             Event::Begin { client } => self.next_transaction(client),
-            Event::Change { client } => self.begin_transaction(client),
             Event::Trouble => self.trouble(),
             Event::Mend => {
                 self.note("the network is mended".into());
@@ -622,12 +617,6 @@ impl World {
         {
             return;
         }
-        if !self.waits_for_late_commits(client) {
-            self.begin_transaction(client);
-        }
-    }
-
-    fn begin_transaction(&mut self, client: usize) {
         let now = self.now();
         if self.begun < self.plan.clients.transactions
             && let Some(wish) = self.workers[client].begin(now)

@@ -18,7 +18,7 @@ fn schemas_change_and_nobody_goes_by_an_old_one_whatever_breaks() {
 /// begin anew: what they rely on is so when the commits arrive, or they do not happen.
 #[test]
 fn commits_that_arrive_late_go_by_no_old_schema_whatever_breaks() {
-    let counts = counted_over_schemas(5, Plan::with_late_commits);
+    let counts = counted_over_schemas(12, Plan::with_late_commits);
     for what in ["changes", "commits under leases", "crashes", "late commits"] {
         assert_ne!(counts.get(what), None, "no {what}: {counts:?}");
     }
