@@ -149,7 +149,7 @@ pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<TaskCon
 /// An optimized logical plan, which may hold constants of an execution.
 ///
 /// # Errors
-/// As [`physical`].
+/// What the optimizer reports; 54001 for a plan beyond the limits, 57014 when it has to stop.
 pub(crate) fn optimized(plan: &LogicalPlan, cancel: &Arc<AtomicBool>) -> SqlResult<LogicalPlan> {
     check_size(plan)?;
     let state = planner();
@@ -159,7 +159,7 @@ pub(crate) fn optimized(plan: &LogicalPlan, cancel: &Arc<AtomicBool>) -> SqlResu
 /// The physical plan of an optimized one for executions at this place.
 ///
 /// # Errors
-/// As [`physical`].
+/// What the planner reports; 57014 when it has to stop.
 pub(crate) fn physical_at(
     optimized: LogicalPlan,
     place: &Arc<Place>,
