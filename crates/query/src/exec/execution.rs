@@ -121,7 +121,11 @@ impl Execution {
 
     /// Gives a constant a value.
     pub(super) fn set_constant(&self, at: usize, value: Datum) {
-        set(&mut self.values.lock(), at, value);
+        let mut values = self.values.lock();
+        if values.len() <= at {
+            values.resize(at + 1, None);
+        }
+        values[at] = Some(value);
     }
 
     /// How rows of a table are read.
@@ -238,13 +242,6 @@ impl Place {
         execution.set_constant(at, value.clone());
         Ok(value)
     }
-}
-
-fn set(values: &mut Vec<Option<Datum>>, at: usize, value: Datum) {
-    if values.len() <= at {
-        values.resize(at + 1, None);
-    }
-    values[at] = Some(value);
 }
 
 /// The place of a plan that is made. Constants may hold plans, and these their place: they are

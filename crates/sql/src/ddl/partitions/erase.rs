@@ -7,22 +7,14 @@ use super::Divided;
 use super::declare::full_name;
 use super::detach::remove_from;
 use super::rows::delete_from;
-use crate::ddl::{Change, backfill};
+use crate::ddl::{Change, backfill, truncate};
 
 /// 2BP01 or 0A000 where foreign keys refer to the table: PostgreSQL has them depend on each
 /// partition.
 fn check_unreferenced(c: &Change, window: &Table, what: &str) -> SqlResult<()> {
     let Some(r) = c.catalog.referencing_tables(window.id).next() else { return Ok(()) };
     if what == "truncate" {
-        return Err(SqlError::new(
-            SqlState::FEATURE_NOT_SUPPORTED,
-            "cannot truncate a table referenced in a foreign key constraint",
-        )
-        .with_detail(format!("Table \"{}\" references \"{}\".", r.name, window.name))
-        .with_hint(format!(
-            "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
-            r.name
-        )));
+        return Err(truncate::referenced(&window.name, &r.name));
     }
     let fk = r.foreign_keys.iter().find(|fk| fk.parent == window.id);
     let fk = fk.map_or("", |fk| fk.name.as_str());

@@ -99,18 +99,20 @@ fn check_alone(catalog: &Catalog, wanted: &BTreeSet<u32>) -> SqlResult<()> {
             )));
         }
         if let Some(r) = catalog.referencing_tables(*id).find(|r| !wanted.contains(&r.id)) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot truncate a table referenced in a foreign key constraint",
-            )
-            .with_detail(format!("Table \"{}\" references \"{}\".", r.name, t.name))
-            .with_hint(format!(
-                "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
-                r.name
-            )));
+            return Err(referenced(&t.name, &r.name));
         }
     }
     Ok(())
+}
+
+/// 0A000 for a table that a foreign key of another one, which stays, refers to.
+pub(in crate::ddl) fn referenced(table: &str, by: &str) -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot truncate a table referenced in a foreign key constraint",
+    )
+    .with_detail(format!("Table \"{by}\" references \"{table}\"."))
+    .with_hint(format!("Truncate table \"{by}\" at the same time, or use TRUNCATE ... CASCADE."))
 }
 
 fn truncate_one(c: &mut Change, id: u32, restart: bool) -> SqlResult<()> {
