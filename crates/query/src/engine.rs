@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_env::tasks::cores;
+use braid_rows::Row;
 use braid_scalar::{Bound, Node, ParamTypes};
 use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
-use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, Row, RowStream, RunContext};
+use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, RowStream, RunContext};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -114,7 +115,7 @@ const IDLE_MAX: usize = 8;
 /// A plan that one execution at a time can use.
 struct PlanCopy {
     place: OwnPlace,
-    logical: LogicalPlan,
+    logical: Arc<LogicalPlan>,
     assumed: Assumed,
     /// For one thread, and for several.
     physical: [Option<Made>; 2],
@@ -124,6 +125,7 @@ struct PlanCopy {
 
 impl PlanCopy {
     fn new(place: OwnPlace, (logical, assumed): (LogicalPlan, Assumed)) -> PlanCopy {
+        let logical = Arc::new(logical);
         PlanCopy { place, logical, assumed, physical: [None, None], entries: None }
     }
 }
@@ -397,7 +399,7 @@ impl Plan {
         let page = copy.assumed.page(&run.eval)?;
         let physical = page_of(self.operators(copy, run)?, page);
         let types = self.columns.iter().map(|c| c.ty.clone()).collect();
-        let task = run::task(self.bounds(run), &self.common)?;
+        let task = run::task(self.bounds(run), &self.common);
         let execution = copy.place.execution()?;
         let rows = PlanRows::start(task, physical, types, &execution, self.handle.clone())?;
         let (logical, place, cancel) =
@@ -471,7 +473,7 @@ impl GeneralPlan for Plan {
         let mut rows = None;
         if analyze {
             let before = run.txn.stats().requests;
-            let task = run::task(self.bounds(run), &self.common)?;
+            let task = run::task(self.bounds(run), &self.common);
             let (measured, count) = explain::measure(task, physical, &run.cancel)?;
             (physical, rows) = (measured, Some(count));
             let requests = run.txn.stats().requests - before;

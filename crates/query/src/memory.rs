@@ -249,17 +249,11 @@ fn spillers(plan: &dyn ExecutionPlan) -> usize {
 }
 
 /// What a statement's plans run in.
-///
-/// # Errors
-/// When the runtime cannot be set up.
-pub(crate) fn runtime(account: Arc<Account>, common: &RuntimeEnv) -> SqlResult<Arc<RuntimeEnv>> {
+pub(crate) fn runtime(account: Arc<Account>, common: &RuntimeEnv) -> Arc<RuntimeEnv> {
     let plan = account.pool().account(usize::MAX);
     plan.take_anyway(PLAN_BYTES);
     let pool = StatementPool { account, _plan: plan, spillers: Mutex::default() };
-    RuntimeEnvBuilder::from_runtime_env(common)
-        .with_memory_pool(Arc::new(pool))
-        .build_arc()
-        .map_err(from_df)
+    Arc::new(RuntimeEnv { memory_pool: Arc::new(pool), ..common.clone() })
 }
 
 #[cfg(test)]
@@ -272,7 +266,7 @@ mod tests {
     fn a_merge_gets_what_its_sort_had_though_there_is_less_room_now() {
         const MIB: usize = 1 << 20;
         let node = Pool::new(96 * MIB);
-        let runtime = runtime(node.account(usize::MAX), &RuntimeEnv::default()).expect("starts");
+        let runtime = runtime(node.account(usize::MAX), &RuntimeEnv::default());
         let pool = &runtime.memory_pool;
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(pool);
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(pool);

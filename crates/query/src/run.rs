@@ -14,8 +14,9 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use braid_catalog::memory_error;
+use braid_rows::{Row, row_memory};
 use braid_sql::answer::{Answer, Cell, CellReader, ColumnBatch};
-use braid_sql::general_query::{Row, RowStream, row_memory};
+use braid_sql::general_query::RowStream;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -121,29 +122,56 @@ fn new_planner(way: Way) -> Arc<SessionState> {
     Arc::new(state)
 }
 
-/// The configuration of a statement that keeps within bounds.
+/// What a configuration says of memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sizes {
+    /// What a sort keeps free for merging what it has spilled.
+    merging: usize,
+    /// A sort of less copies its rows before it sorts them.
+    in_place: usize,
+    /// Keys of a join that are looked up one by one on its other side.
+    keys: usize,
+}
+
+impl Sizes {
+    fn for_limit(limit: usize) -> Sizes {
+        Sizes {
+            merging: (limit / 32).clamp(64 << 10, 10 << 20),
+            in_place: (limit / 8).clamp(64 << 10, 1 << 20),
+            keys: (limit / KEYS_PART / LOOKUP_BYTES).clamp(LOOKUPS_LEAST, LOOKUPS_MAX),
+        }
+    }
+
+    fn config(self) -> SessionConfig {
+        let mut config = planner().config().clone();
+        let options = config.options_mut();
+        options.execution.sort_spill_reservation_bytes = self.merging;
+        options.execution.sort_in_place_threshold_bytes = self.in_place;
+        options.optimizer.hash_join_inlist_pushdown_max_distinct_values = self.keys;
+        // Bytes that the rows which have them may have.
+        options.optimizer.hash_join_inlist_pushdown_max_size = self.keys * 32;
+        config
+    }
+}
+
+/// The configuration of a statement that keeps within bounds. Most statements have that of the one
+/// before: to make one costs as much as to run a small plan.
 fn config(bounds: Bounds) -> SessionConfig {
-    let limit = spillers_limit(&bounds.memory);
-    let mut config = planner().config().clone().with_extension(Arc::new(bounds));
-    let options = config.options_mut();
-    // What a sort keeps free for merging what it has spilled.
-    options.execution.sort_spill_reservation_bytes = (limit / 32).clamp(64 << 10, 10 << 20);
-    options.execution.sort_in_place_threshold_bytes = (limit / 8).clamp(64 << 10, 1 << 20);
-    // Keys of a join that are looked up one by one on its other side, and the bytes that the rows
-    // which have them may have.
-    let keys = (limit / KEYS_PART / LOOKUP_BYTES).clamp(LOOKUPS_LEAST, LOOKUPS_MAX);
-    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = keys;
-    options.optimizer.hash_join_inlist_pushdown_max_size = keys * 32;
-    config
+    static LAST: Mutex<Option<(Sizes, SessionConfig)>> = Mutex::new(None);
+    let sizes = Sizes::for_limit(spillers_limit(&bounds.memory));
+    let known = LAST.lock().as_ref().filter(|(of, _)| *of == sizes).map(|(_, c)| c.clone());
+    let config = known.unwrap_or_else(|| {
+        let config = sizes.config();
+        *LAST.lock() = Some((sizes, config.clone()));
+        config
+    });
+    config.with_extension(Arc::new(bounds))
 }
 
 /// What the operators of one execution look at.
-///
-/// # Errors
-/// When the runtime cannot be set up.
-pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> SqlResult<Arc<TaskContext>> {
-    let runtime = runtime(bounds.memory.clone(), common)?;
-    Ok(context(config(bounds), runtime))
+pub(crate) fn task(bounds: Bounds, common: &RuntimeEnv) -> Arc<TaskContext> {
+    let runtime = runtime(bounds.memory.clone(), common);
+    context(config(bounds), runtime)
 }
 
 /// An optimized logical plan, which may hold constants of an execution.

@@ -45,7 +45,7 @@ impl Place {
             StoreOptions::new(DiskFs::shared(), config.data_dir.clone(), Arc::new(WallClock));
         options.gc_window = config.gc_window;
         options.engine.row_class = braid_keys::row_class;
-        options.row_form = Some(braid_sql::ROW_FORM);
+        options.row_form = Some(braid_rows::ROW_FORM);
         let memory_fixed = share_memory(config, &mut options);
         let place = match cluster_of(config)? {
             None => Place::Alone(open_alone(options)?),

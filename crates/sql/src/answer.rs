@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use braid_types::{Datum, SqlType};
 
-use crate::general_query::Row;
-use crate::storage::{Column, Values};
+use braid_rows::Row;
+use braid_rows::{Column, Values};
 
 /// A batch of a result, never empty.
 pub enum Answer {

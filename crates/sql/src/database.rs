@@ -118,7 +118,7 @@ impl Database {
         general: Arc<dyn GeneralQueries>,
     ) -> SqlResult<Arc<Database>> {
         braid_catalog::bootstrap(&coordinator)?;
-        crate::storage::bulk::erase_unfinished(&coordinator)?;
+        crate::bulk::erase_unfinished(&coordinator)?;
         crate::jobs::undo::all(&coordinator)?;
         let database = Database::of(coordinator, general, false)?;
         drop_leftovers(&database)?;
@@ -326,7 +326,7 @@ impl Database {
     /// background task.
     pub fn go_on_with_jobs(&self) -> SqlResult<()> {
         if !self.is_shared() {
-            crate::storage::bulk::erase_abandoned(&self.coordinator)?;
+            crate::bulk::erase_abandoned(&self.coordinator)?;
         }
         let undos = std::mem::take(&mut *self.undos.lock());
         let mut result = Ok(());

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use braid_catalog::{Catalog, id_of_oid};
 use braid_env::memory::Account;
 use braid_kv::Txn;
+use braid_rows::Row;
 use braid_types::{Collated, Datum, SqlResult, SqlType};
 use sqlparser::ast;
 
@@ -20,9 +21,6 @@ use crate::explain::Explained;
 use crate::session::SessionState;
 use crate::session::types_in_reach;
 use braid_scalar::{EvalContext, TypeNames};
-
-/// One row of a result.
-pub type Row = Vec<Datum>;
 
 /// A result column as clients see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,11 +166,6 @@ pub struct SideBySide {
 impl SideBySide {
     /// One thread reads.
     pub const NEVER: SideBySide = SideBySide { helpers: 0, least_bytes: u64::MAX };
-}
-
-/// Bytes that a row takes.
-pub fn row_memory(row: &[Datum]) -> usize {
-    size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
 }
 
 /// A planned query; may be run many times while the catalog's version stays.

@@ -16,7 +16,6 @@
 //! - [`plan`]: our own SELECT plans. [`general_query`]: the seam to the others.
 //! - [`partitions`]: which rows of a table are in which of its partitions.
 //! - [`views`]: which views can be written to.
-//! - [`storage`]: rows and index entries as keys and values.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
 //! - [`copy`]: COPY. `import`: IMPORT. `export`: EXPORT.
 //! - [`jobs`]: records of long work, what runs, and taking it back.
@@ -29,6 +28,7 @@
 //! Not here: bytes on the wire, DataFusion, how keys are stored.
 
 pub mod answer;
+pub(crate) mod bulk;
 pub mod copy;
 pub mod database;
 pub mod ddl;
@@ -44,18 +44,16 @@ pub mod runtime;
 pub mod session;
 pub mod statement;
 pub mod statistics;
-pub mod storage;
 pub mod views;
 
 pub use braid_catalog::{kv_error, memory_error};
 pub use database::Database;
 pub use general_query::{
-    ColumnInfo, GeneralPlan, GeneralQueries, GivenRows, NoGeneralQueries, PlanContext, Row,
-    RowStream, RunContext, SideBySide, row_memory,
+    ColumnInfo, GeneralPlan, GeneralQueries, GivenRows, NoGeneralQueries, PlanContext, RowStream,
+    RunContext, SideBySide,
 };
 pub use runtime::Notification;
 pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, RangeViewer, Rows, RowsTag, Session,
     SessionOptions, Timeouts, shown_borders,
 };
-pub use storage::ROW_FORM;

@@ -76,7 +76,7 @@ fn bulk_files(fs: &MemFs) -> Vec<String> {
 fn open(files: &Files, fs: &MemFs) -> (Arc<Store>, Arc<Database>) {
     let mut options = StoreOptions::new(Arc::new(fs.clone()), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
-    options.row_form = Some(braid_sql::ROW_FORM);
+    options.row_form = Some(braid_rows::ROW_FORM);
     let store = Store::open(options).unwrap();
     let db = Database::open(store.coordinator(), Arc::new(NoGeneralQueries)).unwrap();
     db.set_import_folder(&files.0);

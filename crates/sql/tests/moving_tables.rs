@@ -12,9 +12,10 @@ use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, ScanOptions, TxnOptions};
+use braid_rows::Row;
+use braid_rows::TableLayout;
 use braid_sql::jobs::Step;
-use braid_sql::storage::TableLayout;
-use braid_sql::{Database, Row, Session};
+use braid_sql::{Database, Session};
 use parking_lot::Mutex;
 
 const STEPS: [&str; 4] = ["copy", "catch up", "validate", "switch"];

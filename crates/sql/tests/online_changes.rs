@@ -12,8 +12,8 @@ use braid_catalog::load_catalog;
 use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_kv::{KeySpan, ScanOptions, TxnOptions};
+use braid_rows::TableLayout;
 use braid_sql::jobs::Step;
-use braid_sql::storage::TableLayout;
 use braid_sql::{Database, Outcome, Session};
 use parking_lot::Mutex;
 

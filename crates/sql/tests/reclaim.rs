@@ -7,7 +7,7 @@ use braid_catalog::load_catalog;
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{CommitTs, KeySpan, ReadMode, ScanOptions, Store, StoreOptions, TxnOptions};
-use braid_sql::storage::TableLayout;
+use braid_rows::TableLayout;
 use braid_sql::{Database, NoGeneralQueries};
 
 const ALWAYS: CommitTs = CommitTs(u64::MAX);

@@ -25,7 +25,7 @@ const FAMILY: &str = "
 
 /// Three nodes; all rows are in another range than the system's keys.
 fn cluster() -> Arc<LiveCluster> {
-    let (row_class, row_form) = (Some(braid_keys::row_class as _), Some(braid_sql::ROW_FORM));
+    let (row_class, row_form) = (Some(braid_keys::row_class as _), Some(braid_rows::ROW_FORM));
     let borders = vec![Bytes::from_static(&[2])];
     LiveCluster::start(LiveOptions { row_class, row_form, borders, ..LiveOptions::default() })
 }

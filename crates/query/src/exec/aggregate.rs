@@ -4,13 +4,13 @@
 //! here, so that their equality and order are SQL's. What has a fold over columns goes there
 //! (`exec/folds`); here is the form that takes rows.
 
+use braid_rows::row_memory;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use braid_scalar::{Accumulator as State, AggregateCode, AggregateTypes, OrderKey, first_of_group};
-use braid_sql::general_query::row_memory;
 use braid_types::{Datum, GroupKey, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use braid_sql::storage::{Column, Form, IndexScan, RowDecoder, TableLayout, TableScan, Values};
+use braid_rows::{Column, Form, IndexScan, RowDecoder, TableLayout, TableScan, Values};
 use braid_types::{OrderedKind, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, BooleanBufferBuilder, Decimal128Array,

@@ -92,7 +92,7 @@ impl Execution {
     /// What operators of plans look at that run for parts of its plan.
     ///
     /// # Errors
-    /// When the runtime cannot be set up; XX000 for an execution that can only describe.
+    /// XX000 for an execution that can only describe.
     pub(crate) fn task_beside(&self) -> SqlResult<Arc<TaskContext>> {
         if let Some(task) = self.beside.task.get() {
             return Ok(task.clone());
@@ -100,8 +100,7 @@ impl Execution {
         let common = self.beside.common.as_ref();
         let common = common.ok_or_else(|| SqlError::internal("nothing runs in this execution"))?;
         let bounds = Bounds { cancel: self.cancel.clone(), memory: self.memory.clone() };
-        let task = task(bounds, common)?;
-        Ok(self.beside.task.get_or_init(|| task).clone())
+        Ok(self.beside.task.get_or_init(|| task(bounds, common)).clone())
     }
 
     /// Whether several threads may read for what is computed beforehand.

@@ -5,7 +5,7 @@
 //!   learned by a join above    o.id IN (3, 7, 12), o.id >= 3             while the plan runs
 //!                │
 //!                ▼
-//!   conditions over the table's columns ──► braid_sql::plan::access ──► spans
+//!   conditions over the table's columns ──► braid_planner::access ──► spans
 //! ```
 //! What cannot be said this way is left out: spans only have to be wide enough, since everything is
 //! checked again above them or by the scan itself.
@@ -13,8 +13,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use braid_rows::TableLayout;
 use braid_scalar::{Applied, Bound, CmpOp, EvalContext, Node, Volatility};
-use braid_sql::storage::TableLayout;
 use braid_types::{Datum, SqlResult, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;

@@ -25,4 +25,4 @@ pub mod table;
 pub(crate) mod vector;
 pub(crate) mod windows;
 
-pub(crate) use braid_sql::plan::facts;
+pub(crate) use braid_planner::facts;

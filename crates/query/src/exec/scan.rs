@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_kv::{KeySpan, ReadMode, Txn};
+use braid_planner::access::Access;
+use braid_rows::{IndexScan, Liveness, TableLayout, TableScan};
 use braid_scalar::{Bound, Node};
-use braid_sql::plan::access::Access;
-use braid_sql::storage::{IndexScan, Liveness, TableLayout, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_sql::storage::Column;
+use braid_rows::Column;
 use braid_types::{SqlError, SqlResult};
 use datafusion::arrow::array::{Array, BooleanArray, BooleanBufferBuilder, RecordBatch};
 use datafusion::arrow::compute::{and, filter_record_batch, prep_null_mask_filter};

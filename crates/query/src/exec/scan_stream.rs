@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use braid_kv::Tally;
-use braid_sql::storage::{IndexScan, TableLayout, TableScan};
+use braid_rows::{IndexScan, TableLayout, TableScan};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;

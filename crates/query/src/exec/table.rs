@@ -9,11 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use braid_planner::access::Access;
+use braid_planner::choice;
+use braid_rows::TableLayout;
 use braid_scalar::Bound;
 use braid_sql::Database;
-use braid_sql::plan::access::Access;
-use braid_sql::plan::choice;
-use braid_sql::storage::TableLayout;
 use braid_types::{Datum, SqlError, SqlType};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use braid_catalog::{Column, Schema, Table, oid_of};
-use braid_sql::statistics::{ColumnStatistics, TableActivity};
-use braid_sql::storage::TableLayout;
+use braid_planner::ColumnStatistics;
+use braid_rows::TableLayout;
+use braid_sql::statistics::TableActivity;
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType, Style};
 
 use super::table::{SystemTable, View, flag, object, text};

@@ -36,7 +36,7 @@ impl Db {
         }
         let options = LiveOptions {
             row_class: Some(braid_keys::row_class),
-            row_form: Some(braid_sql::ROW_FORM),
+            row_form: Some(braid_rows::ROW_FORM),
             split_at_commits: Some(3),
             ..LiveOptions::default()
         };
@@ -57,7 +57,7 @@ impl Db {
         let mut options = StoreOptions::new(Arc::new(files), "/data", clock);
         set(&mut options);
         options.engine.row_class = braid_keys::row_class;
-        options.row_form = Some(braid_sql::ROW_FORM);
+        options.row_form = Some(braid_rows::ROW_FORM);
         let store = Store::open(options).expect("store");
         let engine = Engine::new(SpillDirectory::default()).expect("engine");
         let db = Database::open(store.coordinator(), engine).expect("database");

@@ -8,12 +8,13 @@
 //!   Sync                        end of the implicit transaction, ReadyForQuery
 //! ```
 
+use braid_rows::Row;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use braid_sql::answer::Answer;
-use braid_sql::{ColumnInfo, Outcome, Prepared, Row, Rows, Session};
+use braid_sql::{ColumnInfo, Outcome, Prepared, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{

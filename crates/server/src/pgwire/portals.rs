@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use braid_parser::{FetchRows, Kind, Steps};
-use braid_sql::{Outcome, Row};
+use braid_rows::Row;
+use braid_sql::Outcome;
 use braid_types::{SqlError, SqlState};
 
 use super::connection::Connection;

@@ -1,7 +1,8 @@
 //! Values to bytes and back, and the description of result columns.
 
+use braid_rows::Row;
+use braid_sql::ColumnInfo;
 use braid_sql::answer::{Answer, Cell};
-use braid_sql::{ColumnInfo, Row};
 use braid_types::encodings::{Encoding, recode_binary};
 use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};

@@ -9,11 +9,12 @@ use super::encode::Encoder;
 use super::load::encoding_of;
 use crate::dml::WithPlan;
 use crate::dml::source::Source;
-use crate::general_query::{ColumnInfo, Row, RowStream};
+use crate::general_query::{ColumnInfo, RowStream};
 use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
 use crate::session::{Context, VecRows, begun};
 use braid_parser::{Copy, CopyFormat, Name, parse_query};
+use braid_rows::Row;
 use braid_types::quote_ident;
 use sqlparser::ast;
 

@@ -12,14 +12,15 @@ use braid_catalog::{Column, MissingValue, Refined, Relation, Sequence, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone, quote_ident};
 use sqlparser::ast;
 
-use super::column::{self, check_default, table_scope};
+use super::column::{self, check_default};
 use super::{
     Change, alter, alter_type, backfill, bad_table, constraint, domain, drop as drops, index,
     partitions, parts, primary_key, sequence, truncate, ttl,
 };
 use crate::session::Notice;
-use crate::storage::TableLayout;
 use braid_parser::{parse_expr, take_collation};
+use braid_rows::TableLayout;
+use braid_rows::table_scope;
 use braid_scalar::{Scope, Volatility, ident_name};
 
 pub(super) fn no_column(t: &Table, name: &str) -> SqlError {

@@ -13,13 +13,13 @@ use braid_catalog::{Column, ForeignKey, Refined, Table};
 use braid_types::{CastContext, Collation, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
-use super::column::{check_default, table_scope};
+use super::column::check_default;
 use super::{
     Change, alter, backfill, bad_table, composite, constraint, drop, index, moves, sequence, ttl,
 };
-use crate::general_query::Row;
-use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
+use braid_rows::computed::Computed;
+use braid_rows::{Row, table_scope};
 use braid_scalar::{Bound, EvalContext, Refinement, Scope};
 
 /// Whether a stored value of one type is a stored value of the other with the same meaning.

@@ -14,15 +14,15 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, commit_time_is_pending};
 
 use super::Change;
 use super::index::entries::{Entries, finish_beside, put_each};
+use crate::bulk::{SMALL_LOAD, ingest_private};
 use crate::dml::keys::key_detail;
 use crate::dml::references::{find_by_key_as, missing_parent, missing_reference, reference_values};
-use crate::general_query::Row;
 use crate::jobs::reclaim;
 use crate::session::Context;
 use crate::statistics::Delta;
-use crate::storage::bulk::{SMALL_LOAD, ingest_private};
-use crate::storage::layout::IndexLayout;
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::layout::IndexLayout;
+use braid_rows::{TableLayout, TableScan};
 use braid_scalar::Bound;
 
 /// Cancel is looked at every so many rows.

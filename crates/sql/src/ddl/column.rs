@@ -33,20 +33,6 @@ fn serial(ty: &ast::DataType) -> Option<SqlType> {
     }
 }
 
-/// Scope of a table's own columns, hidden ones included as hidden.
-pub(crate) fn table_scope(t: &Table) -> Scope {
-    let mut scope = Scope::table(
-        &t.name,
-        None,
-        t.columns.iter().map(|c| (c.name.clone(), c.ty.clone(), c.nullable)),
-    );
-    for (s, c) in scope.columns_mut().iter_mut().zip(&t.columns) {
-        s.hidden = c.hidden;
-        s.collation = c.collated();
-    }
-    scope
-}
-
 /// Adds the declared column to the table.
 pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlResult<Declared> {
     let name = ident_name(&def.name);

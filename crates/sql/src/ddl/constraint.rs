@@ -10,13 +10,13 @@ use braid_catalog::{
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
-use super::column::table_scope;
 use super::{
     Change, alter, backfill, bad_table, exists, index, named_relations, partitions, parts,
     temporary,
 };
 use crate::session::Context;
 use braid_parser::{Name, parse_expr, take_no_inherit, take_set_columns};
+use braid_rows::table_scope;
 use braid_scalar::ident_name;
 
 /// 0A000 for a primary key whose check is to be put off: rows lie under it.

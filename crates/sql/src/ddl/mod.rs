@@ -58,7 +58,7 @@ pub(crate) mod view;
 
 pub(crate) use change::{Change, run};
 use change::{bad_table, exists, parts};
-pub(crate) use column::{named_column, table_scope};
+pub(crate) use column::named_column;
 use kept::named_relations;
 use tables::primary_key;
 pub(crate) use tables::{create_table, other_kinds, truncate};

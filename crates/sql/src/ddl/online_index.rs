@@ -27,12 +27,12 @@ use bytes::Bytes;
 use super::backfill::duplicated;
 use super::index::entries::{Entries, Way, finish_beside, put_each};
 use super::online::Online;
-use crate::general_query::Row;
+use crate::bulk::{LoadError, SMALL_LOAD};
 use crate::session::Context;
-use crate::storage::TableLayout;
-use crate::storage::bulk::{LoadError, SMALL_LOAD};
-use crate::storage::layout::{BuildingLayout, IndexLayout};
-use crate::storage::scan::{get_row_as, live_row};
+use braid_rows::Row;
+use braid_rows::TableLayout;
+use braid_rows::layout::{BuildingLayout, IndexLayout};
+use braid_rows::scan::{get_row_as, live_row};
 
 /// Notes, or rows, that are settled in one transaction.
 const AT_ONCE: usize = 256;

@@ -24,11 +24,11 @@ use foldhash::HashMap;
 
 use super::references::{Place, lookup_of, place_of, reference_values};
 use super::writer::{TableInfo, changed};
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::TableLayout;
-use crate::storage::layout::IndexLayout;
-use crate::storage::scan::{get_row_as, rows_ahead, stored_rows};
+use braid_rows::Row;
+use braid_rows::TableLayout;
+use braid_rows::layout::IndexLayout;
+use braid_rows::scan::{get_row_as, rows_ahead, stored_rows};
 
 /// A row that is replaced by another: its key, itself, the new one.
 pub(super) type Change<'a> = (&'a Arc<TableInfo>, &'a Bytes, &'a Row, &'a Row);

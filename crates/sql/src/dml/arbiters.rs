@@ -16,8 +16,8 @@ use sqlparser::ast;
 
 use super::target::Target;
 use super::writer::TableInfo;
-use crate::plan::implied::implies;
-use crate::storage::IndexLayout;
+use braid_planner::implied::implies;
+use braid_rows::IndexLayout;
 
 /// The caught keys: `None` is the primary key, else a position among the secondary indexes.
 pub(super) fn of(

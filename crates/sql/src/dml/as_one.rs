@@ -20,9 +20,9 @@ use parking_lot::Mutex;
 use super::later::Later;
 use super::merge::hit_twice;
 use super::writer::{TableInfo, Writer};
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::get_row;
+use braid_rows::Row;
+use braid_rows::scan::get_row;
 
 /// A row of a part: its key, as it was before the statement, and what the part makes of it.
 pub(super) type Change = (Bytes, Row, Row);

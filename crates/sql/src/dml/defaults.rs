@@ -8,11 +8,11 @@ use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::assigned::commit_time::check_past;
 use super::keys::failing_row;
-use crate::ddl::table_scope;
 use crate::partitions::Router;
 use crate::session::Context;
-use crate::storage::computed::Computed;
 use braid_parser::parse_expr;
+use braid_rows::computed::Computed;
+use braid_rows::table_scope;
 use braid_scalar::{Bound, EvalContext, Refinement, Scope, Volatility};
 
 /// Where a column's value comes from when none is given.

@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 use braid_catalog::{Deferral, memory_error};
 use braid_env::memory::Account;
+use braid_rows::row_memory;
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
 use super::later::Later;
 use super::writer::Writer;
-use crate::general_query::row_memory;
 use crate::session::Context;
 
 /// What a block has put off, and what it wants put off.

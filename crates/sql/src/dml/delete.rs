@@ -18,13 +18,14 @@ use super::target::{Returning, Target, Verb, bind_returning, returned, with_extr
 use super::update::key_query;
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
-use crate::general_query::{ColumnInfo, Row};
-use crate::plan::access::Access;
+use crate::general_query::ColumnInfo;
 use crate::plan::choice;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
-use crate::storage::TableLayout;
-use crate::storage::scan::get_row;
+use braid_planner::access::Access;
+use braid_rows::Row;
+use braid_rows::TableLayout;
+use braid_rows::scan::get_row;
 use braid_scalar::{Bound, Node, ParamTypes};
 
 /// A planned DELETE.

@@ -17,16 +17,16 @@ use std::sync::Arc;
 
 use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::{Account, Held};
+use braid_rows::{Row, row_memory};
 use braid_types::SqlResult;
 use bytes::Bytes;
 
 use super::Written;
 use super::target::{Returning, returned};
 use super::writer::{TableInfo, Writer};
-use crate::general_query::{Row, row_memory};
-use crate::plan::access::Access;
 use crate::plan::rows::{RowSource, passing_row};
 use crate::session::Context;
+use braid_planner::access::Access;
 
 /// Rows of a part,
 const PART_ROWS: usize = 8_192;

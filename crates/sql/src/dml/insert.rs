@@ -26,10 +26,11 @@ use super::target::{
 };
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, PlanLine, writing};
-use crate::general_query::{ColumnInfo, Row};
+use crate::general_query::ColumnInfo;
 use crate::session::Context;
-use crate::storage::scan::get_row_as;
 use braid_parser::{Inference, InsertClauses, Overriding};
+use braid_rows::Row;
+use braid_rows::scan::get_row_as;
 use braid_scalar::{Bound, ParamTypes, Scope, Volatility, at_beginning, object_name_parts};
 
 /// A planned INSERT.

@@ -15,8 +15,8 @@ use super::references::{
     still_referenced,
 };
 use super::writer::{TableInfo, Writer};
-use crate::general_query::Row;
-use crate::storage::scan::{get_row, live_row};
+use braid_rows::Row;
+use braid_rows::scan::{get_row, live_row};
 
 /// A question for the end of the statement.
 pub(super) enum Later {

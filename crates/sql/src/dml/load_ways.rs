@@ -8,12 +8,12 @@
 
 use braid_catalog::kv_error;
 use braid_kv::{BulkLoad, SavedLoad, SpillAs, Spilled, even_cuts};
+use braid_rows::Row;
 
 use braid_types::SqlResult;
 
 use super::table_load::{TableLoad, Written};
 use super::writer::TableInfo;
-use crate::general_query::Row;
 
 /// How rows are kept until the end of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

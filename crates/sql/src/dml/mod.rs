@@ -13,6 +13,7 @@
 //! - [`assigned`]: what columns are assigned, before it is a value.
 //! - [`joined_returning`]: RETURNING with columns of joined tables.
 //! - [`target`]: names, scopes and RETURNING of the written table.
+use braid_rows::Row;
 
 mod ahead;
 mod arbiters;
@@ -48,8 +49,6 @@ pub(crate) use target::scope_of;
 pub use target::{Returning, returning};
 pub use update::UpdatePlan;
 pub(crate) use with::{With, WithPlan};
-
-use crate::general_query::Row;
 
 /// What a writing statement did.
 #[derive(Debug, Default)]

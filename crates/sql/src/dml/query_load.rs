@@ -10,13 +10,13 @@
 use std::sync::Arc;
 
 use braid_catalog::Table;
+use braid_rows::{Row, row_memory};
 use braid_scalar::convert_datum;
 use braid_types::{CastContext, Datum, SqlResult, SqlType};
 
 use super::source::Source;
 use super::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use super::writer::{TableInfo, Writer};
-use crate::general_query::{Row, row_memory};
 use crate::session::Context;
 
 /// What came of a query's rows.

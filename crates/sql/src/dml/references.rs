@@ -21,11 +21,11 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 use bytes::Bytes;
 
 use super::keys::columns_detail;
-use crate::general_query::Row;
 use crate::plan::rows::RowSource;
 use crate::session::Context;
-use crate::storage::scan::live_row;
-use crate::storage::{IndexLayout, IndexScan, TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::scan::live_row;
+use braid_rows::{IndexLayout, IndexScan, TableLayout, TableScan};
 
 /// Where a row with given values in the columns of a unique key is to be found.
 pub(crate) enum Place {

@@ -1,12 +1,13 @@
 //! Rows from a query, by our own plan or a general one.
 
+use braid_rows::Row;
 use std::sync::Arc;
 
 use braid_types::{SqlResult, SqlType};
 use sqlparser::ast;
 
 use crate::explain::{Explained, PlanLine};
-use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream};
+use crate::general_query::{ColumnInfo, GeneralPlan, RowStream};
 use crate::plan::SelectPlan;
 use crate::plan::locked::LockedPlan;
 use crate::session::Context;

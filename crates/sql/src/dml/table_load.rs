@@ -23,13 +23,13 @@ use super::ahead;
 use super::keys::duplicate_key;
 use super::references::{find_by_key, missing_parent, missing_reference, reference_values};
 use super::writer::TableInfo;
-use crate::general_query::Row;
+use crate::bulk::{LoadError, ingest_private};
 use crate::session::{Block, Context};
 use crate::statistics::Delta;
-use crate::storage::TableLayout;
-use crate::storage::bulk::{LoadError, ingest_private};
-use crate::storage::layout::IndexLayout;
-use crate::storage::scan::live_row;
+use braid_rows::Row;
+use braid_rows::TableLayout;
+use braid_rows::layout::IndexLayout;
+use braid_rows::scan::live_row;
 
 /// Rows are written one by one unless there are so many,
 pub(crate) const FEW_ROWS: usize = 10_000;

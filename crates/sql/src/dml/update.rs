@@ -23,12 +23,13 @@ use super::target::{
 };
 use super::writer::{TableInfo, Writer};
 use crate::explain::{Explained, writing};
-use crate::general_query::{ColumnInfo, Row};
-use crate::plan::access::Access;
+use crate::general_query::ColumnInfo;
 use crate::plan::choice;
 use crate::plan::rows::collect_rows;
 use crate::session::Context;
-use crate::storage::scan::get_row;
+use braid_planner::access::Access;
+use braid_rows::Row;
+use braid_rows::scan::get_row;
 use braid_scalar::{Bound, ParamTypes};
 
 /// A planned UPDATE.

@@ -23,9 +23,10 @@ use super::given::with_values;
 use super::source::Source;
 use super::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, Written};
 use crate::explain::{Actual, Explained, PlanLine, Timed};
-use crate::general_query::{ColumnInfo, GivenRows, Row};
+use crate::general_query::{ColumnInfo, GivenRows};
 use crate::session::Context;
 use braid_parser::take_clauses;
+use braid_rows::Row;
 
 /// What WITH lets a query name, and what its parts share.
 #[derive(Clone, Default)]

@@ -28,12 +28,12 @@ use super::later::Later;
 use super::references::{
     parent_exists, reference_exists, rows_with, still_has_children, still_referenced,
 };
-use crate::general_query::Row;
 use crate::session::Context;
 use crate::statistics::{Delta, Tally};
-use crate::storage::layout::{IndexLayout, Layout};
-use crate::storage::scan::{get_row_as, live_row};
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::layout::{IndexLayout, Layout};
+use braid_rows::scan::{get_row_as, live_row};
+use braid_rows::{TableLayout, TableScan};
 
 /// What writing a table needs to know, worked out once per plan.
 pub struct TableInfo {

@@ -7,11 +7,12 @@ use braid_env::fs::DiskFs;
 use braid_env::memory::Account;
 use braid_import::written::{Packed, Part, Parts, RowGroups};
 use braid_parser::{CopyOptions, Export};
+use braid_rows::Row;
 use braid_types::{Datum, SqlResult, SqlType, Style};
 
 use super::options::{Format, Options};
 use crate::copy::{Encoder, planned};
-use crate::general_query::{ColumnInfo, Row};
+use crate::general_query::ColumnInfo;
 use crate::session::{Context, Outcome, Rows, RowsTag, VecRows, begun};
 
 /// CSV text that is handed over at once.

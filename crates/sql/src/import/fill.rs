@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use braid_env::tasks::side_by_side;
 use braid_import::{Batch, Position, Reader};
+use braid_rows::Row;
 use braid_types::{SqlError, SqlResult};
 use parking_lot::Mutex;
 
@@ -20,7 +21,6 @@ use super::checkpoint::{FileMark, Note, Part};
 use super::refused::{Place, Refusal, Refused};
 use super::run::{Item, READING, Run, in_order};
 use crate::dml::table_load::TableLoad;
-use crate::general_query::Row;
 
 /// What workers share.
 struct Filling<'a> {

@@ -4,6 +4,7 @@
 //! some bytes. When a key turns out to be taken, the files are read once more, up to the rows that
 //! want it.
 
+use braid_rows::Row;
 use std::collections::{HashMap, HashSet};
 
 use braid_types::{SqlError, SqlResult};
@@ -13,7 +14,6 @@ use super::refused::{Place, Refusal, Refused};
 use super::run::{Item, Run};
 use crate::dml::keys::duplicate_key;
 use crate::dml::table_load::{TableLoad, TakenKey, is_of_row};
-use crate::general_query::Row;
 
 /// Where a key was met, and its row.
 struct Met {

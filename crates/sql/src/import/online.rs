@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use braid_catalog::{After, kv_error};
 use braid_import::{Batch, Reader};
+use braid_rows::Row;
 use braid_types::{SqlError, SqlResult, SqlState};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,7 +20,6 @@ use super::refused::{Place, Refusal, Refused, StoredRefusal};
 use super::run::{Item, Run, in_order, own_context};
 use crate::dml::table_load::{Written, is_of_row};
 use crate::dml::writer::{TableInfo, Writer};
-use crate::general_query::Row;
 use crate::jobs::State;
 
 /// Tries of one transaction before its conflict ends the import.

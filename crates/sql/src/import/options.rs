@@ -9,8 +9,8 @@ use braid_parser::Import;
 use braid_types::{SqlError, SqlResult};
 
 use super::values::IMPORT;
+use crate::bulk::LOAD_MEMORY;
 use crate::dml::load_ways::Mode;
-use crate::storage::bulk::LOAD_MEMORY;
 
 /// What IMPORT was told.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use braid_import::reader::Job as Reading;
 use braid_import::{Batch, Misfit, Position, Reader, SourceFile, Target, TargetColumn};
 use braid_kv::Spilled;
 use braid_parser::Import;
+use braid_rows::Row;
 use braid_scalar::convert_datum;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
@@ -25,7 +26,6 @@ use crate::copy::targets;
 use crate::dml::load_ways::{Mode, Sample};
 use crate::dml::table_load::{TableLoad, Written};
 use crate::dml::writer::TableInfo;
-use crate::general_query::Row;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, State};
 use crate::session::{Context, Outcome};

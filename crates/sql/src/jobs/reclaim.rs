@@ -7,7 +7,7 @@
 //!     that are gone                             table; each entry is compared with its row
 //! ```
 //! Until that has happened, a record tells readers of entries where dead ones may be
-//! ([`crate::storage::erased`]).
+//! ([`braid_rows::erased`]).
 //!
 //! Everything goes by ordinary transactions that delete what they have found, under its locks: a
 //! reader of the past goes on seeing what was there, a writer who is in the way is let go first.
@@ -32,8 +32,8 @@ use parking_lot::Mutex;
 
 use crate::database::Database;
 use crate::session::Context;
-use crate::storage::scan::live_row;
-use crate::storage::{TableLayout, erased};
+use braid_rows::scan::live_row;
+use braid_rows::{TableLayout, erased};
 
 /// Keys that are looked at for one transaction.
 const AT_ONCE: usize = 512;

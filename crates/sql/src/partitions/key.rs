@@ -2,10 +2,9 @@
 
 use braid_catalog::{KeyPart, PartitionKey, Strategy, Table};
 use braid_parser::parse_expr;
+use braid_rows::table_scope;
 use braid_scalar::{Bound, EvalContext, ParamTypes, bind};
 use braid_types::{Datum, SqlResult, SqlType, Style};
-
-use crate::ddl::table_scope;
 
 /// A partition key, bound over the table's rows.
 #[derive(Clone, Debug)]

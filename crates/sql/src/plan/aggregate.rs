@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use braid_catalog::memory_error;
 use braid_env::memory::{Account, Held};
+use braid_rows::row_memory;
 use braid_scalar::{
     Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
     Scope, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
@@ -13,7 +14,6 @@ use braid_types::{CastContext, Datum, SqlResult, SqlType};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use crate::answer::{ColumnBatch, StoredColumns};
-use crate::general_query::row_memory;
 
 /// One aggregate; its arguments are over the joined row. No argument is `count(*)`.
 pub(super) struct Aggregate {

@@ -10,9 +10,8 @@ use sqlparser::ast::{
     TableFactor,
 };
 
-use super::access::Access;
 use super::aggregate::Aggregate;
-use super::choice::{self, Wanted};
+use super::choice;
 use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::lock_clauses::{check_lockable, locked_in};
@@ -25,7 +24,9 @@ use super::value::Value;
 use crate::dml::{returning, scope_of};
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
-use crate::storage::TableLayout;
+use braid_planner::access::Access;
+use braid_planner::choice::Wanted;
+use braid_rows::TableLayout;
 use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, is_only, object_name_parts};
 
 /// A table named in FROM, or in a condition that asks whether it has a row.

@@ -13,7 +13,7 @@ use super::rows::RowSource;
 use super::select::{Output, Parts};
 use crate::answer::{ColumnBatch, StoredColumns};
 use crate::session::Context;
-use crate::storage::{Form, IndexScan, Liveness, RowDecoder, TableScan};
+use braid_rows::{Form, IndexScan, Liveness, RowDecoder, TableScan};
 
 /// Rows of the first batch.
 const FIRST_ROWS: usize = 256;

@@ -24,11 +24,11 @@ use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
 use super::joined::{passes, without_match};
-use super::passes::Same;
 use super::select::{Parts, Step};
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::Lookahead;
+use braid_planner::Same;
+use braid_rows::Row;
+use braid_rows::scan::Lookahead;
 
 /// For each step, the last step that one pass beginning there covers; itself if there is none.
 pub(super) fn whole_passes(steps: &[Step], catalog: &Catalog, same: Same<'_>) -> Vec<usize> {
@@ -70,7 +70,8 @@ pub(super) struct FamilyScan {
     outer: Row,
     spans: std::vec::IntoIter<KeySpan>,
     ahead: Lookahead,
-    /// What the spans do not say of the first step's rows; see [`super::access::Access::excess`].
+    /// What the spans do not say of the first step's rows; see
+    /// [`braid_planner::access::Access::excess`].
     excess: Vec<(usize, Vec<Datum>)>,
     scan: Option<TxnScan>,
     open: Vec<OpenRow>,

@@ -25,18 +25,18 @@ use braid_scalar::{Bound, Node};
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
-use super::facts::Facts;
 use super::family::{is_inside, joined};
 use super::joined::{ended, passes};
-use super::passes::Same;
 use super::rows::RowSource;
 use super::select::{Parts, Step};
 use super::semi::Semi;
 use super::value::Computing;
-use crate::general_query::{Row, row_memory};
 use crate::session::Context;
-use crate::storage::TableLayout;
-use crate::storage::scan::Lookahead;
+use braid_planner::Same;
+use braid_planner::facts::Facts;
+use braid_rows::TableLayout;
+use braid_rows::scan::Lookahead;
+use braid_rows::{Row, row_memory};
 
 /// Bytes of one family that are gathered.
 const FAMILY_BYTES: usize = 1 << 20;

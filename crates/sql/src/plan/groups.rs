@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use braid_catalog::memory_error;
+use braid_rows::{Row, row_memory};
 use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, needs_general_query};
 use braid_types::{Datum, GroupKey, SqlResult};
 use sqlparser::ast::{self, Distinct, GroupByExpr, OrderByKind, SelectItem};
@@ -22,7 +23,7 @@ use super::select::SortKey;
 use super::sorting::sorted;
 use super::stream::compare;
 use crate::dml::returning;
-use crate::general_query::{ColumnInfo, Row, row_memory};
+use crate::general_query::ColumnInfo;
 use crate::session::Context;
 
 /// Rows that are expected, from which on a general plan groups them faster.

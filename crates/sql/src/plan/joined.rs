@@ -25,9 +25,9 @@ use super::select::{Parts, Step};
 use super::semi::Semi;
 use super::value::Computing;
 use crate::explain::Timed;
-use crate::general_query::{Row, row_memory};
 use crate::session::Context;
-use crate::storage::Liveness;
+use braid_rows::Liveness;
+use braid_rows::{Row, row_memory};
 
 /// Bytes of rows in a window.
 const WINDOW_BYTES: usize = 1 << 20;

@@ -27,9 +27,10 @@ use super::lock_clauses::{What, check_lockable, clause, lockable_select, locked_
 use super::lock_within::{append, open};
 use super::select::{Locking, count};
 use crate::explain::{Explained, PlanLine};
-use crate::general_query::{ColumnInfo, GeneralPlan, Row, RowStream, RunContext};
+use crate::general_query::{ColumnInfo, GeneralPlan, RowStream, RunContext};
 use crate::session::{Context, VecRows};
-use crate::storage::TableLayout;
+use braid_rows::Row;
+use braid_rows::TableLayout;
 
 /// A planned locking read.
 pub struct LockedPlan {

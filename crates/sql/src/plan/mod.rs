@@ -15,16 +15,13 @@
 //! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`]; where its rows
 //! are to be locked, by way of [`locked`].
 
-pub mod access;
 mod aggregate;
 mod build;
-pub mod choice;
+pub(crate) mod choice;
 mod columnar;
-pub mod facts;
 mod family;
 mod gather;
 mod groups;
-pub(crate) mod implied;
 mod joined;
 mod lock_clauses;
 mod lock_within;
@@ -34,7 +31,6 @@ mod passes;
 pub mod rows;
 mod select;
 mod semi;
-pub mod share;
 mod sorting;
 mod stream;
 mod subqueries;

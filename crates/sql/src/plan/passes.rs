@@ -10,6 +10,7 @@
 //! between them, and each execution takes the one that is right for its values. Drivers give each
 //! occurrence of a value a parameter of its own.
 
+use braid_planner::Same;
 use braid_scalar::{Bound, EvalContext, Node};
 
 use super::family::whole_passes;
@@ -24,9 +25,6 @@ pub(super) struct Passes {
     /// The first of them is one over tables that are not one chain.
     pub(super) gather: Option<Gather>,
 }
-
-/// Whether two values of an execution are the same.
-pub(super) type Same<'a> = &'a dyn Fn(&Bound, &Bound) -> bool;
 
 impl Passes {
     fn plan(ctx: &Context, steps: &[Step], locks: bool, same: Same<'_>) -> Passes {

@@ -7,12 +7,12 @@ use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
-use super::access::Access;
 use crate::explain::PlanLine;
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::scan::{Lookahead, get_part_of_row, get_row_as, rows_ahead, stored_rows};
-use crate::storage::{IndexScan, Liveness, TableLayout, TableScan};
+use braid_planner::access::Access;
+use braid_rows::Row;
+use braid_rows::scan::{Lookahead, get_part_of_row, get_row_as, rows_ahead, stored_rows};
+use braid_rows::{IndexScan, Liveness, TableLayout, TableScan};
 
 /// Rows with their keys, in key order of the access.
 pub(crate) enum RowSource {

@@ -6,21 +6,22 @@ use braid_catalog::{Lost, Table, kv_error};
 use braid_kv::{KvError, LockMode, Locked, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
-use super::access::Access;
 use super::aggregate::Aggregate;
 use super::columnar::ColumnarRows;
-use super::facts::Facts;
 use super::groups::Groups;
 use super::joined::Joined;
 use super::passes::AllPasses;
 use super::semi::Semi;
-use super::share::Estimator;
 use super::stream::SelectStream;
 use super::value::Value;
 use crate::explain::{Actual, Explained, PlanLine};
-use crate::general_query::{ColumnInfo, Row, RowStream};
+use crate::general_query::{ColumnInfo, RowStream};
 use crate::session::{Context, VecRows};
-use crate::storage::TableLayout;
+use braid_planner::access::Access;
+use braid_planner::facts::Facts;
+use braid_planner::share::Estimator;
+use braid_rows::Row;
+use braid_rows::TableLayout;
 use braid_scalar::Bound;
 use parking_lot::Mutex;
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::Held;
 use braid_kv::{LockItem, Locked, Target, Wait};
+use braid_rows::{Row, row_memory};
 use braid_scalar::Bound;
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use super::joined::Joined;
 use super::select::{Locking, Output, Parts, SortKey};
 use super::sorting::sorted;
 use crate::answer::Answer;
-use crate::general_query::{Row, RowStream, row_memory};
+use crate::general_query::RowStream;
 use crate::session::Context;
 
 /// Rows per batch.

@@ -12,13 +12,13 @@
 
 use braid_catalog::memory_error;
 use braid_env::memory::Held;
+use braid_rows::{Row, row_memory};
 use braid_scalar::{Bound, EvalContext, array_of_values};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::aggregate::{Aggregate, State};
 use super::select::SortKey;
 use super::stream::compare;
-use crate::general_query::{Row, row_memory};
 use crate::session::Context;
 
 /// What is computed from the rows of a step.

@@ -7,11 +7,12 @@
 //! asked for.
 
 use braid_catalog::After;
+use braid_rows::Row;
 use braid_types::SqlResult;
 
 use super::context::Context;
 use crate::answer::Answer;
-use crate::general_query::{Row, RowStream};
+use crate::general_query::RowStream;
 
 /// What the first pull gave, and the rest.
 struct Begun {

@@ -19,9 +19,10 @@ use crate::database::Database;
 use crate::dml::With;
 use crate::dml::deferred::Deferred;
 use crate::explain::Actual;
-use crate::general_query::{GeneralPlan, PlanContext, Row, RunContext, row_memory};
+use crate::general_query::{GeneralPlan, PlanContext, RunContext};
 use crate::jobs::RunAs;
 use braid_parser::Name;
+use braid_rows::{Row, row_memory};
 use braid_scalar::{EvalContext, LargeValues};
 
 /// A message to the client that is not an error.

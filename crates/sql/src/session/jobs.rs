@@ -15,13 +15,13 @@ use super::client::{Session, SessionOptions};
 use super::context::canceled;
 use super::outcome::Outcome;
 use super::transaction::OpenTxn;
-use crate::general_query::Row;
+use crate::bulk::erase_abandoned;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, RunAs, State};
 use crate::statistics::Delta;
-use crate::storage::TableLayout;
-use crate::storage::bulk::erase_abandoned;
 use braid_parser::{ImportDump, Statement, TxnModes};
+use braid_rows::Row;
+use braid_rows::TableLayout;
 
 /// What a block of a job is besides its transaction, to go on with in another process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

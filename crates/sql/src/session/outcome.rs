@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use braid_env::memory::Account;
+use braid_rows::Row;
 use braid_types::SqlResult;
 
 use super::transaction::Failure;
 use crate::answer::Answer;
 use crate::copy::{CopyIn, CopyOut};
-use crate::general_query::{Row, RowStream};
+use crate::general_query::RowStream;
 use crate::runtime::measure::{Measure, rows_of_tag};
 
 /// What a statement did.

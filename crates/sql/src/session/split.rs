@@ -18,7 +18,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::Expr;
 
 use super::Context;
-use crate::storage::{Layout, TableLayout};
+use braid_rows::{Layout, TableLayout};
 
 pub(crate) fn run(ctx: &Context, split: &SplitTable) -> SqlResult<()> {
     if split.if_exists && ctx.find_relation(&split.table)?.is_none() {

@@ -23,12 +23,12 @@ use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
 use super::transaction::{Modes, level_named};
 use super::type_names::{find_type, types_in_reach};
+use crate::bulk::LOAD_MEMORY;
 use crate::database::Database;
 use crate::general_query::SideBySide;
 use crate::runtime::advisory::Want;
 use crate::runtime::channels::{Asked, AskedList};
 use crate::runtime::log::Logged;
-use crate::storage::bulk::LOAD_MEMORY;
 use braid_scalar::{
     Advisory, AdvisoryCall, EvalContext, OpenCursor, PreparedStatement, SessionFunctions,
 };

@@ -9,12 +9,12 @@ use braid_parser::{Analyze, Name};
 use braid_scalar::SessionFunctions;
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::estimate::{Scale, summarize};
-use super::record::{ColumnRecord, Record};
 use super::sample::{Sample, Source, draw};
 use crate::database::Database;
 use crate::session::{Context, Notice};
-use crate::storage::TableLayout;
+use braid_planner::estimate::{Scale, summarize};
+use braid_planner::record::{ColumnRecord, Record};
+use braid_rows::TableLayout;
 
 /// Rows that are drawn for each common value and part of a histogram. So many keep the error of a
 /// histogram's parts below a half with 99 % (Chaudhuri, Motwani and Narasayya, 1998).

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use super::analyze::{DEFAULT_TARGET, Work, analyze_table};
 use crate::database::Database;
-use crate::storage::TableLayout;
+use braid_rows::TableLayout;
 
 /// Rows that may be written without a word, and the part of the table that may.
 const FEW: f64 = 50.0;

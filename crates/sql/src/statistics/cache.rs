@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use braid_catalog::{Table, kv_error};
 use braid_keys::system;
 use braid_kv::{Isolation, KvError, ReadMode, TxnOptions};
+use braid_planner::record::Record;
+use braid_planner::{Known, TableStatistics};
+use braid_rows::TableLayout;
 use braid_types::{SqlResult, SqlType};
 use foldhash::HashMap;
 use parking_lot::Mutex;
 
 use super::auto::Waiting;
 use super::changes::{Changes, Mark, TableActivity};
-use super::record::Record;
-use super::table::TableStatistics;
 use crate::database::{Database, EPOCH_MICROS};
-use crate::storage::TableLayout;
 
 /// Stored bytes that a row takes beside its values: key, timestamp, lengths.
 const ROW_OVERHEAD: f64 = 16.0;
@@ -28,7 +28,7 @@ const MARKED: f64 = 1.1;
 /// What a node knows of its tables.
 #[derive(Default)]
 pub(crate) struct Statistics {
-    tables: Mutex<HashMap<u32, Known>>,
+    tables: Mutex<HashMap<u32, Cached>>,
     version: AtomicU64,
     pub(crate) changes: Changes,
     pub(super) waiting: Waiting,
@@ -38,7 +38,7 @@ pub(crate) struct Statistics {
 
 /// What is stored about a table, and the same by the columns of its last descriptor.
 #[derive(Clone, Default)]
-struct Known {
+struct Cached {
     record: Option<Arc<Record>>,
     shaped: Option<(Arc<Table>, Arc<TableStatistics>)>,
 }
@@ -48,7 +48,7 @@ impl Database {
     /// before they came.
     pub fn statistics(&self, table: &Arc<Table>) -> Option<Arc<TableStatistics>> {
         let state = self.statistics_state();
-        let looked = |known: &Known| (known.shaped.clone(), known.record.is_some());
+        let looked = |known: &Cached| (known.shaped.clone(), known.record.is_some());
         match state.tables.lock().get(&table.id).map(looked) {
             Some((Some((of, shaped)), _)) if Arc::ptr_eq(&of, table) => return Some(shaped),
             Some((_, false)) => return None,
@@ -89,16 +89,6 @@ impl Database {
         self.estimated_rows(layout) * stored_width(&layout.table)
     }
 
-    /// A large scan of a table has found columns beside the blocks of this part of its rows.
-    pub(crate) fn note_kept(&self, table: &Table, part: f64) {
-        self.statistics_state().kept.lock().insert(table.id, part);
-    }
-
-    /// What the last large scan of a table has found; 0 if there was none.
-    pub(crate) fn kept(&self, table: &Table) -> f64 {
-        self.statistics_state().kept.lock().get(&table.id).copied().unwrap_or(0.0)
-    }
-
     /// What was written to a table, and when it was analyzed.
     pub fn table_activity(&self, table: &Table) -> TableActivity {
         let mut out = self.statistics_state().changes.of(table).activity();
@@ -123,7 +113,7 @@ impl Database {
                 // Whoever has analyzed meanwhile knows better.
                 let mut tables = state.tables.lock();
                 let entry = tables.entry(table.id);
-                entry.or_insert_with(|| Known { record, shaped: None }).record.clone()
+                entry.or_insert_with(|| Cached { record, shaped: None }).record.clone()
             }
         };
         record.filter(|record| record.is_of(table))
@@ -163,12 +153,34 @@ impl Database {
         let mut tables = state.tables.lock();
         // Who analyzes at the same time replaces both.
         state.changes.of(table).analyzed(mark, record.automatic, record.at_us);
-        tables.insert(table.id, Known { record: Some(Arc::new(record)), shaped });
+        tables.insert(table.id, Cached { record: Some(Arc::new(record)), shaped });
         drop(tables);
         if before.is_none_or(|before| differ(&before, &after)) {
             state.version.fetch_add(1, Ordering::AcqRel);
         }
         Ok(())
+    }
+}
+
+impl Known for Database {
+    fn rows(&self, layout: &TableLayout) -> f64 {
+        self.estimated_rows(layout)
+    }
+
+    fn bytes(&self, layout: &TableLayout) -> f64 {
+        self.estimated_bytes(layout)
+    }
+
+    fn statistics(&self, table: &Arc<Table>) -> Option<Arc<TableStatistics>> {
+        Database::statistics(self, table)
+    }
+
+    fn beside(&self, table: &Table) -> f64 {
+        self.statistics_state().kept.lock().get(&table.id).copied().unwrap_or(0.0)
+    }
+
+    fn note_beside(&self, table: &Table, part: f64) {
+        self.statistics_state().kept.lock().insert(table.id, part);
     }
 }
 

@@ -17,7 +17,7 @@ use braid_kv::TxnOptions;
 use braid_types::{Datum, SqlResult};
 
 use crate::database::Database;
-use crate::storage::TableLayout;
+use braid_rows::TableLayout;
 
 /// At most so many parts of a tree.
 const PARTS: usize = 256;

@@ -5,9 +5,9 @@
 //!                                                              ▲
 //!   statements that write ─────────────────────────► changes ──┘
 //! ```
-//! - [`table`]: what planners ask: fractions of rows for which a condition holds.
-//! - [`sample`]: drawing rows from all over a table. [`estimate`]: from them to what is kept.
-//! - [`record`]: what is stored. [`cache`]: what is in memory, and how many rows there are.
+//! - [`sample`]: drawing rows from all over a table; what they say is estimated, stored and asked
+//!   in [`braid_planner`].
+//! - [`cache`]: what is in memory, and how many rows there are.
 //! - [`changes`]: rows that were written since.
 //! - [`families`]: the largest of them, by stored bytes.
 //! - [`mod@analyze`]: the statement. [`auto`]: without one, in the background.
@@ -16,15 +16,9 @@ mod analyze;
 mod auto;
 mod cache;
 mod changes;
-mod estimate;
 mod families;
-mod position;
-mod record;
 mod sample;
 mod sizes;
-mod table;
-#[cfg(test)]
-mod truth;
 
 pub(crate) use analyze::analyze;
 pub(crate) use cache::Statistics;
@@ -32,4 +26,3 @@ pub use changes::TableActivity;
 pub(crate) use changes::{Delta, Tally};
 pub use families::LargeFamily;
 pub use sizes::SizeOf;
-pub use table::{ColumnStatistics, FamilySize, TableStatistics};

@@ -20,9 +20,9 @@ use braid_env::random::Random;
 use braid_kv::{KeySpan, ReadMode, ScanOptions, Txn};
 use braid_types::{Datum, SqlResult, SqlState};
 
-use super::estimate::{Sampled, Values};
-use super::table::FamilySize;
-use crate::storage::TableLayout;
+use braid_planner::FamilySize;
+use braid_planner::estimate::{Sampled, Values};
+use braid_rows::TableLayout;
 
 /// Stored bytes up to which a table is read as a whole.
 const WHOLE_BYTES: u64 = 32 << 20;

@@ -18,7 +18,7 @@ use braid_types::SqlResult;
 
 use super::cache::stored_width;
 use crate::database::Database;
-use crate::storage::TableLayout;
+use braid_rows::TableLayout;
 
 /// Bytes that a column has in an entry of an index, with its part of the head.
 const ENTRY_COLUMN: f64 = 7.0;

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_kv::{ScanOptions, Store, StoreOptions, Txn};
+use braid_rows::Row;
+use braid_rows::{TableLayout, TableScan};
 use braid_sim::{LiveCluster, LiveOptions};
-use braid_sql::storage::{TableLayout, TableScan};
-use braid_sql::{
-    Database, GeneralQueries, NoGeneralQueries, Outcome, Row, Session, SessionOptions,
-};
+use braid_sql::{Database, GeneralQueries, NoGeneralQueries, Outcome, Session, SessionOptions};
 use braid_types::{Datum, SqlError, SqlResult, TimeZone};
 
 /// A fresh database on an in-memory file system.
@@ -28,7 +27,7 @@ pub fn database() -> Arc<Database> {
 pub fn database_with(general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     let name = env!("CARGO_CRATE_NAME");
     if name.ends_with("over_a_range") || name.ends_with("over_ranges") {
-        let (row_class, row_form) = (Some(braid_keys::row_class as _), Some(braid_sql::ROW_FORM));
+        let (row_class, row_form) = (Some(braid_keys::row_class as _), Some(braid_rows::ROW_FORM));
         let split_at_commits = name.ends_with("over_ranges").then_some(3);
         let options =
             LiveOptions { row_class, row_form, split_at_commits, ..LiveOptions::default() };
@@ -45,7 +44,7 @@ pub fn database_on(files: MemFs) -> Arc<Database> {
 fn on_files(files: MemFs, general: Arc<dyn GeneralQueries>) -> Arc<Database> {
     let mut options = StoreOptions::new(Arc::new(files), "db", Arc::new(WallClock));
     options.engine.row_class = braid_keys::row_class;
-    options.row_form = Some(braid_sql::ROW_FORM);
+    options.row_form = Some(braid_rows::ROW_FORM);
     Database::open(Store::open(options).unwrap().coordinator(), general).unwrap()
 }
 

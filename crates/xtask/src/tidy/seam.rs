@@ -4,7 +4,13 @@
 use std::path::Path;
 
 /// Crates that must work the same when keys are kept by several nodes.
-const ABOVE: &[&str] = &["crates/catalog/src/", "crates/sql/src/", "crates/query/src/"];
+const ABOVE: &[&str] = &[
+    "crates/catalog/src/",
+    "crates/rows/src/",
+    "crates/planner/src/",
+    "crates/sql/src/",
+    "crates/query/src/",
+];
 /// What `kv` has of this node.
 const BEHIND: &[&str] = &["Store", "StoreOptions", "LockTable"];
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use braid_catalog::Relation as CatalogRelation;
 use braid_parser::take_join_alias;
+use braid_rows::TableLayout;
 use braid_scalar::{
     Padding, ScopeColumn, ident_name, is_only, object_name_parts, ordered_arguments,
 };
 use braid_sql::general_query::KEY_COLUMN;
-use braid_sql::storage::TableLayout;
 use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::common::{Column, JoinType};
 use datafusion::datasource::provider_as_source;

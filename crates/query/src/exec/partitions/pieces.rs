@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use braid_catalog::kv_error;
 use braid_kv::{KeySpan, Txn};
-use braid_sql::plan::access::Access;
+use braid_planner::access::Access;
 use braid_types::SqlResult;
 use parking_lot::{Condvar, Mutex};
 

@@ -9,11 +9,11 @@
 //! front are used up, the rows that are there get states of their own, from the last to the first.
 //! Few rows, and lists, whose result is as long as the frame, are taken anew at each step.
 
+use braid_rows::row_memory;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use braid_scalar::Accumulator as State;
-use braid_sql::general_query::row_memory;
 use braid_types::{Datum, SqlType};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::{Result, ScalarValue};

@@ -10,8 +10,8 @@ use super::methods;
 use crate::ddl::{
     Change, backfill, bad_table, exists, named_relations, other_kinds, partitions, parts,
 };
-use crate::storage::computed::{Computed, Predicate};
 use braid_parser::{CreateIndex, Name};
+use braid_rows::computed::{Computed, Predicate};
 use braid_scalar::ident_name;
 use braid_types::quote_ident;
 

@@ -19,11 +19,11 @@ use braid_types::SqlResult;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
-use crate::general_query::Row;
+use crate::bulk::LoadError;
 use crate::session::Context;
-use crate::storage::bulk::LoadError;
-use crate::storage::layout::IndexLayout;
-use crate::storage::{EntryMaker, TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::layout::IndexLayout;
+use braid_rows::{EntryMaker, TableLayout, TableScan};
 
 /// Rows between looks at the cancel flag.
 const CANCEL_EVERY: u64 = 1024;

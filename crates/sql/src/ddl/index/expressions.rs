@@ -4,19 +4,20 @@
 //!   CREATE UNIQUE INDEX ON users (tenant, (lower(email)) DESC) WHERE deleted_at IS NULL
 //!                                 column   a hidden column       predicate
 //! ```
-//! Both are kept as text and bound with the table's layout ([`crate::storage::computed`]), without
+//! Both are kept as text and bound with the table's layout ([`braid_rows::computed`]), without
 //! a session: they may only use what means the same to everybody, at any time.
 
 use std::ops::ControlFlow;
 
 use braid_catalog::{Column, ColumnOptions, IndexColumn, Table, choose_name};
+use braid_rows::table_scope;
 use braid_scalar::{Bound, ParamTypes, Volatility, ident_name, output_name};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 use sqlparser::ast;
 
 use super::declare::{directed, no_column};
 use crate::ddl::constraint::with_bare_columns;
-use crate::ddl::{Change, parts, table_scope};
+use crate::ddl::{Change, parts};
 
 /// The columns of an index's key.
 pub(super) struct Keys {

@@ -8,12 +8,13 @@ use braid_catalog::{
     TypeKind, UserType,
 };
 use braid_parser::{parse_expr, parse_query};
+use braid_rows::table_scope;
 use braid_scalar::{Scope, bind_to, bind_unsettled};
 use braid_types::{SqlResult, SqlType};
 use braid_walk::{VisitorMut, WalkMut};
 use sqlparser::ast;
 
-use crate::ddl::{Change, alter, table_scope, user_type};
+use crate::ddl::{Change, alter, user_type};
 use crate::dml::source::Source;
 use crate::session::{Context, value_scope};
 

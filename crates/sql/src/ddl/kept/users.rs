@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use braid_catalog::{Function, Table, TypeKind, UserType};
 use braid_parser::{parse_expr, parse_query};
+use braid_rows::table_scope;
 use braid_scalar::{Scope, bind_unsettled};
 use braid_types::SqlResult;
 use braid_walk::WalkMut;
 
 use super::names::{Finder, Meant, Names};
 use super::texts::is_here;
-use crate::ddl::{Change, alter_column, drop, table_scope, user_type};
+use crate::ddl::{Change, alter_column, drop, user_type};
 use crate::session::value_scope;
 
 /// What uses a function or a type.

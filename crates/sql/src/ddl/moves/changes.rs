@@ -21,9 +21,9 @@ use super::moving::{Moving, MovingTable, Stored};
 use super::online::Job;
 use super::parents::rows_in;
 use crate::dml::keys::duplicate_key;
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::TableScan;
+use braid_rows::Row;
+use braid_rows::TableScan;
 
 /// Rows that are looked at together, and written by one transaction.
 const AT_ONCE: usize = 256;

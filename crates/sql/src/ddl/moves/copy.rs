@@ -14,12 +14,12 @@ use bytes::Bytes;
 
 use super::moving::{Moving, MovingTable};
 use super::online::Job;
+use crate::bulk::{LoadError, SMALL_LOAD};
 use crate::ddl::backfill::twice;
 use crate::ddl::index::entries::{Pace, Way, finish_beside};
 use crate::session::Context;
-use crate::storage::bulk::{LoadError, SMALL_LOAD};
-use crate::storage::layout::IndexLayout;
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::layout::IndexLayout;
+use braid_rows::{TableLayout, TableScan};
 
 /// Rows between looks at the cancel flag.
 const CANCEL_EVERY: u64 = 1024;

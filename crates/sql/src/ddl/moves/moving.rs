@@ -8,10 +8,10 @@ use bytes::Bytes;
 
 use super::relocate::{self, Place};
 use crate::ddl::{Change, backfill};
-use crate::general_query::Row;
 use crate::jobs::record::Copied;
 use crate::session::Context;
-use crate::storage::TableLayout;
+use braid_rows::Row;
+use braid_rows::TableLayout;
 
 /// A table that moves with everything that lies in it.
 pub(super) struct Moving {

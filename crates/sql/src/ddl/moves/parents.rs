@@ -13,9 +13,9 @@ use bytes::Bytes;
 use super::copy::rows_of;
 use super::moving::Moving;
 use crate::dml::references::missing_parent;
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::{TableLayout, TableScan};
 
 /// Rows whose parents are looked up together.
 const AT_ONCE: usize = 512;

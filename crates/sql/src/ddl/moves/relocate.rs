@@ -23,9 +23,9 @@ use braid_types::{SqlError, SqlResult, SqlState};
 
 use crate::ddl::tables::primary_key;
 use crate::ddl::{Change, backfill, bad_table, create_table, index, interleave, truncate};
-use crate::general_query::Row;
 use crate::statistics::Delta;
-use crate::storage::{IndexLayout, TableLayout};
+use braid_rows::Row;
+use braid_rows::{IndexLayout, TableLayout};
 
 /// Where a table is to lie.
 #[derive(Clone, Copy)]

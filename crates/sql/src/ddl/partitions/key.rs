@@ -2,12 +2,13 @@
 
 use braid_catalog::{Index, KeyPart, PartitionKey, Strategy, Table};
 use braid_parser::{PartitionBy, PartitionStrategy, parse_expr};
+use braid_rows::table_scope;
 use braid_scalar::{ParamTypes, bind, ident_name};
 use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
 use crate::ddl::constraint::with_bare_columns;
-use crate::ddl::{Change, index, table_scope};
+use crate::ddl::{Change, index};
 
 /// Most columns of a partition key.
 const MAX_PARTS: usize = 32;

@@ -9,12 +9,12 @@ use braid_types::{Datum, SqlError, SqlResult};
 use sqlparser::ast::Statement as Sql;
 
 use super::declare::full_name;
-use crate::ddl::{Change, backfill, table_scope};
+use crate::ddl::{Change, backfill};
 use crate::dml::DeletePlan;
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use crate::dml::writer::{TableInfo, Writer};
-use crate::general_query::{Row, row_memory};
-use crate::storage::TableLayout;
+use braid_rows::TableLayout;
+use braid_rows::{Row, row_memory, table_scope};
 
 /// Writes the rows of a layout as rows of a table: all, or those for which a condition holds, which
 /// then go where they were.

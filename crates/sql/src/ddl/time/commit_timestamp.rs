@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use braid_catalog::{Addition, Building, Column, Index, KeyPart, Table};
 use braid_parser::parse_expr;
+use braid_rows::table_scope;
 use braid_scalar::ParamTypes;
 use braid_types::{SqlError, SqlResult, SqlType};
 use sqlparser::ast::{self, ObjectName};
 
-use crate::ddl::table_scope;
 use crate::ddl::{Change, alter_column, backfill, index, parts};
 use crate::dml::assigned::commit_time::check_past;
 use crate::session::Context;

@@ -9,7 +9,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, TimeZone, UNIX_EPOCH_MIC
 use sqlparser::ast;
 
 use crate::session::Context;
-use crate::storage::commit_micros;
+use braid_rows::commit_micros;
 
 /// The function, without arguments.
 const FUNCTION: &str = "pending_commit_timestamp";

@@ -5,8 +5,8 @@ use braid_kv::KeySpan;
 use braid_types::Datum;
 use bytes::Bytes;
 
-use crate::general_query::Row;
-use crate::storage::TableLayout;
+use braid_rows::Row;
+use braid_rows::TableLayout;
 
 /// Rows of a table, and everything inside of them.
 pub(crate) struct Doomed {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use braid_catalog::{Index, RefAction, Table, kv_error};
 use braid_kv::{KeySpan, LockItem, LockMode, Target, Wait};
+use braid_rows::Row;
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
@@ -17,7 +18,6 @@ use super::probe::{parent_row_of, referring};
 use crate::dml::later::Later;
 use crate::dml::references::{still_has_children, still_referenced};
 use crate::dml::writer::{TableInfo, Writer};
-use crate::general_query::Row;
 use crate::jobs::reclaim;
 use crate::session::Context;
 use crate::statistics::Delta;

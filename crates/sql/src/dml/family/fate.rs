@@ -17,7 +17,7 @@ use braid_catalog::{Catalog, ForeignKey, RefAction, Table};
 use braid_types::SqlResult;
 
 use super::kept::{Check, Kept};
-use crate::storage::TableLayout;
+use braid_rows::TableLayout;
 
 /// What goes with rows of a table.
 #[derive(Debug)]

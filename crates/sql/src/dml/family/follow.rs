@@ -26,10 +26,10 @@ use super::worth::{FEW_ROWS, WORTH_SPANS, are_free, has_more, weigh};
 use crate::dml::in_parts::part;
 use crate::dml::references::{Referrers, rows_with};
 use crate::dml::writer::{Action, TableInfo, Writer};
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::layout::united;
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::layout::united;
+use braid_rows::{TableLayout, TableScan};
 
 /// Beside a few, so many for each place in which they lie go one by one.
 const FEW_EACH: usize = 4;

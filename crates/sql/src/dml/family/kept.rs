@@ -17,9 +17,9 @@ use braid_keys::family_end;
 use braid_kv::{KeySpan, ReadMode, ScanOptions};
 use braid_types::SqlResult;
 
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::{Layout, TableLayout};
+use braid_rows::Row;
+use braid_rows::{Layout, TableLayout};
 
 /// What is asked about rows of a kept table whose parents go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

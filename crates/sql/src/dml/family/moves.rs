@@ -25,10 +25,10 @@ use super::erase::lock_families;
 use super::fate::Fate;
 use crate::dml::in_parts::part;
 use crate::dml::writer::{TableInfo, Writer};
-use crate::general_query::Row;
 use crate::jobs::reclaim;
 use crate::session::Context;
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::{TableLayout, TableScan};
 
 /// An open scan takes about so many bytes.
 const SCAN_BYTES: usize = 512;

@@ -11,9 +11,9 @@ use super::doomed::{Doomed, holds};
 use super::fate::Incoming;
 use crate::dml::ahead::{self, Referring};
 use crate::dml::references::{find_by_key, lookup_of, reference_values, rows_with};
-use crate::general_query::Row;
 use crate::session::Context;
-use crate::storage::{TableLayout, TableScan};
+use braid_rows::Row;
+use braid_rows::{TableLayout, TableScan};
 
 /// Rows that refer to a table of which spans go: is what they refer to among it? Asks for many at
 /// once.

@@ -21,10 +21,10 @@ use super::fate::Fate;
 use super::worth::{self, FEW_ROWS};
 use crate::dml::in_parts::part;
 use crate::dml::writer::{TableInfo, Writer};
-use crate::general_query::Row;
-use crate::plan::access::Access;
 use crate::session::Context;
-use crate::storage::TableScan;
+use braid_planner::access::Access;
+use braid_rows::Row;
+use braid_rows::TableScan;
 
 /// Whether what lies in the spans of an access is exactly what a statement deletes, or why not.
 pub(in crate::dml) fn is_exact(

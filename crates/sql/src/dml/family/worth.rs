@@ -21,7 +21,7 @@ use super::follow::heads_in;
 use super::probe::leading;
 use crate::dml::references::lookup_of;
 use crate::session::Context;
-use crate::storage::{Layout, TableLayout};
+use braid_rows::{Layout, TableLayout};
 
 /// So many rows go one by one.
 pub(super) const FEW_ROWS: usize = 256;

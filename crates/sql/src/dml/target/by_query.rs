@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use braid_catalog::{Identity, Table, kv_error, oid_of};
 use braid_kv::SavepointId;
+use braid_rows::Row;
 use braid_scalar::{LATE_ITEM, ParamTypes, ident_name, object_name_parts, output_name};
 use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use braid_walk::WalkMut;
@@ -27,7 +28,7 @@ use crate::dml::assigned::set_list::set_list;
 use crate::dml::source::Source;
 use crate::dml::with::With;
 use crate::dml::writer::TableInfo;
-use crate::general_query::{ColumnInfo, GivenRows, Row};
+use crate::general_query::{ColumnInfo, GivenRows};
 use crate::session::Context;
 
 /// What the names of given rows begin with.

@@ -17,10 +17,11 @@ use sqlparser::ast::{
 use super::by_query::{ReturningByQuery, beginning};
 use super::table_oid::with_table_oid;
 use super::through::{Through, Verb, ViewChecks, key_name};
-use crate::general_query::{ColumnInfo, Row};
+use crate::general_query::ColumnInfo;
 use crate::partitions;
 use crate::session::{Context, current_row};
 use braid_parser::cursor_of;
+use braid_rows::Row;
 use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, is_only, object_name_parts};
 
 /// What is only said of a table whose rows are all in its partitions.

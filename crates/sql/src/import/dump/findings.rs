@@ -6,11 +6,12 @@ use std::sync::Arc;
 use braid_catalog::memory_error;
 use braid_env::fs::FileSystem;
 use braid_env::memory::{Account, Held};
+use braid_rows::Row;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::general_query::{ColumnInfo, Row};
+use crate::general_query::ColumnInfo;
 
 /// What a finding shows of a statement.
 const SHOWN: usize = 120;

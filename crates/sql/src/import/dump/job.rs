@@ -22,10 +22,10 @@ use super::super::outcome::{forget_files, note_end, note_failure};
 use super::hierarchy;
 use super::load::{Load, run_statement};
 use super::options::Options;
+use crate::bulk::erase_abandoned;
 use crate::database::Database;
 use crate::jobs::{Record, RunAs};
 use crate::session::{Outcome, Rows, RowsTag, Session, VecRows};
-use crate::storage::bulk::erase_abandoned;
 
 /// Files that an import of a dump writes.
 #[derive(Default)]

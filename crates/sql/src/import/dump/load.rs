@@ -9,6 +9,7 @@ use braid_env::memory::Account;
 use braid_import::dump::{Dump, Piece, Place};
 use braid_import::{Folder, SourceFile};
 use braid_parser::Kind;
+use braid_rows::Row;
 use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
 
 use super::super::outcome::forget_files;
@@ -23,13 +24,12 @@ use super::kinds::{
     is_of_transactions, is_unsupported, makes_table, starts, words,
 };
 use super::options::Options;
+use crate::bulk::erase_abandoned;
 use crate::copy::CopyIn;
 use crate::database::Database;
-use crate::general_query::Row;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, State};
 use crate::session::{Outcome, Session};
-use crate::storage::bulk::erase_abandoned;
 
 /// Data that is handed to a COPY at once.
 const CHUNK: usize = 256 << 10;

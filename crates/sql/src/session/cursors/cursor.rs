@@ -20,12 +20,13 @@ use braid_types::{SqlError, SqlResult, SqlState, SqlType};
 
 use super::kept_rows::{KeptRows, KeptStream};
 use super::position::{CursorTable, Known, KnownCursors};
-use crate::general_query::{ColumnInfo, Row};
+use crate::general_query::ColumnInfo;
 use crate::session::client::Session;
 use crate::session::context::Context;
 use crate::session::outcome::{Outcome, Rows, RowsTag};
 use crate::session::prepared::Prepared;
 use braid_parser::{DeclareCursor, FetchRows, Kind, Steps};
+use braid_rows::Row;
 
 /// A cursor is shown as long as there is one.
 struct Shown {

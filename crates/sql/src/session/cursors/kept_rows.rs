@@ -14,8 +14,9 @@ use braid_env::memory::{Account, Held};
 use braid_kv::{Coordinator, ScratchFile};
 use braid_types::{Datum, SqlResult, SqlType};
 
-use crate::general_query::{Row, RowStream, row_memory};
-use crate::storage::row_codec::{decode_part, encode_part};
+use crate::general_query::RowStream;
+use braid_rows::row_codec::{decode_part, encode_part};
+use braid_rows::{Row, row_memory};
 
 /// Rows go to disk when they take so many bytes of memory, or when there is no more.
 const MEMORY_MOST: usize = 8 << 20;

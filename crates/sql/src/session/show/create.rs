@@ -7,11 +7,11 @@ use braid_catalog::{
     Materialized, RefAction, Refined, Relation, Sequence, Table, choose_name, id_of_oid, oid_of,
 };
 use braid_parser::parse_expr;
+use braid_rows::table_scope;
 use braid_scalar::Deparsed;
 use braid_types::{IntervalFields, SqlError, SqlResult, SqlType};
 
 use super::super::Context;
-use crate::ddl::table_scope;
 use crate::partitions::{bound_text, key_text};
 use braid_types::quote_ident;
 

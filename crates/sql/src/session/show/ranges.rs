@@ -23,8 +23,8 @@ use braid_kv::{KeySpan, ShownRange};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 
 use super::super::Context;
-use crate::general_query::Row;
-use crate::storage::TableLayout;
+use braid_rows::Row;
+use braid_rows::TableLayout;
 use braid_scalar::SessionFunctions;
 
 /// Names of the columns.

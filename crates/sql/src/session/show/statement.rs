@@ -7,8 +7,9 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
 use super::super::Context;
 use crate::database::EPOCH_MICROS;
-use crate::general_query::{ColumnInfo, Row};
+use crate::general_query::ColumnInfo;
 use braid_parser::Show;
+use braid_rows::Row;
 use braid_scalar::SessionFunctions;
 
 /// Result columns of a SHOW.

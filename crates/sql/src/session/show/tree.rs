@@ -12,10 +12,10 @@
 use std::sync::Arc;
 
 use braid_catalog::{Index, Table};
+use braid_rows::Row;
 use braid_types::Datum;
 
 use super::super::Context;
-use crate::general_query::Row;
 
 /// The trees of the database, or the one that a table is in.
 pub(super) fn rows(ctx: &Context, only: Option<&Arc<Table>>) -> Vec<Row> {

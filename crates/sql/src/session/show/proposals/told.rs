@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use braid_catalog::{RefAction, Table};
+use braid_rows::Row;
 use braid_types::{Datum, quote_ident};
 
 use super::super::super::Context;
 use super::find::{Proposal, Verdict, names, proposals};
-use crate::general_query::Row;
 
 /// Names of the columns.
 pub(in crate::session::show) const COLUMNS: &[&str] = &[

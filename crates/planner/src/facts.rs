@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 
 use braid_types::Datum;
 
-use super::access::Access;
-use crate::database::Database;
+use crate::Known;
+use crate::access::Access;
 use crate::statistics::TableStatistics;
-use crate::storage::{IndexLayout, KeyColumn, Layout, TableLayout};
+use braid_rows::{IndexLayout, KeyColumn, Layout, TableLayout};
 
 /// Most different keys of a join that its other side is told one by one, wherever there is memory
 /// for them.
@@ -24,15 +24,15 @@ pub const LOOKUPS_LEAST: usize = 8_000;
 /// Bytes that such a key takes: as it is told, as a condition, as a span, as a request.
 pub const LOOKUP_BYTES: usize = 800;
 /// Rows that are read in the time that a look-up takes to begin.
-pub(super) const LOOKUP: f64 = 40.0;
+pub const LOOKUP: f64 = 40.0;
 /// What a row of a large scan costs whose columns lie beside its block.
 const KEPT: f64 = 0.15;
 /// Of fewer rows in a span nothing is concluded.
 const MANY: u64 = 10_000;
 /// Rows that are read in the time of one behind an entry of an index.
-pub(super) const BEHIND_ENTRY: f64 = 20.0;
+pub(crate) const BEHIND_ENTRY: f64 = 20.0;
 /// The same of an entry that tells all that is wanted of its row.
-pub(super) const COVERING_ENTRY: f64 = 1.5;
+pub(crate) const COVERING_ENTRY: f64 = 1.5;
 /// Share of a table that a range of a key has, when nothing else is known.
 const RANGE: f64 = 0.3;
 /// Share of rows that pass a condition about which nothing is known.
@@ -48,7 +48,7 @@ const NULLS: f64 = 0.005;
 
 /// See the [module documentation](self). Looked up when somebody asks.
 pub struct Facts {
-    db: Arc<Database>,
+    known: Arc<dyn Known>,
     layout: Arc<TableLayout>,
     rows: OnceLock<f64>,
     statistics: OnceLock<Option<Arc<TableStatistics>>>,
@@ -102,8 +102,8 @@ impl fmt::Debug for Facts {
 
 impl Facts {
     /// About a table.
-    pub fn new(db: Arc<Database>, layout: Arc<TableLayout>) -> Facts {
-        Facts { db, layout, rows: OnceLock::new(), statistics: OnceLock::new() }
+    pub fn new(known: Arc<dyn Known>, layout: Arc<TableLayout>) -> Facts {
+        Facts { known, layout, rows: OnceLock::new(), statistics: OnceLock::new() }
     }
 
     /// How the table is stored.
@@ -118,17 +118,17 @@ impl Facts {
 
     /// How many rows it has, about.
     pub fn rows_now(&self) -> f64 {
-        self.db.estimated_rows(&self.layout)
+        self.known.rows(&self.layout)
     }
 
     /// How many bytes its rows have in files, about.
     pub fn bytes(&self) -> f64 {
-        self.db.estimated_bytes(&self.layout)
+        self.known.bytes(&self.layout)
     }
 
     /// What ANALYZE has found out.
     pub fn statistics(&self) -> Option<&TableStatistics> {
-        let found = || self.db.statistics(&self.layout.table);
+        let found = || self.known.statistics(&self.layout.table);
         self.statistics.get_or_init(found).as_deref()
     }
 
@@ -230,7 +230,7 @@ impl Facts {
     /// once would do so for ever.
     pub fn note_read(&self, spans: usize, (rows, kept): (u64, u64)) {
         if rows >= MANY * spans as u64 {
-            self.db.note_kept(&self.layout.table, kept as f64 / rows as f64);
+            self.known.note_beside(&self.layout.table, kept as f64 / rows as f64);
         }
     }
 
@@ -239,7 +239,7 @@ impl Facts {
         let row = match access.index.map(|at| &self.layout.indexes[at]) {
             // A large scan the last time, and this one.
             None if spans as f64 * MANY as f64 <= all_rows => {
-                1.0 - self.db.kept(&self.layout.table) * (1.0 - KEPT)
+                1.0 - self.known.beside(&self.layout.table) * (1.0 - KEPT)
             }
             None => 1.0,
             Some(index) if self.layout.is_covered_by(index, wanted) => COVERING_ENTRY,
@@ -267,7 +267,7 @@ impl Facts {
     }
 
     /// Rows with the same values in these columns.
-    pub(super) fn rows_for(&self, columns: &[usize], all_rows: f64) -> f64 {
+    pub(crate) fn rows_for(&self, columns: &[usize], all_rows: f64) -> f64 {
         let different: f64 = columns.iter().map(|ordinal| self.distinct(*ordinal)).product();
         (all_rows / different.max(1.0)).max(1.0)
     }

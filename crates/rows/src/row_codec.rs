@@ -122,7 +122,7 @@ fn unzigzag(v: u64) -> i64 {
 }
 
 /// Appends a value's payload; its type is known to the reader.
-pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
+pub fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
     match value {
         Datum::Null => {}
         Datum::Bool(b) => out.push(u8::from(*b)),
@@ -178,7 +178,7 @@ pub(crate) fn encode_payload(out: &mut Vec<u8>, value: &Datum) {
 }
 
 /// An element or a field: 0 for NULL, else its payload behind its length and one.
-pub(crate) fn encode_part(out: &mut Vec<u8>, part: &Datum) {
+pub fn encode_part(out: &mut Vec<u8>, part: &Datum) {
     if part.is_null() {
         return push_varint(out, 0);
     }
@@ -189,7 +189,7 @@ pub(crate) fn encode_part(out: &mut Vec<u8>, part: &Datum) {
 }
 
 /// What [`encode_part`] wrote.
-pub(crate) fn decode_part(b: &mut &[u8], ty: &SqlType) -> SqlResult<Datum> {
+pub fn decode_part(b: &mut &[u8], ty: &SqlType) -> SqlResult<Datum> {
     let length = read_varint(b)?;
     let Some(length) = length.checked_sub(1) else { return Ok(Datum::Null) };
     let cut = usize::try_from(length).ok().and_then(|length| b.split_at_checked(length));
@@ -216,7 +216,7 @@ fn decode_row(mut b: &[u8], ty: &CompositeType) -> SqlResult<Datum> {
 ///
 /// # Errors
 /// XX001 if the payload is not of this type.
-pub(crate) fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
+pub fn decode_payload(mut b: &[u8], ty: &SqlType) -> SqlResult<Datum> {
     let int = |b: &mut &[u8]| read_varint(b).map(unzigzag);
     let narrow = |_| damaged("integer out of range");
     Ok(match ty {

@@ -12,13 +12,13 @@ use std::ops::Bound;
 
 use braid_types::Datum;
 
-use super::position::between;
+use crate::position::between;
 
 /// Part of the rows for which a range is assumed to hold when nothing is known.
 const UNKNOWN_RANGE: f64 = 1.0 / 3.0;
 
 /// What is known of a table's rows. Of the time of its ANALYZE: how many rows there are now is
-/// [`crate::Database::estimated_rows`].
+/// [`crate::Known::rows`].
 #[derive(Clone, Debug, Default)]
 pub struct TableStatistics {
     /// Number of rows.

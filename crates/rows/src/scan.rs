@@ -23,23 +23,23 @@ use super::TableLayout;
 use super::entry::EntryWay;
 use super::erased::Liveness;
 use super::layout::IndexLayout;
-use crate::general_query::Row;
+use crate::Row;
 
 /// How many of the things that come next are asked for at once: few first, since nobody knows how
 /// many will be wanted.
-pub(crate) struct Lookahead {
+pub struct Lookahead {
     /// Those that were asked for and did not come yet.
     asked: usize,
     step: usize,
 }
 
 impl Lookahead {
-    pub(crate) fn new(step: usize) -> Lookahead {
+    pub fn new(step: usize) -> Lookahead {
         Lookahead { asked: 0, step: step.max(1) }
     }
 
     /// One of `waiting` comes now. How many to ask for, this one among them; 0: it was asked for.
-    pub(crate) fn next(&mut self, waiting: usize, most: usize) -> usize {
+    pub fn next(&mut self, waiting: usize, most: usize) -> usize {
         if self.asked == 0 {
             self.asked = self.step.min(most).min(waiting).max(1);
             self.step = self.step.saturating_mul(4);
@@ -214,7 +214,7 @@ impl TableScan {
 
     /// Opens the scans of all spans now: whatever this transaction writes from now on, they see the
     /// rows that are there at this moment.
-    pub(crate) fn open_all(&mut self) -> SqlResult<()> {
+    pub fn open_all(&mut self) -> SqlResult<()> {
         while let Some(scan) = self.spans.open_next()? {
             self.spans.opened.push_back(scan);
             self.spans.found.clear();
@@ -229,7 +229,7 @@ impl TableScan {
     }
 
     /// As [`TableScan::next_row`], in place of what stands in `key` and `row`; `false` at the end.
-    pub(crate) fn next_into(&mut self, row_key: &mut Vec<u8>, row: &mut Row) -> SqlResult<bool> {
+    pub fn next_into(&mut self, row_key: &mut Vec<u8>, row: &mut Row) -> SqlResult<bool> {
         loop {
             let scan = match &mut self.open {
                 Some(s) => s,
@@ -478,12 +478,12 @@ fn ask_entries<'a>(
 }
 
 /// Keys and values of rows.
-pub(crate) fn stored_rows(rows: &RowBatch) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn stored_rows(rows: &RowBatch) -> impl Iterator<Item = (&[u8], &[u8])> {
     rows.iter().map(|(key, value, _)| (key, value))
 }
 
 /// Asks ahead for the rows behind entries of an index.
-pub(crate) fn rows_ahead<'a>(
+pub fn rows_ahead<'a>(
     txn: &Txn,
     layout: &TableLayout,
     index: &IndexLayout,
@@ -498,7 +498,7 @@ pub(crate) fn rows_ahead<'a>(
 }
 
 /// The row behind an index entry, if the entry is live.
-pub(crate) fn live_row(
+pub fn live_row(
     txn: &Txn,
     layout: &TableLayout,
     index: &IndexLayout,
@@ -527,7 +527,7 @@ fn row_of_live_entry(
 }
 
 /// The row with this key.
-pub(crate) fn get_row(
+pub fn get_row(
     txn: &Txn,
     layout: &TableLayout,
     key: impl Into<Bytes>,
@@ -536,7 +536,7 @@ pub(crate) fn get_row(
 }
 
 /// The row with this key, with these columns; the others are NULL, and nothing depends on them.
-pub(crate) fn get_part_of_row(
+pub fn get_part_of_row(
     txn: &Txn,
     layout: &TableLayout,
     key: impl Into<Bytes>,
@@ -549,7 +549,7 @@ pub(crate) fn get_part_of_row(
 }
 
 /// The row with this key, in the state that the mode says.
-pub(crate) fn get_row_as(
+pub fn get_row_as(
     txn: &Txn,
     layout: &TableLayout,
     key: impl Into<Bytes>,

@@ -6,10 +6,10 @@ use braid_types::SqlResult;
 use super::TableLayout;
 use super::layout::IndexLayout;
 use super::row_value::RowWriter;
-use crate::general_query::Row;
+use crate::Row;
 
 /// Makes the entries of one index.
-pub(crate) struct EntryMaker<'a> {
+pub struct EntryMaker<'a> {
     layout: &'a TableLayout,
     index: &'a IndexLayout,
     /// Ids and ordinals of the columns in the values.
@@ -21,7 +21,7 @@ pub(crate) struct EntryMaker<'a> {
 
 impl<'a> EntryMaker<'a> {
     /// Of an index of the table.
-    pub(crate) fn new(layout: &'a TableLayout, index: &'a IndexLayout) -> EntryMaker<'a> {
+    pub fn new(layout: &'a TableLayout, index: &'a IndexLayout) -> EntryMaker<'a> {
         let columns = layout.value_columns(index).collect();
         let writer = RowWriter::new(layout.highest());
         EntryMaker { layout, index, columns, writer, key: Vec::new(), value: Vec::new() }
@@ -32,7 +32,7 @@ impl<'a> EntryMaker<'a> {
     ///
     /// # Errors
     /// Those of the expressions; 54000 if the key is too long.
-    pub(crate) fn entry(&mut self, row: &mut Row) -> SqlResult<Option<(&[u8], &[u8])>> {
+    pub fn entry(&mut self, row: &mut Row) -> SqlResult<Option<(&[u8], &[u8])>> {
         self.layout.compute(self.index, row)?;
         if !self.index.takes(row)? {
             return Ok(None);

@@ -1,6 +1,5 @@
 //! Rows and index entries as keys and values, and scans that give rows back.
 //!
-//! - [`bulk`]: tables and indexes as targets of bulk loads.
 //! - [`columns`]: rows to columns.
 //! - [`column_scan`]: scans that give columns.
 //! - [`block_columns`]: columns of whole blocks, kept beside them.
@@ -16,23 +15,32 @@
 
 mod beside;
 mod block_columns;
-pub mod bulk;
 mod column_scan;
 pub mod columns;
 pub mod computed;
 mod entry;
 mod entry_maker;
-pub(crate) mod erased;
+pub mod erased;
 pub mod layout;
 mod packed;
-pub(crate) mod row_codec;
+pub mod row_codec;
 mod row_value;
 pub mod scan;
 
 pub use columns::{Column, Form, RowDecoder, Values};
-pub(crate) use entry_maker::EntryMaker;
+pub use entry_maker::EntryMaker;
 pub use erased::Liveness;
 pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};
 pub use row_value::ROW_FORM;
-pub(crate) use row_value::commit_micros;
+pub use row_value::commit_micros;
 pub use scan::{IndexScan, TableScan};
+
+use braid_types::Datum;
+
+/// The values of one row, of a table or of a result.
+pub type Row = Vec<Datum>;
+
+/// Bytes that a row takes.
+pub fn row_memory(row: &[Datum]) -> usize {
+    size_of::<Row>() + row.iter().map(Datum::memory).sum::<usize>()
+}

@@ -43,7 +43,7 @@ pub struct Liveness {
 impl Liveness {
     /// Asks, unless that has happened. `None`: so many places that all entries must be compared
     /// with their rows.
-    pub(crate) fn ask(
+    pub fn ask(
         &self,
         txn: &Arc<Txn>,
         layout: &TableLayout,
@@ -64,7 +64,7 @@ impl Liveness {
 
 /// Spans in which entries may be dead, in order, none of which touches the next.
 #[derive(Debug)]
-pub(crate) struct Erased {
+pub struct Erased {
     spans: Vec<KeySpan>,
 }
 
@@ -146,7 +146,7 @@ impl Record {
 
 /// Notes with a transaction that rows of these tables, of one hierarchy, were erased in these
 /// spans. `number` is given to no other record.
-pub(crate) fn note(
+pub fn note(
     txn: &Txn,
     (root, number): (u32, u64),
     tables: Vec<u32>,
@@ -161,7 +161,7 @@ pub(crate) fn note(
 }
 
 /// Keys of the records about a table, whose root may be forgotten with it.
-pub(crate) fn records(txn: &Arc<Txn>, root: Option<u32>, table: u32) -> SqlResult<Vec<Bytes>> {
+pub fn records(txn: &Arc<Txn>, root: Option<u32>, table: u32) -> SqlResult<Vec<Bytes>> {
     let (start, end) = root.map_or_else(system::all_erasures, system::erasures);
     let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
     let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
@@ -174,7 +174,7 @@ pub(crate) fn records(txn: &Arc<Txn>, root: Option<u32>, table: u32) -> SqlResul
 }
 
 /// The tables that records are about.
-pub(crate) fn tables(txn: &Arc<Txn>) -> SqlResult<BTreeSet<u32>> {
+pub fn tables(txn: &Arc<Txn>) -> SqlResult<BTreeSet<u32>> {
     let (start, end) = system::all_erasures();
     let options = ScanOptions { mode: ReadMode::Unrecorded, ..ScanOptions::default() };
     let mut scan = txn.scan(KeySpan::new(start, end), options).map_err(kv_error)?;
@@ -186,7 +186,7 @@ pub(crate) fn tables(txn: &Arc<Txn>) -> SqlResult<BTreeSet<u32>> {
 }
 
 /// A record is no longer about a table, nor about any that is gone.
-pub(crate) fn settle(txn: &Txn, catalog: &Catalog, key: &Bytes, table: u32) -> SqlResult<()> {
+pub fn settle(txn: &Txn, catalog: &Catalog, key: &Bytes, table: u32) -> SqlResult<()> {
     txn.hold(key, LockMode::Exclusive).map_err(kv_error)?;
     let Some(value) = txn.get_as(key, ReadMode::Latest).map_err(kv_error)? else { return Ok(()) };
     let mut record = Record::decode(&value).ok_or_else(|| damaged(key))?;

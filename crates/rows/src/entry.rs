@@ -18,7 +18,7 @@ use bytes::Bytes;
 use super::layout::{IndexLayout, TableLayout};
 use super::row_codec::decode_payload;
 use super::row_value::{RowReader, split_pending};
-use crate::general_query::Row;
+use crate::Row;
 
 /// Most columns of an entry whose places are kept.
 const COLUMNS_MAX: usize = 16;

@@ -10,7 +10,7 @@ use std::ops::Bound as Limit;
 use braid_scalar::{Bound, CmpOp, EvalContext, Node, Volatility};
 use braid_types::Datum;
 
-use super::facts::{Facts, LIKE, Range, SOME};
+use crate::facts::{Facts, LIKE, Range, SOME};
 
 /// Never less than this: an estimate of nothing hides all that follows.
 const LEAST: f64 = 1e-7;
@@ -93,13 +93,13 @@ impl Estimator<'_> {
     }
 
     /// The share of rows with one of these values.
-    pub(super) fn any_of(&self, column: usize, values: &[Bound]) -> f64 {
+    pub(crate) fn any_of(&self, column: usize, values: &[Bound]) -> f64 {
         let each = values.iter().map(|v| self.facts.share_equal(column, self.value(v).as_ref()));
         each.sum::<f64>().min(1.0)
     }
 
     /// The value of an expression, if it can be told now.
-    pub(super) fn value(&self, expr: &Bound) -> Option<Datum> {
+    pub fn value(&self, expr: &Bound) -> Option<Datum> {
         if let Some(value) = expr.as_const() {
             return Some(value.clone());
         }

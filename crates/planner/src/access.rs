@@ -17,10 +17,10 @@ use std::ops::Bound as Limit;
 use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult, SqlType};
 
-use super::implied::implies;
-use super::passes::Same;
-use crate::storage::layout::united;
-use crate::storage::{KeyColumn, Layout, TableLayout};
+use crate::Same;
+use crate::implied::implies;
+use braid_rows::layout::united;
+use braid_rows::{KeyColumn, Layout, TableLayout};
 use braid_scalar::{Bound, CmpOp, EvalContext, Node, QuantifiedOp, Volatility};
 
 /// Most combinations of several lists; where there are more, the last lists become a filter.
@@ -32,7 +32,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Values that one key column may have.
 #[derive(Clone, Debug)]
-pub(super) enum Values {
+pub enum Values {
     /// `= e` or `IN (e, ..)`.
     List(Vec<Bound>),
     /// `= ANY (array)`.
@@ -51,23 +51,23 @@ impl Values {
 
 /// Bounds of the key column after those with values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RangeOn {
-    pub(super) lower: Option<(Bound, bool)>,
-    pub(super) upper: Option<(Bound, bool)>,
+pub struct RangeOn {
+    pub lower: Option<(Bound, bool)>,
+    pub upper: Option<(Bound, bool)>,
 }
 
 /// `(a, b) IN ((1, 2), ..)`: values of leading key columns that belong together.
 #[derive(Clone, Debug)]
-pub(super) struct Tuples {
-    pub(super) fields: Vec<Field>,
-    pub(super) rows: Vec<Vec<Bound>>,
+pub struct Tuples {
+    pub fields: Vec<Field>,
+    pub rows: Vec<Vec<Bound>>,
     /// How many values a row has.
     columns: usize,
 }
 
 /// Where the value of a key column comes from.
 #[derive(Clone, Debug)]
-pub(super) enum Field {
+pub enum Field {
     /// It is the same for all rows.
     Known(Bound),
     /// From this place of each row.
@@ -145,14 +145,14 @@ impl Tuples {
 pub struct Access {
     /// Position among the table's secondary indexes; `None` is the primary key.
     pub index: Option<usize>,
-    pub(super) eq: Vec<Values>,
-    pub(super) range: RangeOn,
+    pub eq: Vec<Values>,
+    pub range: RangeOn,
     /// One access for each alternative of an OR; then there is nothing above.
-    pub(super) either: Vec<Access>,
+    pub either: Vec<Access>,
     /// Rows of values for the leading columns; then there is nothing above.
-    pub(super) tuples: Option<Tuples>,
+    pub tuples: Option<Tuples>,
     /// The index is partial, and the conditions imply its predicate.
-    pub(super) partial: bool,
+    pub partial: bool,
     /// What the spans do not express; every part must hold. (Of an alternative: what its own spans
     /// do not express, which nobody but estimates asks for.)
     pub rest: Vec<Bound>,
@@ -512,7 +512,7 @@ impl Access {
     }
 
     /// Which of several accesses is the best by the rules; 0 if there is none.
-    pub(super) fn best_of(all: &[Access], layout: &TableLayout) -> usize {
+    pub fn best_of(all: &[Access], layout: &TableLayout) -> usize {
         (0..all.len()).max_by_key(|at| all[*at].score(layout)).unwrap_or(0)
     }
 
@@ -553,7 +553,7 @@ impl Access {
         self.either.iter_mut().for_each(|one| one.leave_out(holds));
     }
 
-    pub(crate) fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
+    pub fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
         if let Some(worst) = self.either.iter().map(|a| a.score(layout)).min() {
             return worst;
         }
@@ -567,7 +567,7 @@ impl Access {
     }
 
     /// Whether each of its spans is the whole of a key that tells rows apart.
-    pub(super) fn is_whole_key(&self, layout: &TableLayout) -> bool {
+    pub fn is_whole_key(&self, layout: &TableLayout) -> bool {
         let given = self.tuples.as_ref().map_or(self.eq.len(), |tuples| tuples.fields.len());
         match self.index {
             _ if !self.either.is_empty() => false,
@@ -595,7 +595,7 @@ impl Access {
     }
 
     /// Ordinals of the leading key columns that have given values in each span.
-    pub(super) fn bound_columns(&self, table: &TableLayout) -> Vec<usize> {
+    pub(crate) fn bound_columns(&self, table: &TableLayout) -> Vec<usize> {
         let given = match (&self.tuples, self.either.is_empty()) {
             (Some(tuples), _) => tuples.fields.len(),
             (None, true) => self.eq.len(),
@@ -605,17 +605,17 @@ impl Access {
     }
 
     /// Number of leading key columns that have given values.
-    pub(crate) fn eq_len(&self) -> usize {
+    pub fn eq_len(&self) -> usize {
         self.eq.len()
     }
 
     /// Whether the leading column at this position has exactly one value.
-    pub(crate) fn is_single(&self, n: usize) -> bool {
+    pub fn is_single(&self, n: usize) -> bool {
         self.single(n).is_some()
     }
 
     /// The value of the leading column at this position, if it has exactly one.
-    pub(super) fn single(&self, n: usize) -> Option<&Bound> {
+    pub fn single(&self, n: usize) -> Option<&Bound> {
         self.eq.get(n).and_then(Values::only)
     }
 
@@ -623,7 +623,7 @@ impl Access {
     /// these, and asks nothing more of the key. They are the key of a row that is there for sure,
     /// if `outer` says how it is found along its primary key; then what has one value there may be
     /// written as that value here, or as one of which `same` says that it is the same.
-    pub(super) fn is_exactly(
+    pub fn is_exactly(
         &self,
         mut columns: impl Iterator<Item = usize>,
         outer: Option<&Access>,
@@ -642,7 +642,7 @@ impl Access {
     }
 
     /// Ordinals of columns of other tables that the values use.
-    pub(crate) fn columns(&self) -> std::collections::BTreeSet<usize> {
+    pub fn columns(&self) -> std::collections::BTreeSet<usize> {
         let mut out = std::collections::BTreeSet::new();
         for v in &self.eq {
             match v {
@@ -676,7 +676,7 @@ impl Access {
 
     /// Whether a row has one of the values of each column in an [`Access::excess`], and lies in
     /// the range behind them.
-    pub(crate) fn admits(
+    pub fn admits(
         &self,
         excess: &[(usize, Vec<Datum>)],
         table: &TableLayout,
@@ -697,7 +697,7 @@ impl Access {
     }
 
     /// Whether the spans are single keys of the primary key.
-    pub(crate) fn is_point(&self, layout: &TableLayout) -> bool {
+    pub fn is_point(&self, layout: &TableLayout) -> bool {
         if !self.either.is_empty() {
             return self.either.iter().all(|a| a.is_point(layout) && a.spans_max().is_some());
         }

@@ -229,13 +229,13 @@ pub const ROW_FORM: RowForm = RowForm {
 
 /// A commit timestamp as it is in columns: rounded up, so that what AS OF SYSTEM TIME sees at some
 /// microsecond are the commits whose time is at or before it.
-pub(crate) fn commit_micros(at: CommitTs) -> i64 {
+pub fn commit_micros(at: CommitTs) -> i64 {
     let micros = at.0.div_ceil(Coordinator::timestamp_at(1).0);
     i64::try_from(micros).unwrap_or(i64::MAX).saturating_sub(UNIX_EPOCH_MICROS)
 }
 
 /// Reads a row value column by column.
-pub(crate) struct RowReader<'a> {
+pub struct RowReader<'a> {
     highest: u32,
     last: u32,
     columns: Columns<'a>,

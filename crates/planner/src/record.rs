@@ -10,43 +10,43 @@ use braid_catalog::Table;
 use braid_types::{ArrayValue, Datum, EnumValue, SqlType};
 use serde_json::{Value, json};
 
-use super::estimate::Summary;
-use super::table::{ColumnStatistics, FamilySize, TableStatistics};
-use crate::storage::row_codec::{decode_payload, encode_payload};
+use crate::estimate::Summary;
+use crate::statistics::{ColumnStatistics, FamilySize, TableStatistics};
+use braid_rows::row_codec::{decode_payload, encode_payload};
 
 /// What is stored about a table.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
-    pub(super) table: u32,
-    pub(super) generation: u32,
+pub struct Record {
+    pub table: u32,
+    pub generation: u32,
     /// When, in microseconds since 1970, and whether nobody had asked for it.
-    pub(super) at_us: u64,
-    pub(super) automatic: bool,
-    pub(super) rows: f64,
-    pub(super) row_bytes: f64,
+    pub at_us: u64,
+    pub automatic: bool,
+    pub rows: f64,
+    pub row_bytes: f64,
     /// Stored bytes, everything around counted.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// With the id of the parent.
-    pub(super) family: Option<(u32, FamilySize)>,
-    pub(super) columns: Vec<ColumnRecord>,
+    pub family: Option<(u32, FamilySize)>,
+    pub columns: Vec<ColumnRecord>,
 }
 
 /// What is stored about a column.
 #[derive(Clone, Debug)]
-pub(super) struct ColumnRecord {
-    pub(super) id: u32,
-    pub(super) ty: SqlType,
-    pub(super) summary: Summary,
+pub struct ColumnRecord {
+    pub id: u32,
+    pub ty: SqlType,
+    pub summary: Summary,
 }
 
 impl Record {
     /// Whether it is about these rows.
-    pub(super) fn is_of(&self, table: &Table) -> bool {
+    pub fn is_of(&self, table: &Table) -> bool {
         self.table == table.id && self.generation == table.generation
     }
 
     /// For planners, by the columns that the table has now.
-    pub(super) fn shaped(&self, table: &Table) -> TableStatistics {
+    pub fn shaped(&self, table: &Table) -> TableStatistics {
         let column = |c: &braid_catalog::Column| {
             let is_of = |r: &&ColumnRecord| {
                 r.id == c.id && r.ty.same_base(&c.ty) && r.ty.typmod() == c.ty.typmod()
@@ -63,7 +63,7 @@ impl Record {
         }
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let family = self.family.map(|(id, size)| json!([id, size.average, size.most]));
         let columns: Vec<Value> = self.columns.iter().map(ColumnRecord::encode).collect();
         let value = json!({
@@ -75,7 +75,7 @@ impl Record {
     }
 
     /// `None`: damaged.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
+    pub fn decode(bytes: &[u8]) -> Option<Record> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let family = match &value["family"] {
             Value::Null => None,
@@ -156,7 +156,7 @@ fn of_type(value: &Datum, ty: &SqlType) -> Datum {
 }
 
 /// For planners: numbers of values, not parts of the rows.
-pub(super) fn statistics_of(summary: &Summary, rows: f64) -> ColumnStatistics {
+pub(crate) fn statistics_of(summary: &Summary, rows: f64) -> ColumnStatistics {
     let Summary { null_fraction, width, distinct, common, histogram, correlation } =
         summary.clone();
     let distinct = if distinct < 0.0 { -distinct * rows } else { distinct };

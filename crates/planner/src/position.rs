@@ -12,7 +12,7 @@ use braid_types::Datum;
 const BYTES: usize = 8;
 
 /// How far `value` is on the way from `low` to `high`, from 0 to 1.
-pub(super) fn between(low: &Datum, high: &Datum, value: &Datum) -> f64 {
+pub fn between(low: &Datum, high: &Datum, value: &Datum) -> f64 {
     if let (Some(a), Some(b), Some(v)) = (bytes(low), bytes(high), bytes(value)) {
         let common = a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count();
         let at = |bytes: &[u8]| fraction(bytes.get(common..).unwrap_or_default());

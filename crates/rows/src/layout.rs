@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::computed::{Computed, Predicate};
 use super::row_codec::decode_payload;
 use super::row_value::{self, RowReader, RowWriter, Stored, split_pending};
-use crate::general_query::Row;
+use crate::Row;
 
 /// A key column.
 #[derive(Clone, Debug)]
@@ -94,13 +94,13 @@ impl Layout {
     }
 
     /// Number of elements of its path, one for a root.
-    pub(crate) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.elements.len()
     }
 
     /// How long the part of a key is that ends where the columns of an element begin: everything
     /// with that start lies below one row, in one table or index. `None` if the key is of another.
-    pub(crate) fn cut(&self, key: &[u8], element: usize) -> SqlResult<Option<usize>> {
+    pub fn cut(&self, key: &[u8], element: usize) -> SqlResult<Option<usize>> {
         let (mut rest, mut cut) = (key, 0);
         for (n, e) in self.elements.iter().enumerate() {
             match rest.strip_prefix(e.start.as_slice()) {
@@ -126,7 +126,7 @@ impl Layout {
 
     /// The key of the root row in whose family another key of the root table lies; `None` if that
     /// is too short.
-    pub(crate) fn head_of(&self, key: &[u8]) -> SqlResult<Option<Vec<u8>>> {
+    pub fn head_of(&self, key: &[u8]) -> SqlResult<Option<Vec<u8>>> {
         let root = &self.elements[0];
         let Some(mut rest) = key.strip_prefix(root.start.as_slice()) else { return Ok(None) };
         for _ in 0..root.columns {
@@ -140,12 +140,12 @@ impl Layout {
     }
 
     /// The root table in whose span all keys lie, or the global index.
-    pub(crate) fn root(&self) -> u32 {
+    pub fn root(&self) -> u32 {
         self.elements[0].id
     }
 
     /// Number of leading columns after which a span is pure.
-    pub(crate) fn pure_len(&self) -> usize {
+    pub fn pure_len(&self) -> usize {
         self.columns.len() - self.elements.last().expect("a layout has a root").columns
     }
 
@@ -208,21 +208,21 @@ impl Layout {
     }
 
     /// Span of all keys that start with these values, families included.
-    pub(crate) fn prefix_span(&self, values: &[Datum]) -> SqlResult<KeySpan> {
+    pub fn prefix_span(&self, values: &[Datum]) -> SqlResult<KeySpan> {
         let start = self.prefix(values)?;
         let end = family_end(&start);
         Ok(KeySpan::new(start, end))
     }
 
     /// Span of all keys that start with this one.
-    pub(crate) fn span_behind(&self, key: Vec<u8>) -> KeySpan {
+    pub fn span_behind(&self, key: Vec<u8>) -> KeySpan {
         let end = family_end(&key);
         KeySpan::new(key, end)
     }
 
     /// Span of `prefix` and bounds on the next column. NULLs of that column are not inside when a
     /// bound is given, as in SQL.
-    pub(crate) fn range_span(
+    pub fn range_span(
         &self,
         prefix: &[Datum],
         lower: Limit<&Datum>,
@@ -291,7 +291,7 @@ impl Layout {
     }
 
     /// Where the time of its commit comes into the key of a row that waits for it.
-    pub(crate) fn key_times(&self, key: &[u8], row: &[Datum]) -> SqlResult<Vec<KeyTime>> {
+    pub fn key_times(&self, key: &[u8], row: &[Datum]) -> SqlResult<Vec<KeyTime>> {
         let mut times = Vec::new();
         let base = key.as_ptr().addr();
         self.split(key, |at, bytes| {
@@ -366,7 +366,7 @@ pub(super) fn behind<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// Spans in order, none of which touches the next.
-pub(crate) fn united(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
+pub fn united(mut spans: Vec<KeySpan>) -> Vec<KeySpan> {
     spans.sort_by(|a, b| a.start.cmp(&b.start));
     let mut out: Vec<KeySpan> = Vec::with_capacity(spans.len());
     for span in spans {
@@ -408,7 +408,7 @@ impl IndexLayout {
 
     /// What the keys of all entries begin with that a DEFERRABLE constraint would not let be there
     /// beside this row's; `None` if it would let them all.
-    pub(crate) fn deferred_key(&self, row: &[Datum]) -> SqlResult<Option<Vec<u8>>> {
+    pub fn deferred_key(&self, row: &[Datum]) -> SqlResult<Option<Vec<u8>>> {
         if self.index.deferral.is_none() || !self.tells_apart(row) || !self.takes(row)? {
             return Ok(None);
         }
@@ -429,7 +429,7 @@ impl IndexLayout {
     }
 
     /// The key of an entry for these values of its columns.
-    pub(crate) fn key_of(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
+    pub fn key_of(&self, row: &[Datum]) -> SqlResult<Vec<u8>> {
         self.key_in(Vec::with_capacity(32), row)
     }
 
@@ -441,7 +441,7 @@ impl IndexLayout {
 
     /// Whether two rows with these values would collide, if both have entries (a unique index
     /// without NULLs).
-    pub(crate) fn enforces_for(&self, row: &[Datum]) -> bool {
+    pub fn enforces_for(&self, row: &[Datum]) -> bool {
         self.short(row)
     }
 
@@ -577,7 +577,7 @@ impl TableLayout {
 
     /// Tells a transaction that it reads this table: its commit depends on the table's shape, since
     /// TRUNCATE and other schema changes alter nothing else that it reads.
-    pub(crate) fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
+    pub fn used_by(&self, txn: &Txn, mode: ReadMode) -> SqlResult<()> {
         match mode {
             ReadMode::Recorded => txn.depend_on(&self.shape_key).map_err(kv_error),
             ReadMode::Unrecorded | ReadMode::Latest => Ok(()),
@@ -663,7 +663,7 @@ impl TableLayout {
     }
 
     /// Indexes whose entries writers keep.
-    pub(crate) fn kept_indexes(&self) -> impl Iterator<Item = &IndexLayout> {
+    pub fn kept_indexes(&self) -> impl Iterator<Item = &IndexLayout> {
         let building = self.building.as_ref().filter(|b| !b.noting).map(|b| &b.index);
         self.indexes.iter().chain(building)
     }
@@ -679,7 +679,7 @@ impl TableLayout {
     }
 
     /// The value of a row.
-    pub(crate) fn row_value(&self, row: &[Datum]) -> Vec<u8> {
+    pub fn row_value(&self, row: &[Datum]) -> Vec<u8> {
         let mut w = RowWriter::new(self.highest);
         for (id, ordinal, _) in &self.stored {
             w.column(*id, &row[*ordinal]);
@@ -701,7 +701,7 @@ impl TableLayout {
 
     /// As [`TableLayout::decode`], in place of what stands in `row`; `false`: the key is no row's
     /// of this table.
-    pub(crate) fn decode_into(
+    pub fn decode_into(
         &self,
         key: &[u8],
         value: &[u8],
@@ -729,7 +729,7 @@ impl TableLayout {
     ///
     /// # Errors
     /// Those of the expressions.
-    pub(crate) fn compute(&self, index: &IndexLayout, row: &mut [Datum]) -> SqlResult<()> {
+    pub fn compute(&self, index: &IndexLayout, row: &mut [Datum]) -> SqlResult<()> {
         for computed in &self.computed {
             let id = self.table.columns[computed.ordinal].id;
             if index.index.columns.iter().any(|key| key.column == id) {
@@ -741,7 +741,7 @@ impl TableLayout {
 
     /// Positions of the columns that stand for expressions of indexes which this one is like. The
     /// table's first column is at `offset` in it.
-    pub(crate) fn computed_like(&self, expr: &Bound, offset: usize) -> Vec<usize> {
+    pub fn computed_like(&self, expr: &Bound, offset: usize) -> Vec<usize> {
         let like = self.computed.iter().filter(|c| expr.is_like(&c.expr, offset));
         like.map(|c| c.ordinal).collect()
     }
@@ -757,7 +757,7 @@ impl TableLayout {
     }
 
     /// Names the columns of a row value that are looked at by who wants these columns.
-    pub(crate) fn part(&self, wanted: &[bool]) -> Bytes {
+    pub fn part(&self, wanted: &[bool]) -> Bytes {
         let inputs = self.inputs(wanted);
         let ids = self.stored.iter().filter(|(_, ordinal, _)| inputs[*ordinal]);
         row_value::part(ids.map(|(id, ..)| *id).collect())
@@ -826,7 +826,7 @@ impl TableLayout {
     }
 
     /// The value of an index entry: what the key lacks of the primary key, and INCLUDE columns.
-    pub(crate) fn entry_value(&self, index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
+    pub fn entry_value(&self, index: &IndexLayout, row: &[Datum]) -> Vec<u8> {
         let mut w = RowWriter::new(self.highest);
         self.value_columns(index).for_each(|(id, ordinal)| w.column(id, &row[ordinal]));
         w.finish()
@@ -849,7 +849,7 @@ impl TableLayout {
     }
 
     /// By ordinal, the columns of which an index's entries are made.
-    pub(crate) fn entry_columns(&self, index: &IndexLayout) -> Vec<bool> {
+    pub fn entry_columns(&self, index: &IndexLayout) -> Vec<bool> {
         let in_key = |id: u32| index.layout.columns.iter().any(|k| k.column == id);
         let columns = self.table.columns.iter();
         let mut of: Vec<bool> =
@@ -863,7 +863,7 @@ impl TableLayout {
     }
 
     /// The key of the row that an index entry stands for.
-    pub(crate) fn row_key_of_entry(
+    pub fn row_key_of_entry(
         &self,
         index: &IndexLayout,
         key: &[u8],
@@ -895,7 +895,7 @@ impl TableLayout {
     }
 
     /// The row with everything interleaved in it.
-    pub(crate) fn family_span(key: &[u8]) -> KeySpan {
+    pub fn family_span(key: &[u8]) -> KeySpan {
         KeySpan::new(key.to_vec(), family_end(key))
     }
 }

@@ -14,7 +14,7 @@ const GROWING: f64 = 0.1;
 
 /// What a sample holds of one column, in the order of the rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Values {
+pub struct Values {
     kept: Vec<Datum>,
     nulls: usize,
     /// Values that were too long to be kept.
@@ -25,21 +25,21 @@ pub(super) struct Values {
 
 /// A value as a sample keeps it.
 #[derive(Clone, Debug)]
-pub(super) enum Sampled {
+pub enum Sampled {
     Kept(Datum),
     /// So many bytes.
     Long(usize),
 }
 
 impl Sampled {
-    pub(super) fn new(value: Datum) -> Sampled {
+    pub fn new(value: Datum) -> Sampled {
         match stored_width(&value) {
             width if width > LONG => Sampled::Long(width),
             _ => Sampled::Kept(value),
         }
     }
 
-    pub(super) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         match self {
             Sampled::Kept(value) => value.memory(),
             Sampled::Long(_) => size_of::<Datum>(),
@@ -48,7 +48,7 @@ impl Sampled {
 }
 
 impl Values {
-    pub(super) fn push(&mut self, value: Sampled) {
+    pub fn push(&mut self, value: Sampled) {
         match value {
             Sampled::Kept(Datum::Null) => self.nulls += 1,
             Sampled::Kept(value) => {
@@ -67,31 +67,31 @@ impl Values {
     }
 
     /// Bytes of the values of an average row.
-    pub(super) fn bytes_per_row(&self) -> f64 {
+    pub fn bytes_per_row(&self) -> f64 {
         self.bytes as f64 / self.rows().max(1) as f64
     }
 }
 
 /// What is kept of a column.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Summary {
-    pub(super) null_fraction: f64,
-    pub(super) width: f64,
+pub struct Summary {
+    pub null_fraction: f64,
+    pub width: f64,
     /// As PostgreSQL writes it: a number, or if it grows with the table, the negative part of the
     /// rows.
-    pub(super) distinct: f64,
-    pub(super) common: Vec<(Datum, f64)>,
-    pub(super) histogram: Vec<Datum>,
-    pub(super) correlation: Option<f64>,
+    pub distinct: f64,
+    pub common: Vec<(Datum, f64)>,
+    pub histogram: Vec<Datum>,
+    pub correlation: Option<f64>,
 }
 
 /// How large a sample is, of what, and how much is kept of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub struct Scale {
     /// Rows of the table.
-    pub(super) rows: f64,
+    pub rows: f64,
     /// Common values and parts of a histogram that are kept.
-    pub(super) target: usize,
+    pub target: usize,
 }
 
 /// Equal values of a sorted sample.
@@ -102,12 +102,7 @@ struct Group {
 
 /// What a sample says of a column. `distinct` is the number of its values, where it is known better
 /// than a sample could say.
-pub(super) fn summarize(
-    values: Values,
-    ty: &SqlType,
-    scale: Scale,
-    distinct: Option<f64>,
-) -> Summary {
+pub fn summarize(values: Values, ty: &SqlType, scale: Scale, distinct: Option<f64>) -> Summary {
     let rows = values.rows();
     if rows == 0 {
         return Summary::default();

@@ -21,8 +21,6 @@ use braid_parser::parse_expr;
 use braid_scalar::{Bound, EvalContext, ParamTypes, bind, bind_bool};
 use braid_types::{Datum, SqlResult};
 
-use crate::ddl::table_scope;
-
 /// Index expressions are immutable: what they are evaluated in means nothing to them.
 static NOWHERE: LazyLock<EvalContext> = LazyLock::new(EvalContext::constant);
 
@@ -41,7 +39,7 @@ pub struct Computed {
 
 impl Computed {
     /// The expressions of all indexes of a table, those that are being built included.
-    pub(crate) fn of_table(table: &Table) -> SqlResult<Vec<Computed>> {
+    pub fn of_table(table: &Table) -> SqlResult<Vec<Computed>> {
         let mut out = Vec::new();
         for (ordinal, column) in table.columns.iter().enumerate() {
             let Some(text) = &column.expression else { continue };
@@ -59,7 +57,7 @@ impl Computed {
     }
 
     /// The value for a row.
-    pub(crate) fn value(&self, row: &[Datum]) -> SqlResult<Datum> {
+    pub fn value(&self, row: &[Datum]) -> SqlResult<Datum> {
         match &self.only_if {
             Some(predicate) if !predicate.holds(row)? => Ok(Datum::Null),
             _ => self.expr.eval(row, &NOWHERE),
@@ -67,7 +65,7 @@ impl Computed {
     }
 
     /// What has to be decoded for it.
-    pub(crate) fn inputs(&self) -> &[usize] {
+    pub fn inputs(&self) -> &[usize] {
         &self.inputs
     }
 }
@@ -82,7 +80,7 @@ pub struct Predicate {
 
 impl Predicate {
     /// The one of an index, if it is partial.
-    pub(crate) fn of_index(table: &Table, index: &Index) -> SqlResult<Option<Predicate>> {
+    pub fn of_index(table: &Table, index: &Index) -> SqlResult<Option<Predicate>> {
         let Some(text) = &index.predicate else { return Ok(None) };
         let (scope, mut none) = (table_scope(table), ParamTypes::default());
         let condition = bind_bool(&parse_expr(text)?, "WHERE", &scope, &mut none)?;
@@ -91,12 +89,26 @@ impl Predicate {
     }
 
     /// Whether a row has an entry.
-    pub(crate) fn holds(&self, row: &[Datum]) -> SqlResult<bool> {
+    pub fn holds(&self, row: &[Datum]) -> SqlResult<bool> {
         self.condition.eval_bool(row, &NOWHERE)
     }
 
     /// Ordinals of the columns that it looks at.
-    pub(crate) fn inputs(&self) -> &[usize] {
+    pub fn inputs(&self) -> &[usize] {
         &self.inputs
     }
+}
+
+/// Scope of a table's own columns, hidden ones included as hidden.
+pub fn table_scope(t: &Table) -> Scope {
+    let mut scope = Scope::table(
+        &t.name,
+        None,
+        t.columns.iter().map(|c| (c.name.clone(), c.ty.clone(), c.nullable)),
+    );
+    for (s, c) in scope.columns_mut().iter_mut().zip(&t.columns) {
+        s.hidden = c.hidden;
+        s.collation = c.collated();
+    }
+    scope
 }

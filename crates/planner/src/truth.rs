@@ -7,9 +7,9 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use braid_env::random::Random;
 use braid_types::{Datum, SqlType};
 
-use super::estimate::{Sampled, Scale, Values, summarize};
-use super::record::statistics_of;
-use super::table::ColumnStatistics;
+use crate::estimate::{Sampled, Scale, Values, summarize};
+use crate::record::statistics_of;
+use crate::statistics::ColumnStatistics;
 
 const ROWS: usize = 40_000;
 const DRAWN: usize = 6_000;
