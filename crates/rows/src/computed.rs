@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 use braid_catalog::{Index, Table};
 use braid_parser::parse_expr;
-use braid_scalar::{Bound, EvalContext, ParamTypes, bind, bind_bool};
+use braid_scalar::{Bound, EvalContext, ParamTypes, Scope, bind, bind_bool};
 use braid_types::{Datum, SqlResult};
 
 /// Index expressions are immutable: what they are evaluated in means nothing to them.

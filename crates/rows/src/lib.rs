@@ -28,6 +28,7 @@ mod row_value;
 pub mod scan;
 
 pub use columns::{Column, Form, RowDecoder, Values};
+pub use computed::table_scope;
 pub use entry_maker::EntryMaker;
 pub use erased::Liveness;
 pub use layout::{IndexLayout, KeyColumn, Layout, TableLayout};

@@ -12,6 +12,7 @@ use super::{
     Change, bad_table, commit_timestamp, composite, constraint, named_relations, sequence,
 };
 use braid_parser::{Name, SequenceChange};
+use braid_rows::table_scope;
 use braid_scalar::{Scope, ident_name};
 
 /// What a column declaration says beyond the column itself.

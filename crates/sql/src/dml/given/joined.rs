@@ -60,7 +60,7 @@ struct Joined<'a> {
     /// What the rows are called.
     source: String,
     columns: &'a [(String, braid_types::SqlType)],
-    rows: &'a [crate::general_query::Row],
+    rows: &'a [braid_rows::Row],
 }
 
 /// Name and alias of a table that stands alone.
@@ -165,9 +165,8 @@ impl<'a> Joined<'a> {
                 None => others.push(part.clone()),
             }
         }
-        let value = |row: &crate::general_query::Row, column: usize| {
-            literal(&row[column], &self.columns[column].1)
-        };
+        let value =
+            |row: &braid_rows::Row, column: usize| literal(&row[column], &self.columns[column].1);
         let is_in = match (left.as_slice(), columns.as_slice()) {
             ([], _) => return None,
             _ if self.rows.is_empty() => braid_parser::parse_expr("false").ok()?,

@@ -581,7 +581,7 @@ pub(super) fn query(session: &mut Session, text: &str) -> SqlResult<Vec<Vec<Opti
     let mut out = Vec::new();
     if let Outcome::Rows(mut rows) = started(session, text)? {
         while let Some(batch) = rows.next_batch()? {
-            let shown = |row: &crate::Row| row.iter().map(|d| d.to_text(TimeZone::utc())).collect();
+            let shown = |row: &Row| row.iter().map(|d| d.to_text(TimeZone::utc())).collect();
             out.extend(batch.iter().map(shown));
         }
     }
