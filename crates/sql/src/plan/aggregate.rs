@@ -1,25 +1,32 @@
-//! Aggregates over all rows, without DISTINCT, FILTER, ORDER BY, GROUP BY. What they compute is the
-//! registry's ([`braid_scalar::Accumulator`]); general plans use the same.
+//! Aggregates over all rows or those of a group, with FILTER and ORDER BY, without DISTINCT and
+//! WITHIN GROUP. What they compute is the registry's ([`braid_scalar::Accumulator`]); general plans
+//! use the same.
 
 use std::sync::Arc;
 
 use braid_catalog::memory_error;
 use braid_env::memory::{Account, Held};
-use braid_rows::row_memory;
+use braid_rows::{Row, row_memory};
 use braid_scalar::{
     Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
-    Scope, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
+    Scope, bind_bool, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
 };
 use braid_types::{CastContext, Datum, SqlResult, SqlType};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 
+use super::select::SortKey;
+use super::stream::compare;
 use crate::answer::{ColumnBatch, StoredColumns};
 
-/// One aggregate; its arguments are over the joined row. No argument is `count(*)`.
+/// One aggregate; its expressions are over the joined row. No argument is `count(*)`.
 pub(super) struct Aggregate {
     name: &'static str,
     code: AggregateCode,
-    pub(super) args: Vec<Bound>,
+    args: Vec<Bound>,
+    /// Only rows for which it holds.
+    filter: Option<Bound>,
+    /// The order in which rows are taken in; none: as they come.
+    order: Vec<SortKey>,
     pub(super) ty: SqlType,
 }
 
@@ -28,6 +35,8 @@ pub(super) struct State {
     accumulator: Box<dyn Accumulator>,
     /// The arguments of the row at hand.
     row: Vec<Datum>,
+    /// Arguments that wait for their order, each behind what orders them.
+    waiting: Vec<(Row, Row)>,
     /// Memory of one that keeps its rows.
     held: Option<Held>,
 }
@@ -35,9 +44,27 @@ pub(super) struct State {
 impl State {
     /// Pays for a row that is kept, and for what is made of it at the end.
     fn hold(&mut self, bytes: impl FnOnce(&[Datum]) -> usize) -> SqlResult<()> {
+        if !self.accumulator.keeps_rows() {
+            return Ok(());
+        }
         let Some(held) = &mut self.held else { return Ok(()) };
         let bytes = bytes(&self.row) * (1 + self.accumulator.copies_at_end());
         held.grow(bytes).map_err(|e| memory_error(&e))
+    }
+
+    /// Takes in the arguments of the row at hand, or lets them wait for their order.
+    fn take(&mut self, order: Option<Row>) -> SqlResult<()> {
+        let Some(order) = order else {
+            self.hold(row_memory)?;
+            return self.accumulator.update(&self.row);
+        };
+        let kept = (order, std::mem::take(&mut self.row));
+        if let Some(held) = &mut self.held {
+            let bytes = row_memory(&kept.0) + row_memory(&kept.1);
+            held.grow(bytes).map_err(|e| memory_error(&e))?;
+        }
+        self.waiting.push(kept);
+        Ok(())
     }
 }
 
@@ -45,31 +72,49 @@ impl Aggregate {
     /// What EXPLAIN says, with columns of the joined row named by `names`.
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
         let args: Vec<String> = self.args.iter().map(|arg| arg.to_sql(names)).collect();
-        let args = if args.is_empty() { "*".to_string() } else { args.join(", ") };
-        format!("{}({args})", self.name)
+        let mut text = if args.is_empty() { "*".to_string() } else { args.join(", ") };
+        for (n, key) in self.order.iter().enumerate() {
+            text.push_str(if n == 0 { " by " } else { ", " });
+            text.push_str(&key.expr.to_sql(names));
+            text.push_str(if key.desc { " desc" } else { "" });
+        }
+        match &self.filter {
+            Some(filter) => format!("{}({text}) filter {}", self.name, filter.to_sql(names)),
+            None => format!("{}({text})", self.name),
+        }
     }
 
-    /// Binds an aggregate call; `None` if it is not one, or one that the general planner runs:
-    /// those that look at the order of rows or keep them.
+    /// All expressions over the joined row: arguments, FILTER, ORDER BY.
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        let order = self.order.iter().map(|key| &key.expr);
+        self.args.iter().chain(&self.filter).chain(order)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        let order = self.order.iter_mut().map(|key| &mut key.expr);
+        self.args.iter_mut().chain(&mut self.filter).chain(order)
+    }
+
+    /// Takes rows in by this order.
+    pub(super) fn ordered(self, order: Vec<SortKey>) -> Aggregate {
+        Aggregate { order, ..self }
+    }
+
+    /// Whether it holds on to rows until its end: then it needs an account.
+    pub(super) fn keeps(&self) -> bool {
+        !self.order.is_empty() || self.code.by_order || self.start(None).accumulator.keeps_rows()
+    }
+
+    /// Binds an aggregate call without ORDER BY; `None` if it is not one, or one that the general
+    /// planner runs.
     pub(super) fn bind(
         e: &ast::Expr,
         scope: &Scope,
         params: &mut ParamTypes,
     ) -> SqlResult<Option<Aggregate>> {
-        let keeps = |aggregate: &Aggregate| {
-            aggregate.code.by_order || aggregate.start_in(None).accumulator.keeps_rows()
-        };
-        Ok(Aggregate::bind_any(e, scope, params)?.filter(|aggregate| !keeps(aggregate)))
-    }
-
-    /// As [`Aggregate::bind`], of those too that keep their rows, which then come in key order.
-    pub(super) fn bind_any(
-        e: &ast::Expr,
-        scope: &Scope,
-        params: &mut ParamTypes,
-    ) -> SqlResult<Option<Aggregate>> {
         let ast::Expr::Function(f) = e else { return Ok(None) };
-        if f.filter.is_some() || f.over.is_some() || !f.within_group.is_empty() {
+        if f.over.is_some() || !f.within_group.is_empty() {
             return Ok(None);
         }
         let FunctionArguments::List(list) = &f.args else { return Ok(None) };
@@ -100,9 +145,15 @@ impl Aggregate {
         if !args.iter().all(|arg| arg.collation().is_by_bytes()) {
             return Ok(None);
         }
+        let filter = match f.filter.as_deref().map(|e| bind_bool(e, "FILTER", scope, params)) {
+            None => None,
+            Some(Ok(filter)) => Some(filter),
+            Some(Err(e)) if needs_general_query(&e) => return Ok(None),
+            Some(Err(e)) => return Err(e),
+        };
         // What fits no overload is the general planner's to refuse.
         let Ok(choice) = resolve(&name, &given, false) else { return Ok(None) };
-        Aggregate::chosen(choice, args, params)
+        Ok(Aggregate::chosen(choice, args, params)?.map(|found| Aggregate { filter, ..found }))
     }
 
     fn chosen(
@@ -118,36 +169,49 @@ impl Aggregate {
         for (arg, ty) in given.into_iter().zip(&choice.args) {
             args.push(coerce(arg, ty, CastContext::Implicit, params)?);
         }
-        Ok(Some(Aggregate { name: choice.function.name, code, args, ty: choice.ret }))
+        let (name, filter, order) = (choice.function.name, None, Vec::new());
+        Ok(Some(Aggregate { name, code, args, filter, order, ty: choice.ret }))
     }
 
     /// For the first or last value of a bare column: the column, and whether the last is wanted.
     pub(super) fn extreme(&self) -> Option<(usize, bool)> {
         let [arg] = self.args.as_slice() else { return None };
+        if self.filter.is_some() {
+            return None;
+        }
         Some((arg.as_column()?, self.code.extreme?))
     }
 
-    pub(super) fn start(&self) -> State {
-        self.start_in(None)
-    }
-
-    /// As [`Aggregate::start`], with the account that pays for rows that it keeps.
-    pub(super) fn start_in(&self, account: Option<&Arc<Account>>) -> State {
+    /// Nothing taken in yet. The account pays for rows that it keeps.
+    pub(super) fn start(&self, account: Option<&Arc<Account>>) -> State {
         let types: Vec<SqlType> = self.args.iter().map(|a| a.ty().clone()).collect();
         let types = AggregateTypes { args: &types, ret: &self.ty, sorted: &[] };
         let accumulator = (self.code.start)(types);
-        let account = account.filter(|_| accumulator.keeps_rows());
-        let held = account.map(|account| account.hold("the value of a subquery"));
-        State { accumulator, row: Vec::with_capacity(self.args.len()), held }
+        let account = account.filter(|_| accumulator.keeps_rows() || !self.order.is_empty());
+        let held = account.map(|account| account.hold("rows of an aggregate"));
+        let row = Vec::with_capacity(self.args.len());
+        State { accumulator, row, waiting: Vec::new(), held }
     }
 
+    /// Takes in a joined row.
+    ///
+    /// # Errors
+    /// Of computing; 53200 when what it keeps does not fit.
     pub(super) fn add(&self, s: &mut State, row: &[Datum], eval: &EvalContext) -> SqlResult<()> {
+        if let Some(filter) = &self.filter
+            && !filter.eval_bool(row, eval)?
+        {
+            return Ok(());
+        }
         s.row.clear();
         for arg in &self.args {
             s.row.push(arg.eval(row, eval)?);
         }
-        s.hold(row_memory)?;
-        s.accumulator.update(&s.row)
+        if self.order.is_empty() {
+            return s.take(None);
+        }
+        let order = self.order.iter().map(|key| key.expr.eval(row, eval));
+        s.take(Some(order.collect::<SqlResult<Row>>()?))
     }
 
     /// As [`Aggregate::add`] for each row of a batch whose columns stand at these places in it;
@@ -158,7 +222,7 @@ impl Aggregate {
         batch: &StoredColumns,
         places: &[usize],
     ) -> SqlResult<bool> {
-        if s.held.is_some() {
+        if s.held.is_some() || self.filter.is_some() || !self.order.is_empty() {
             return Ok(false);
         }
         let column = match self.args.as_slice() {
@@ -189,13 +253,29 @@ impl Aggregate {
         Ok(true)
     }
 
-    /// As [`Aggregate::add`], of arguments that were computed before.
+    /// As [`Aggregate::add`], of values that [`Aggregate::exprs`] gave before.
     pub(super) fn add_values(&self, s: &mut State, values: &[Datum]) -> SqlResult<()> {
-        s.hold(|_| row_memory(values))?;
-        s.accumulator.update(values)
+        let (args, others) = values.split_at(self.args.len());
+        let (filter, order) = others.split_at(usize::from(self.filter.is_some()));
+        if filter.iter().any(|holds| *holds != Datum::Bool(true)) {
+            return Ok(());
+        }
+        s.row.clear();
+        s.row.extend_from_slice(args);
+        s.take((!order.is_empty()).then(|| order.to_vec()))
     }
 
-    pub(super) fn finish(&self, s: &State, eval: &EvalContext) -> SqlResult<Datum> {
+    /// What it gives, once all rows were taken in.
+    ///
+    /// # Errors
+    /// Of computing.
+    pub(super) fn finish(&self, s: &mut State, eval: &EvalContext) -> SqlResult<Datum> {
+        let mut waiting = std::mem::take(&mut s.waiting);
+        waiting.sort_by(|a, b| compare(&self.order, &a.0, &b.0));
+        for (_, row) in waiting {
+            s.row = row;
+            s.take(None)?;
+        }
         s.accumulator.finish(eval)
     }
 }

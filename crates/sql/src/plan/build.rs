@@ -17,8 +17,9 @@ use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::lock_clauses::{check_lockable, locked_in};
 use super::order::{Met, met};
 use super::passes::AllPasses;
-use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step};
+use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step, Totals};
 use super::semi::{Condition, Semi, divided};
+use super::shown::Showing;
 use super::subqueries::{self, Lateral, Taken};
 use super::value::Value;
 use crate::dml::{returning, scope_of};
@@ -85,7 +86,8 @@ pub(crate) fn plan_query(
     }
 }
 
-pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
+/// A SELECT without what nobody but general plans knows.
+fn simple_or_having(q: &ast::Query) -> Option<&ast::Select> {
     if q.with.is_some()
         || q.fetch.is_some()
         || q.for_clause.is_some()
@@ -107,14 +109,18 @@ pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
         && s.cluster_by.is_empty()
         && s.distribute_by.is_empty()
         && s.sort_by.is_empty()
-        && s.having.is_none()
         && s.named_window.is_empty()
         && s.qualify.is_none();
     plain.then_some(s)
 }
 
+/// A SELECT that has no HAVING either.
+pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
+    simple_or_having(q).filter(|select| select.having.is_none())
+}
+
 fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Option<SelectPlan>> {
-    let Some(select) = simple_select(q) else { return Ok(None) };
+    let Some(select) = simple_or_having(q) else { return Ok(None) };
     let without = subqueries::taken_out(select);
     let (select, laterals, values) =
         without.as_ref().map_or((select, &[][..], &[][..]), |(s, l, v)| (s, l, v));
@@ -122,7 +128,8 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let joined = tables.len();
     let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
     let asks = !asked.is_empty() || !values.is_empty() || !laterals.is_empty();
-    if asks && (joined == 0 || !q.locks.is_empty()) {
+    let gives_values = !values.is_empty() && asked.is_empty() && laterals.is_empty();
+    if asks && (joined == 0 && !gives_values || !q.locks.is_empty()) {
         return Ok(None);
     }
     let all = (laterals, asked.as_slice(), values);
@@ -174,8 +181,11 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         steps = chain(ctx, &tables, &filter, (&sort, None), first);
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
-    if matches!(output, Output::Aggregates(_)) && !first_only && reads_much(ctx, &steps)? {
-        return Ok(None);
+    if let Output::Aggregates(totals) = &output {
+        let keeps = totals.list.iter().any(Aggregate::keeps);
+        if !first_only && (reads_much(ctx, &steps)? || keeps && joins_many(ctx, &steps)?) {
+            return Ok(None);
+        }
     }
     if matches!(output, Output::Groups(_)) && (steps.is_empty() || joins_many(ctx, &steps)?) {
         return Ok(None);
@@ -234,8 +244,11 @@ fn add_subqueries(
 
 /// Whether rows are looked at one by one: plain columns of all rows in some spans are none's work.
 fn is_work_by_row(steps: &[Step], output: &Output, sort: &[SortKey]) -> bool {
-    let filters = steps.iter().any(|step| !step.access.rest.is_empty());
-    filters || !sort.is_empty() || !matches!(output, Output::Rows(_))
+    let filters = |step: &Step| !step.access.rest.is_empty();
+    let takes_all = |step: &Step| step.value.is_some() && step.in_order.is_none();
+    steps.iter().any(|step| filters(step) || takes_all(step))
+        || !sort.is_empty()
+        || !matches!(output, Output::Rows(_))
 }
 
 /// Whether values within values would be looked up row by row: those are many requests.
@@ -262,8 +275,9 @@ fn turn_round(
     tables[1].on = on;
     match output {
         Output::Rows(exprs) => exprs.iter_mut().for_each(|e| *e = remap(e)),
-        Output::Aggregates(list) => {
-            list.iter_mut().for_each(|a| a.args = a.args.iter().map(remap).collect());
+        Output::Aggregates(totals) => {
+            let exprs = totals.list.iter_mut().flat_map(Aggregate::exprs_mut);
+            exprs.for_each(|e| *e = remap(e));
         }
         Output::Groups(groups) => groups.exprs_mut().for_each(|e| *e = remap(e)),
     }
@@ -429,32 +443,34 @@ fn output(
     }
     let mut plain = params.clone();
     match returning(&select.projection, scope, origin, &mut plain) {
-        Ok(r) => {
+        Ok(r) if select.having.is_none() => {
             *params = plain;
             return Ok(Some((Output::Rows(r.exprs), r.columns)));
         }
+        Ok(_) => return Ok(None),
         Err(e) if braid_scalar::needs_general_query(&e) => {}
         Err(e) => return Err(e),
     }
-    let mut list = Vec::new();
-    let mut columns = Vec::new();
+    let mut showing = Showing::new(over, &[], &[]);
     for item in &select.projection {
-        let (e, name) = match item {
-            SelectItem::UnnamedExpr(e) => (e, braid_scalar::output_name(e)),
-            SelectItem::ExprWithAlias { expr: e, alias } => (e, ident_name(alias)),
-            _ => return Ok(None),
-        };
-        let Some(a) = Aggregate::bind(e, scope, params)? else { return Ok(None) };
-        columns.push(ColumnInfo::computed(name, a.ty.clone()));
-        list.push(a);
+        if !showing.show(item, params)? {
+            return Ok(None);
+        }
     }
-    Ok(Some((Output::Aggregates(list), columns)))
+    if let Some(having) = &select.having
+        && !showing.having(having, params)?
+    {
+        return Ok(None);
+    }
+    let (list, shown, columns) = showing.done();
+    // Without any it is one row of something else.
+    Ok((!list.is_empty()).then_some((Output::Aggregates(Totals { list, shown }), columns)))
 }
 
 /// The order in which the first row holds the wanted minimum or maximum.
 fn extreme_order(output: &Output, tables: &[From]) -> Vec<SortKey> {
-    let (Output::Aggregates(list), [table]) = (output, tables) else { return Vec::new() };
-    let [one] = list.as_slice() else { return Vec::new() };
+    let (Output::Aggregates(totals), [table]) = (output, tables) else { return Vec::new() };
+    let [one] = totals.list.as_slice() else { return Vec::new() };
     match one.extreme() {
         // NULLs do not count, so they must not be there to come first.
         Some((at, desc)) if !table.layout.table.columns[at].nullable => vec![SortKey {
@@ -587,6 +603,12 @@ fn chain(
         // Rests are evaluated over the joined row; nothing to remap.
         let best = if n == 0 && joined == 1 {
             choose_ordered(ctx, t, all, (sort, used), first)
+        } else if let Some(value) = t.value.as_ref().filter(|value| !value.order.is_empty())
+            && value.wants_first()
+            && all.iter().any(|access| access.eq_len() > 0)
+        {
+            let looked_up = all.into_iter().filter(|access| access.eq_len() > 0).collect();
+            choose_ordered(ctx, t, looked_up, (&value.order, None), Some(1.0))
         } else {
             choose_joined(ctx, t, all, n == 0)
         };
@@ -594,7 +616,7 @@ fn chain(
         if n > 0 && best.eq_len() == 0 {
             return None;
         }
-        if !t.is_joined() && best.columns().into_iter().all(|c| c >= t.offset) {
+        if n > 0 && !t.is_joined() && best.columns().into_iter().all(|c| c >= t.offset) {
             // The same rows for each outer one: a general plan reads them once.
             return None;
         }
@@ -610,11 +632,15 @@ fn chain(
             left: t.left,
             semi: t.semi,
             value: t.value.clone(),
+            in_order: None,
             nested,
             after,
             wanted: None,
             family,
         });
+        if let Some(last) = steps.last_mut() {
+            note_order(last);
+        }
     }
     if !left_over.is_empty() {
         return None;
@@ -627,6 +653,15 @@ fn chain(
     Some((steps, constant, order))
 }
 
+/// Where the keys of a step give the order in which its value takes rows in, its first rows are
+/// enough.
+fn note_order(step: &mut Step) {
+    let wants = |value: &&Arc<Value>| value.wants_first() && step.nested.is_empty();
+    let Some(value) = step.value.as_ref().filter(wants) else { return };
+    let met = met(std::slice::from_ref(step), &value.order);
+    step.in_order = Some(met).filter(|met| *met != Met::No);
+}
+
 /// A step within another one that gives a value.
 fn nested_step(ctx: &Context, t: &From) -> Step {
     let all = Access::candidates(&t.layout, &t.on, t.offset);
@@ -637,6 +672,7 @@ fn nested_step(ctx: &Context, t: &From) -> Step {
         left: false,
         semi: None,
         value: t.value.clone(),
+        in_order: None,
         nested: t.nested.iter().map(|inner| nested_step(ctx, inner)).collect(),
         after: Vec::new(),
         wanted: None,
@@ -662,11 +698,12 @@ fn choose_ordered(
     let gives = |a: &Access| {
         let step = Step {
             layout: t.layout.clone(),
-            offset: 0,
+            offset: t.offset,
             access: a.clone(),
             left: false,
             semi: None,
             value: None,
+            in_order: None,
             nested: Vec::new(),
             after: Vec::new(),
             wanted: None,
@@ -723,8 +760,9 @@ fn columns_out(output: &Output, sort: &[SortKey]) -> BTreeSet<usize> {
     let mut used = BTreeSet::new();
     match output {
         Output::Rows(exprs) => exprs.iter().for_each(|e| used.extend(e.columns())),
-        Output::Aggregates(list) => {
-            list.iter().flat_map(|a| &a.args).for_each(|e| used.extend(e.columns()));
+        Output::Aggregates(totals) => {
+            let exprs = totals.list.iter().flat_map(Aggregate::exprs);
+            exprs.for_each(|e| used.extend(e.columns()));
         }
         Output::Groups(groups) => groups.exprs().for_each(|e| used.extend(e.columns())),
     }

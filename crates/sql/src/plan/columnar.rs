@@ -104,8 +104,8 @@ impl ColumnarRows {
             Output::Rows(exprs) => exprs.iter().map(|e| e.as_column()).collect(),
             // Those that arguments are made of.
             Output::Aggregates(aggregates) => {
-                let args = aggregates.iter().flat_map(|a| &a.args);
-                let columns: BTreeSet<usize> = args.flat_map(|arg| arg.columns()).collect();
+                let exprs = aggregates.list.iter().flat_map(Aggregate::exprs);
+                let columns: BTreeSet<usize> = exprs.flat_map(|e| e.columns()).collect();
                 Some(columns.into_iter().collect())
             }
             Output::Groups(_) => None,

@@ -274,7 +274,7 @@ impl Head {
     ) -> SqlResult<Row> {
         for inner in &step.nested {
             let Some(value) = &inner.value else { continue };
-            let mut computing = value.start(ctx);
+            let mut computing = value.start(ctx, false)?;
             let mut add = |places: &mut Vec<(usize, Bytes)>, key: &Bytes, found: Row| {
                 if !passes(&inner.access.rest, &found, ctx)? {
                     return Ok(());
@@ -282,7 +282,7 @@ impl Head {
                 places.push((inner.offset, key.clone()));
                 let found = self.values((ctx, gather), places, inner, found)?;
                 places.pop();
-                value.add(&mut computing, &found, &ctx.eval)
+                value.add(&mut computing, &found, &ctx.eval).map(|_| ())
             };
             if self.is_large {
                 let (layout, wanted) = (&inner.layout, inner.wanted.clone());
@@ -516,7 +516,7 @@ impl GatherScan {
             };
             Source::List(from, to)
         };
-        let value = s.value.as_ref().map(|value| value.start(ctx));
+        let value = s.value.as_ref().map(|value| value.start(ctx, false)).transpose()?;
         let key = Bytes::new();
         self.levels.push(Level { step, source, outer: row, key, matched: false, value });
         Ok(())

@@ -4,9 +4,9 @@
 //!   SELECT o.id, o.placed, count(*) .. GROUP BY o.id, o.placed ORDER BY 3 DESC
 //!     keys o.id, o.placed   aggregates count(*)   outputs key 0, key 1, aggregate 0
 //! ```
-//! Groups come in the order in which their first rows do. A select list has keys and aggregates
-//! here, and ORDER BY names some of them; expressions over aggregates, HAVING and grouping sets are
-//! for general plans, and so are many rows.
+//! Groups come in the order in which their first rows do. What is shown of them are expressions over
+//! keys and aggregates ([`super::shown`]), of which ORDER BY names some; grouping sets are for
+//! general plans, and so are many rows.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,6 +20,7 @@ use sqlparser::ast::{self, Distinct, GroupByExpr, OrderByKind, SelectItem};
 use super::aggregate::{Aggregate, State};
 use super::joined::Joined;
 use super::select::SortKey;
+use super::shown::{Showing, Shown};
 use super::sorting::sorted;
 use super::stream::compare;
 use crate::dml::returning;
@@ -31,18 +32,11 @@ pub(super) const MANY_ROWS: f64 = 5_000.0;
 /// Bytes of the state of an aggregate.
 const STATE_BYTES: usize = 64;
 
-/// Where a result column comes from.
-#[derive(Clone, Copy, Debug)]
-enum From {
-    Key(usize),
-    Aggregate(usize),
-}
-
 /// What is grouped by what, and shown.
 pub(super) struct Groups {
     pub(super) keys: Vec<Bound>,
     pub(super) aggregates: Vec<Aggregate>,
-    shown: Vec<From>,
+    shown: Shown,
     /// Over the result columns.
     sort: Vec<SortKey>,
 }
@@ -75,22 +69,26 @@ impl Groups {
         if !modifiers.is_empty() || select.distinct.is_some() && !list.is_empty() {
             return Ok(None);
         }
-        let mut groups = Groups {
-            keys: Vec::new(),
-            aggregates: Vec::new(),
-            shown: Vec::new(),
-            sort: Vec::new(),
-        };
+        let (mut keys, mut written) = (Vec::new(), Vec::new());
         for expr in list {
-            let Some(key) = group_key(expr, select, over.scope, params)? else { return Ok(None) };
-            groups.keys.push(key);
+            let found = group_key(expr, select, over.scope, params)?;
+            let Some((key, expr)) = found else { return Ok(None) };
+            keys.push(key);
+            written.push(expr);
         }
-        let mut columns = Vec::new();
+        let mut showing = Showing::new(over, &written, &keys);
         for item in &select.projection {
-            if !groups.show(item, list.is_empty(), over, params, &mut columns)? {
+            if !show(item, list.is_empty(), &mut keys, (over, &mut showing), params)? {
                 return Ok(None);
             }
         }
+        if let Some(having) = &select.having
+            && (list.is_empty() || !showing.having(having, params)?)
+        {
+            return Ok(None);
+        }
+        let (aggregates, shown, columns) = showing.done();
+        let mut groups = Groups { keys, aggregates, shown, sort: Vec::new() };
         let groupable = |key: &Bound| {
             key.volatility() != Volatility::Volatile
                 && key.ty().is_comparable()
@@ -100,49 +98,6 @@ impl Groups {
             return Ok(None);
         }
         Ok(Some((groups, columns)))
-    }
-
-    /// Adds a select item: a key, or an aggregate of a query with GROUP BY. `false` if it is
-    /// neither.
-    fn show(
-        &mut self,
-        item: &SelectItem,
-        distinct: bool,
-        over: &Over<'_>,
-        params: &mut ParamTypes,
-        columns: &mut Vec<ColumnInfo>,
-    ) -> SqlResult<bool> {
-        let mut plain = params.clone();
-        match returning(std::slice::from_ref(item), over.scope, over.origin, &mut plain) {
-            Ok(bound) => {
-                *params = plain;
-                for (expr, column) in bound.exprs.into_iter().zip(bound.columns) {
-                    let at = match self.keys.iter().position(|key| same(key, &expr)) {
-                        Some(at) => at,
-                        None if distinct => {
-                            self.keys.push(expr);
-                            self.keys.len() - 1
-                        }
-                        None => return Ok(false),
-                    };
-                    self.shown.push(From::Key(at));
-                    columns.push(column);
-                }
-                return Ok(true);
-            }
-            Err(e) if needs_general_query(&e) && !distinct => {}
-            Err(e) => return Err(e),
-        }
-        let (expr, name) = match item {
-            SelectItem::UnnamedExpr(e) => (e, braid_scalar::output_name(e)),
-            SelectItem::ExprWithAlias { expr: e, alias } => (e, ident_name(alias)),
-            _ => return Ok(false),
-        };
-        let Some(aggregate) = Aggregate::bind(expr, over.scope, params)? else { return Ok(false) };
-        columns.push(ColumnInfo::computed(name, aggregate.ty.clone()));
-        self.shown.push(From::Aggregate(self.aggregates.len()));
-        self.aggregates.push(aggregate);
-        Ok(true)
     }
 
     /// ORDER BY numbers, names and expressions of result columns; `false` if it asks for more.
@@ -194,7 +149,9 @@ impl Groups {
             let at = match numbers.entry(key) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
-                    let states: Vec<State> = self.aggregates.iter().map(Aggregate::start).collect();
+                    let account = Some(&ctx.memory);
+                    let states = self.aggregates.iter().map(|a| a.start(account));
+                    let states: Vec<State> = states.collect();
                     let bytes = 2 * row_memory(&new.key().0) + states.len() * STATE_BYTES;
                     ctx.memory.take("groups", bytes).map_err(|e| memory_error(&e))?;
                     groups.push((new.key().0.clone(), states));
@@ -206,12 +163,11 @@ impl Groups {
             }
         }
         let mut out = Vec::with_capacity(groups.len());
-        for (key, states) in &groups {
-            let value = |from: &From| match *from {
-                From::Key(at) => Ok(key[at].clone()),
-                From::Aggregate(at) => self.aggregates[at].finish(&states[at], &ctx.eval),
-            };
-            out.push(self.shown.iter().map(value).collect::<SqlResult<Row>>()?);
+        for (mut group, mut states) in groups {
+            for (aggregate, state) in self.aggregates.iter().zip(&mut states) {
+                group.push(aggregate.finish(state, &ctx.eval)?);
+            }
+            out.extend(self.shown.row(&group, &ctx.eval)?);
         }
         if self.sort.is_empty() {
             return Ok(out);
@@ -230,30 +186,67 @@ impl Groups {
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
         let keys: Vec<String> = self.keys.iter().map(|key| key.to_sql(names)).collect();
         let list: Vec<String> = self.aggregates.iter().map(|a| a.describe(names)).collect();
+        let having = self.shown.describe_having(&|at| match at.checked_sub(keys.len()) {
+            None => keys[at].clone(),
+            Some(aggregate) => list[aggregate].clone(),
+        });
         match list.is_empty() {
-            true => format!("group: {}", keys.join(", ")),
-            false => format!("group: {}; aggregate: {}", keys.join(", "), list.join(", ")),
+            true => format!("group: {}{having}", keys.join(", ")),
+            false => format!("group: {}; aggregate: {}{having}", keys.join(", "), list.join(", ")),
         }
     }
 
     /// All expressions over the joined row, to be changed.
     pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
-        self.keys.iter_mut().chain(self.aggregates.iter_mut().flat_map(|a| &mut a.args))
+        self.keys.iter_mut().chain(self.aggregates.iter_mut().flat_map(Aggregate::exprs_mut))
     }
 
     /// All expressions over the joined row.
     pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
-        self.keys.iter().chain(self.aggregates.iter().flat_map(|a| &a.args))
+        self.keys.iter().chain(self.aggregates.iter().flat_map(Aggregate::exprs))
     }
 }
 
-/// An expression of GROUP BY: a number, a column, the name of a select item.
+/// Adds a select item: a key, which DISTINCT makes of each, or an expression over keys and
+/// aggregates. `false` if it is neither.
+fn show(
+    item: &SelectItem,
+    distinct: bool,
+    keys: &mut Vec<Bound>,
+    (over, showing): (&Over<'_>, &mut Showing<'_>),
+    params: &mut ParamTypes,
+) -> SqlResult<bool> {
+    let mut plain = params.clone();
+    match returning(std::slice::from_ref(item), over.scope, over.origin, &mut plain) {
+        Ok(bound) => {
+            let places = bound.exprs.iter().map(|e| keys.iter().position(|key| same(key, e)));
+            let mut places: Vec<Option<usize>> = places.collect();
+            if !distinct && places.contains(&None) {
+                return showing.show(item, params);
+            }
+            *params = plain;
+            for (n, (expr, column)) in bound.exprs.into_iter().zip(bound.columns).enumerate() {
+                let at = places[n].take().unwrap_or(keys.len());
+                showing.show_key(at, expr.clone(), column);
+                if at == keys.len() {
+                    keys.push(expr);
+                }
+            }
+            Ok(true)
+        }
+        Err(e) if needs_general_query(&e) && !distinct => showing.show(item, params),
+        Err(e) => Err(e),
+    }
+}
+
+/// An expression of GROUP BY, bound and as it is written: a number, a column, the name of a select
+/// item.
 fn group_key(
     expr: &ast::Expr,
     select: &ast::Select,
     scope: &Scope,
     params: &mut ParamTypes,
-) -> SqlResult<Option<Bound>> {
+) -> SqlResult<Option<(Bound, ast::Expr)>> {
     let numbered = braid_scalar::column_by_number(expr, select.projection.len(), "GROUP BY");
     let expr = match numbered {
         Ok(None) => expr,
@@ -266,7 +259,7 @@ fn group_key(
     };
     // What is not bound over the tables may be the name of a select item: a general plan knows.
     match braid_scalar::bind(expr, scope, params) {
-        Ok(key) => Ok(Some(key)),
+        Ok(key) => Ok(Some((key, expr.clone()))),
         Err(_) => Ok(None),
     }
 }

@@ -19,6 +19,7 @@ use bytes::Bytes;
 
 use super::family::{FamilyScan, joined};
 use super::gather::GatherScan;
+use super::order::Met;
 use super::passes::Passes;
 use super::rows::{self, RowSource};
 use super::select::{Parts, Step};
@@ -225,12 +226,18 @@ impl Joined {
                                 continue;
                             }
                             note(ctx, stage.first, 1, 0);
-                            if let (Some(value), Some(computing)) = (&step.value, &mut open.value) {
-                                value.add(computing, &row, &ctx.eval)?;
-                                continue;
+                            match (&step.value, &mut open.value) {
+                                (Some(value), Some(computing)) => {
+                                    if value.add(computing, &row, &ctx.eval)? {
+                                        continue;
+                                    }
+                                    None
+                                }
+                                _ => {
+                                    open.matched = true;
+                                    Some((key, row))
+                                }
                             }
-                            open.matched = true;
-                            Some((key, row))
                         }
                         None => None,
                     }
@@ -271,7 +278,11 @@ impl Joined {
         if self.stages[at].waiting.is_empty() && self.stages[at].end.is_none() {
             self.fill(at)?;
         }
-        let reverse = at == 0 && self.parts.reverse;
+        let first = &self.parts.steps[self.stages[at].first];
+        let reverse = match first.in_order {
+            Some(met) => met == Met::Backward,
+            None => at == 0 && self.parts.reverse,
+        };
         let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
         let Some(outer) = stage.waiting.pop_front() else {
             return stage.end.clone().unwrap_or(Ok(())).map(|()| false);
@@ -290,13 +301,19 @@ impl Joined {
                 None => rows.covering(self.liveness[stage.first].clone()),
                 Some(_) => rows,
             };
-            Source::Table(match self.first {
-                Some(first) if s.value.is_none() => rows.expecting(first),
-                _ => rows,
+            let first = match &s.value {
+                Some(value) => s.in_order.and_then(|_| value.enough(ctx)),
+                None => self.first,
+            };
+            Source::Table(match first {
+                Some(first) => rows.expecting(first),
+                None => rows,
             })
         };
         note(ctx, stage.first, 0, 1);
-        let value = parts.steps[stage.first].value.as_ref().map(|value| value.start(ctx));
+        let step = &parts.steps[stage.first];
+        let value = step.value.as_ref().map(|value| value.start(ctx, step.in_order.is_some()));
+        let value = value.transpose()?;
         stage.open = Some(Open { source, outer, matched: false, value });
         Ok(true)
     }
@@ -325,6 +342,10 @@ impl Joined {
             return Ok(());
         }
         let step = &parts.steps[stage.first];
+        if step.in_order.is_some() {
+            // Of each one's rows the first are wanted.
+            return Ok(());
+        }
         let rows = stage.waiting.iter();
         let liveness = &self.liveness[stage.first];
         let covered = (parts.locking.is_none() && step.is_covered()).then_some(liveness);

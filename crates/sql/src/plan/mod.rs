@@ -31,6 +31,7 @@ mod passes;
 pub mod rows;
 mod select;
 mod semi;
+mod shown;
 mod sorting;
 mod stream;
 mod subqueries;

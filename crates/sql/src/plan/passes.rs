@@ -46,7 +46,8 @@ pub(super) struct AllPasses {
 impl AllPasses {
     /// Finds them for these steps. A pass goes forward only.
     pub(super) fn plan(ctx: &Context, steps: &[Step], reverse: bool, locks: bool) -> AllPasses {
-        if reverse || steps.is_empty() {
+        // A value of no table's rows has none to lie in.
+        if reverse || steps.first().is_none_or(|first| first.value.is_some()) {
             let always = Passes { ends: (0..steps.len()).collect(), gather: None };
             return AllPasses { always, alike: None };
         }

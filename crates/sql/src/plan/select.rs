@@ -10,8 +10,10 @@ use super::aggregate::Aggregate;
 use super::columnar::ColumnarRows;
 use super::groups::Groups;
 use super::joined::Joined;
+use super::order::Met;
 use super::passes::AllPasses;
 use super::semi::Semi;
+use super::shown::Shown;
 use super::stream::SelectStream;
 use super::value::Value;
 use crate::explain::{Actual, Explained, PlanLine};
@@ -37,6 +39,9 @@ pub(super) struct Step {
     pub(super) semi: Option<Semi>,
     /// It gives one value for each row before it, behind its columns, which mean nothing then.
     pub(super) value: Option<Arc<Value>>,
+    /// Its keys give the order in which its value takes rows in, forwards or backwards, and the
+    /// first of them are enough.
+    pub(super) in_order: Option<Met>,
     /// What its value needs of each of its rows: steps that give values, one behind the other.
     pub(super) nested: Vec<Step>,
     /// Conditions after the join (of a LEFT JOIN: those of WHERE).
@@ -78,9 +83,15 @@ pub(super) enum Output {
     /// One row each.
     Rows(Vec<Bound>),
     /// One row in all.
-    Aggregates(Vec<Aggregate>),
+    Aggregates(Totals),
     /// One row for each group.
     Groups(Groups),
+}
+
+/// Aggregates of all rows, and what is shown of them.
+pub(super) struct Totals {
+    pub(super) list: Vec<Aggregate>,
+    pub(super) shown: Shown,
 }
 
 pub(super) struct Parts {
@@ -151,10 +162,10 @@ impl SelectPlan {
         for c in &p.constant {
             run &= c.eval_bool(&[], &ctx.eval)?;
         }
-        if let Output::Aggregates(aggregates) = &p.output {
-            let row = self.aggregate(ctx, aggregates, run)?;
-            let keep = offset == 0 && limit != Some(0);
-            return Ok(Box::new(VecRows::new(if keep { vec![row] } else { vec![] })));
+        if let Output::Aggregates(totals) = &p.output {
+            let row = self.aggregate(ctx, totals, run)?;
+            let kept = row.filter(|_| offset == 0 && limit != Some(0));
+            return Ok(Box::new(VecRows::new(kept.into_iter().collect())));
         }
         if !run || limit == Some(0) {
             return Ok(Box::new(VecRows::new(Vec::new())));
@@ -182,8 +193,10 @@ impl SelectPlan {
         Ok(Box::new(VecRows::new(all)))
     }
 
-    fn aggregate(&self, ctx: &Arc<Context>, aggregates: &[Aggregate], run: bool) -> SqlResult<Row> {
-        let mut states: Vec<_> = aggregates.iter().map(Aggregate::start).collect();
+    fn aggregate(&self, ctx: &Arc<Context>, totals: &Totals, run: bool) -> SqlResult<Option<Row>> {
+        let aggregates = totals.list.as_slice();
+        let account = Some(&ctx.memory);
+        let mut states: Vec<_> = aggregates.iter().map(|a| a.start(account)).collect();
         let first = self.parts.first_only.then_some(1);
         let columns = match run {
             true => ColumnarRows::open(ctx, &self.parts, first)?,
@@ -205,7 +218,9 @@ impl SelectPlan {
                 }
             }
         }
-        aggregates.iter().zip(&states).map(|(a, s)| a.finish(s, &ctx.eval)).collect()
+        let given = aggregates.iter().zip(&mut states).map(|(a, s)| a.finish(s, &ctx.eval));
+        let given = given.collect::<SqlResult<Row>>()?;
+        totals.shown.row(&given, &ctx.eval)
     }
 
     /// EXPLAIN.
@@ -215,9 +230,10 @@ impl SelectPlan {
         let mut lines: Vec<PlanLine> = Vec::new();
         let column = |at| p.column_name(at);
         if let Output::Aggregates(a) = &p.output {
-            let names: Vec<_> = a.iter().map(|a| a.describe(&column)).collect();
+            let names: Vec<_> = a.list.iter().map(|a| a.describe(&column)).collect();
             let first = if p.first_only { " (first row of the key)" } else { "" };
-            lines.push(format!("aggregate: {}{first}", names.join(", ")).into());
+            let having = a.shown.describe_having(&|at| names[at].clone());
+            lines.push(format!("aggregate: {}{first}{having}", names.join(", ")).into());
         }
         if let Output::Groups(groups) = &p.output {
             lines.push(groups.describe(&column).into());
@@ -259,7 +275,7 @@ impl SelectPlan {
                 own[0].text.push_str(" (same pass)");
             } else if in_pass {
                 own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
-            } else if n > 0 {
+            } else if n > 0 || s.value.is_some() {
                 own[0].text.push_str(&s.purpose(&column));
             } else if p.reverse {
                 own[0].text.push_str(" (backwards)");

@@ -14,7 +14,8 @@
 //! ```
 //! A subquery has one table, whose key its conditions bound with columns of the tables around it,
 //! bare or as the only thing in FROM in parentheses. It selects aggregates, an expression over at
-//! most one row, or it is within ARRAY(). Everything else is for general plans.
+//! most one row (the first of an order, with LIMIT), or it is within ARRAY() or EXISTS. Everything
+//! else is for general plans.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,22 +31,33 @@ use sqlparser::ast::{
 };
 
 use super::aggregate::Aggregate;
-use super::build::{From, simple_select};
+use super::build::{From, limits, simple_select};
 use super::groups::has_groups;
 use super::select::SortKey;
 use super::semi;
+use super::shown::{STAND_INS, arguments, order_within, stand_in, take_aggregates};
 use super::value::{Value, What};
+use crate::dml::returning;
 use crate::session::Context;
 
-/// The table of whose columns those are that stand for subqueries: nobody writes such a letter.
-const TABLE: &str = "\u{1}values";
 /// Its column that stands for a whole row of the subquery's table.
 const ROW: &str = "row";
 
 /// A subquery that was taken out of an expression.
 pub(super) struct Taken {
     query: ast::Query,
-    is_array: bool,
+    form: Form,
+}
+
+/// How a subquery stands in an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `(SELECT ..)`
+    Scalar,
+    /// `ARRAY(SELECT ..)`
+    Array,
+    /// `EXISTS (SELECT ..)`, or NOT EXISTS.
+    Exists(bool),
 }
 
 /// A subquery of FROM that gives one row, of aggregates: its alias, and each with its name.
@@ -63,10 +75,21 @@ pub(super) fn taken_out(select: &ast::Select) -> Option<(ast::Select, Vec<Latera
         }
         _ => ControlFlow::Continue(()),
     };
+    let asks = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. } => {
+            braid_walk::expressions(e, |part| match part {
+                Expr::Exists { .. } => ControlFlow::Break(()),
+                other => is_subquery(other),
+            })
+            .is_break()
+        }
+        _ => false,
+    };
     let is_lateral = |t: &TableFactor| matches!(t, TableFactor::Derived { lateral: true, .. });
     let joined = |from: &ast::TableWithJoins| from.joins.iter().any(|j| is_lateral(&j.relation));
     let any = select.from.iter().any(|from| is_lateral(&from.relation) || joined(from))
-        || braid_walk::expressions(select, is_subquery).is_break();
+        || braid_walk::expressions(select, is_subquery).is_break()
+        || select.projection.iter().any(asks);
     if has_groups(select) || !any {
         return None;
     }
@@ -76,20 +99,20 @@ pub(super) fn taken_out(select: &ast::Select) -> Option<(ast::Select, Vec<Latera
     for item in &mut out.projection {
         let SelectItem::UnnamedExpr(expr) = item else {
             if let SelectItem::ExprWithAlias { expr, .. } = item {
-                take(expr, &mut found, false);
+                take(expr, &mut found, Place::List);
             }
             continue;
         };
         let before = found.len();
         let name = braid_scalar::output_name(expr);
-        take(expr, &mut found, false);
+        take(expr, &mut found, Place::List);
         if found.len() > before {
             let (expr, alias) = (expr.clone(), Ident::with_quote('"', name));
             *item = SelectItem::ExprWithAlias { expr, alias };
         }
     }
     if let Some(condition) = &mut out.selection {
-        take(condition, &mut found, false);
+        take(condition, &mut found, Place::Where);
     }
     (!found.is_empty() || !laterals.is_empty()).then_some((out, laterals, found))
 }
@@ -137,45 +160,69 @@ fn lateral(factor: &TableFactor) -> Option<Lateral> {
             SelectItem::ExprWithAlias { expr, alias } => (expr, ident_name(alias)),
             _ => return None,
         };
-        if take_aggregates(&mut expr.clone()).is_empty() {
+        let mut any = false;
+        take_aggregates(&mut expr.clone(), &mut |call| {
+            any = true;
+            call
+        });
+        if !any {
             return None;
         }
         let mut query = (**subquery).clone();
         if let ast::SetExpr::Select(select) = &mut *query.body {
             select.projection = vec![SelectItem::UnnamedExpr(expr.clone())];
         }
-        values.push((name, Taken { query, is_array: false }));
+        values.push((name, Taken { query, form: Form::Scalar }));
     }
     Some(Lateral { alias: ident_name(&alias.name), values })
 }
 
-fn stand_in(name: String) -> Expr {
-    Expr::CompoundIdentifier(vec![Ident::with_quote('"', TABLE), Ident::with_quote('"', name)])
+/// Where an expression stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    List,
+    /// EXISTS as a condition is for [`semi`].
+    Where,
+    /// In a query whose aggregates are computed in the same place.
+    Inside,
 }
 
 /// Takes subqueries out of an expression, as far as their values are wanted whatever else it says;
 /// out of aggregates, too, if these are computed in the same place.
-fn take(expr: &mut Expr, found: &mut Vec<Taken>, in_aggregates: bool) {
+fn take(expr: &mut Expr, found: &mut Vec<Taken>, place: Place) {
     match expr {
         Expr::Subquery(_) => {
             let column = stand_in(found.len().to_string());
             if let Expr::Subquery(query) = std::mem::replace(expr, column) {
-                found.push(Taken { query: *query, is_array: false });
+                found.push(Taken { query: *query, form: Form::Scalar });
+            }
+        }
+        Expr::Exists { negated, .. } if place != Place::Where => {
+            let form = Form::Exists(!*negated);
+            let column = stand_in(found.len().to_string());
+            if let Expr::Exists { subquery, .. } = std::mem::replace(expr, column) {
+                found.push(Taken { query: *subquery, form });
             }
         }
         Expr::Nested(inner)
         | Expr::Cast { expr: inner, .. }
         | Expr::UnaryOp { expr: inner, .. }
         | Expr::IsNull(inner)
-        | Expr::IsNotNull(inner) => take(inner, found, in_aggregates),
-        Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } if in_aggregates => {}
+        | Expr::IsNotNull(inner) => take(inner, found, place),
+        Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }
+            if place == Place::Inside => {}
         Expr::BinaryOp { op: BinaryOperator::Or, .. } => {}
         Expr::BinaryOp { left, right, .. } => {
-            take(left, found, in_aggregates);
-            take(right, found, in_aggregates);
+            take(left, found, place);
+            take(right, found, place);
         }
-        Expr::Tuple(parts) => parts.iter_mut().for_each(|part| take(part, found, in_aggregates)),
-        Expr::Function(call) => take_from_call(call, found, in_aggregates),
+        Expr::Tuple(parts) => parts.iter_mut().for_each(|part| take(part, found, place)),
+        // What the first condition does not decide is looked at only then.
+        Expr::Case { operand, conditions, .. } => {
+            let first = conditions.first_mut().map(|case| &mut case.condition);
+            operand.as_deref_mut().into_iter().chain(first).for_each(|e| take(e, found, place));
+        }
+        Expr::Function(call) => take_from_call(call, found, place),
         _ => {}
     }
     if let Expr::Function(call) = expr
@@ -185,65 +232,24 @@ fn take(expr: &mut Expr, found: &mut Vec<Taken>, in_aggregates: bool) {
         let args = std::mem::replace(&mut call.args, FunctionArguments::None);
         if let FunctionArguments::Subquery(query) = args {
             *expr = stand_in(found.len().to_string());
-            found.push(Taken { query: *query, is_array: true });
+            found.push(Taken { query: *query, form: Form::Array });
         }
     }
 }
 
-fn take_from_call(call: &mut ast::Function, found: &mut Vec<Taken>, in_aggregates: bool) {
+fn take_from_call(call: &mut ast::Function, found: &mut Vec<Taken>, place: Place) {
     let name = object_name_parts(&call.name).pop().unwrap_or_default();
     let plain = call.over.is_none() && call.filter.is_none() && call.within_group.is_empty();
-    if !plain || is_aggregate(&name) && !in_aggregates {
+    if !plain || is_aggregate(&name) && place != Place::Inside {
         return;
     }
     for arg in arguments(call) {
-        take(arg, found, in_aggregates);
+        take(arg, found, place);
         if name == "coalesce" {
             // The others are looked at only where it is NULL.
             break;
         }
     }
-}
-
-fn arguments(call: &mut ast::Function) -> impl Iterator<Item = &mut Expr> {
-    let list = match &mut call.args {
-        FunctionArguments::List(list) => list.args.as_mut_slice(),
-        _ => &mut [],
-    };
-    list.iter_mut().filter_map(|arg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e),
-        _ => None,
-    })
-}
-
-/// Takes aggregates out of an expression over them.
-fn take_aggregates(expr: &mut Expr) -> Vec<Expr> {
-    fn go(expr: &mut Expr, found: &mut Vec<Expr>) {
-        match expr {
-            Expr::Nested(inner)
-            | Expr::Cast { expr: inner, .. }
-            | Expr::UnaryOp { expr: inner, .. }
-            | Expr::IsNull(inner)
-            | Expr::IsNotNull(inner) => go(inner, found),
-            Expr::BinaryOp { left, right, .. } => {
-                go(left, found);
-                go(right, found);
-            }
-            Expr::Function(call) => {
-                let name = object_name_parts(&call.name).pop().unwrap_or_default();
-                if is_aggregate(&name) {
-                    let column = stand_in(format!("aggregate {}", found.len()));
-                    found.push(std::mem::replace(expr, column));
-                } else {
-                    arguments(call).for_each(|arg| go(arg, found));
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut found = Vec::new();
-    go(expr, &mut found);
-    found
 }
 
 /// Binds subqueries as more tables, and adds the columns that stand for their values to the scope;
@@ -268,7 +274,7 @@ pub(super) fn bind(
         tables.push(inner);
         // Its table's columns, and those of tables before it, cannot be named.
         scope.pad(width - 1);
-        let value = scope.push_table(TABLE, None, [(n.to_string(), ty, true)]);
+        let value = scope.push_table(STAND_INS, None, [(n.to_string(), ty, true)]);
         scope.columns_mut()[value].hidden = true;
     }
     Ok(true)
@@ -353,10 +359,11 @@ fn bind_one(
 ) -> SqlResult<Option<(From, SqlType)>> {
     let query = &taken.query;
     let Some(select) = simple_select(query).filter(|s| !has_groups(s)) else { return Ok(None) };
-    let bare = query.limit_clause.is_none() && query.locks.is_empty();
-    // The order of one row, or of what aggregates give, is none.
-    if !bare || query.order_by.is_some() && !taken.is_array {
+    if !query.locks.is_empty() {
         return Ok(None);
+    }
+    if let Form::Exists(wanted) = taken.form {
+        return bind_exists(ctx, (query, select, wanted), (around, width), params);
     }
     let expr = match select.projection.as_slice() {
         [SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }] => e,
@@ -369,6 +376,12 @@ fn bind_one(
     let Some((mut inner, scope)) = found else { return Ok(None) };
     let mut inside = Inside { real: scope.len(), scope, meant: Vec::new() };
     let mut order = Vec::new();
+    let page = limits(derived.as_ref().map_or(query, |(query, _)| query), params)?;
+    // Rows would be taken in twice, in two orders.
+    let outer = query.limit_clause.is_some() || page.0.is_some() && query.order_by.is_some();
+    if derived.is_some() && outer {
+        return Ok(None);
+    }
     let mut expr = expr.clone();
     let name = match derived {
         None => {
@@ -406,10 +419,35 @@ fn bind_one(
         let Some(by) = sort_keys(by, &known, &inside, params)? else { return Ok(None) };
         order = by;
     }
-    let value = what(&mut expr, taken.is_array, order, (&inside, width), params)?;
-    let Some((value, ty)) = value else { return Ok(None) };
-    inner.value = Some(Arc::new(value));
+    let Some((what, ty)) = what(&mut expr, taken.form, (&inside, width), params)? else {
+        return Ok(None);
+    };
+    // The one row of aggregates has no pages, and its order is none.
+    let pages = query.limit_clause.is_some() || query.order_by.is_some();
+    if pages && matches!(what, What::Aggregates(..)) {
+        return Ok(None);
+    }
+    inner.value = Some(Arc::new(Value { what, order, page }));
     Ok(Some((inner, ty)))
+}
+
+/// As [`bind_one`], of a subquery of which only is asked whether it has a row.
+fn bind_exists(
+    ctx: &Context,
+    (query, select, wanted): (&ast::Query, &ast::Select, bool),
+    (around, width): (&Scope, usize),
+    params: &mut ParamTypes,
+) -> SqlResult<Option<(From, SqlType)>> {
+    if query.order_by.is_some() {
+        return Ok(None);
+    }
+    let found = semi::table_of(ctx, select, (around, width), params)?;
+    let Some((mut inner, scope)) = found else { return Ok(None) };
+    // What is selected must be right, and is not looked at; aggregates would have a row always.
+    drop(returning(&select.projection, &scope, &|_| None, params)?);
+    let (what, page) = (What::Exists(wanted), limits(query, params)?);
+    inner.value = Some(Arc::new(Value { what, order: Vec::new(), page }));
+    Ok(Some((inner, SqlType::Bool)))
 }
 
 /// The query in FROM, if that is all that is there, and its alias.
@@ -420,7 +458,6 @@ fn derived(select: &ast::Select) -> Option<(&ast::Query, String)> {
             if table.joins.is_empty()
                 && alias.columns.is_empty()
                 && select.selection.is_none()
-                && subquery.limit_clause.is_none()
                 && subquery.locks.is_empty() =>
         {
             Some((subquery, ident_name(&alias.name)))
@@ -438,14 +475,14 @@ fn deeper<'e>(
     params: &mut ParamTypes,
 ) -> SqlResult<bool> {
     let mut found = Vec::new();
-    exprs.into_iter().for_each(|expr| take(expr, &mut found, true));
+    exprs.into_iter().for_each(|expr| take(expr, &mut found, Place::Inside));
     let around = inside.scope.clone();
     for (n, taken) in found.iter().enumerate() {
         let Some((nested, ty)) = bind_value(ctx, taken, (&around, inner.end()), params)? else {
             return Ok(false);
         };
         inside.scope.pad(nested.end() - 1);
-        let value = inside.scope.push_table(TABLE, None, [(n.to_string(), ty, true)]);
+        let value = inside.scope.push_table(STAND_INS, None, [(n.to_string(), ty, true)]);
         inside.scope.columns_mut()[value].hidden = true;
         inner.nested.push(nested);
         inside.real = inside.scope.len();
@@ -463,7 +500,7 @@ fn push_row(inside: &mut Inside, inner: &From) {
         (field, Arc::from(&*c.name))
     };
     let (fields, names): (Vec<Bound>, Vec<Arc<str>>) = named.map(field).unzip();
-    inside.push(TABLE, ROW, row(fields, names.into()));
+    inside.push(STAND_INS, ROW, row(fields, names.into()));
     hide_last(inside);
 }
 
@@ -532,7 +569,7 @@ fn push_derived(
     for (name, bound) in known {
         inside.push(alias, &name, bound);
     }
-    inside.push(TABLE, ROW, row(fields, names.into()));
+    inside.push(STAND_INS, ROW, row(fields, names.into()));
     hide_last(inside);
     Ok(Some(order))
 }
@@ -583,7 +620,14 @@ fn sorted_by(
     let mut out = Vec::new();
     for key in list {
         let expr = match &key.expr {
-            Expr::Value(_) => return Ok(None),
+            // The number of what it selects.
+            Expr::Value(n) => {
+                let number = n.value.to_string().parse::<usize>().ok();
+                match number.and_then(|n| known.get(n.checked_sub(1)?)) {
+                    Some((_, bound)) => bound.clone(),
+                    None => return Ok(None),
+                }
+            }
             Expr::Identifier(name) => {
                 let name = ident_name(name);
                 match known.iter().find(|(output, _)| *output == name) {
@@ -605,12 +649,16 @@ fn sorted_by(
 /// What a subquery computes, and of which type it is.
 fn what(
     expr: &mut Expr,
-    is_array: bool,
-    mut order: Vec<SortKey>,
+    form: Form,
     (inside, width): (&Inside, usize),
     params: &mut ParamTypes,
-) -> SqlResult<Option<(Value, SqlType)>> {
-    let mut calls = take_aggregates(expr);
+) -> SqlResult<Option<(What, SqlType)>> {
+    let mut calls = Vec::new();
+    take_aggregates(expr, &mut |call| {
+        calls.push(call);
+        stand_in(format!("aggregate {}", calls.len() - 1))
+    });
+    let is_array = form == Form::Array;
     if calls.is_empty() {
         let bound = inside.resolved(&braid_scalar::bind(expr, &inside.scope, params)?);
         // What compares with a value of another collation is for general plans.
@@ -618,55 +666,36 @@ fn what(
             return Ok(None);
         }
         let ty = bound.ty().clone();
-        let (what, ty) = match is_array {
+        return Ok(Some(match is_array {
             true => (What::Array(bound, ty.clone()), ty.array_of()),
             false => (What::Row(bound), ty),
-        };
-        return Ok(Some((Value { what, order }, ty)));
+        }));
     }
     if is_array {
         return Ok(None);
     }
-    let one = calls.len() == 1;
     let (mut aggregates, mut over) = (Vec::new(), Scope::empty());
     for call in &mut calls {
-        if let Some(by) = order_within(call) {
-            let Some(by) = sorted_by(&by, &[], inside, params)? else { return Ok(None) };
-            if !one {
-                // Each would have its own.
-                return Ok(None);
-            }
-            order = by;
-        }
-        let Some(mut found) = Aggregate::bind_any(call, &inside.scope, params)? else {
+        let order = match order_within(call) {
+            Some(by) => sorted_by(&by, &[], inside, params)?,
+            None => Some(Vec::new()),
+        };
+        let Some(order) = order else { return Ok(None) };
+        let Some(mut found) = Aggregate::bind(call, &inside.scope, params)? else {
             return Ok(None);
         };
-        found.args = found.args.iter().map(|arg| inside.resolved(arg)).collect();
+        found.exprs_mut().for_each(|e| *e = inside.resolved(e));
         // An aggregate over nothing but outer columns belongs to the query around.
         let own = |e: &Bound| e.columns().is_empty() || e.columns().iter().any(|at| *at >= width);
-        if !found.args.iter().all(own) {
+        if !found.exprs().all(own) {
             return Ok(None);
         }
         let name = format!("aggregate {}", aggregates.len());
-        over.push_table(TABLE, None, [(name, found.ty.clone(), true)]);
-        aggregates.push(found);
+        over.push_table(STAND_INS, None, [(name, found.ty.clone(), true)]);
+        aggregates.push(found.ordered(order));
     }
     // Columns beside aggregates are for those who know what is wrong with them.
     let Ok(expr) = braid_scalar::bind(expr, &over, params) else { return Ok(None) };
     let ty = expr.ty().clone();
-    Ok(Some((Value { what: What::Aggregates(aggregates, expr), order }, ty)))
-}
-
-/// Takes ORDER BY out of an aggregate.
-fn order_within(call: &mut Expr) -> Option<Vec<ast::OrderByExpr>> {
-    let Expr::Function(call) = call else { return None };
-    let FunctionArguments::List(list) = &mut call.args else { return None };
-    match list.clauses.as_slice() {
-        [FunctionArgumentClause::OrderBy(by)] => {
-            let by = by.clone();
-            list.clauses.clear();
-            Some(by)
-        }
-        _ => None,
-    }
+    Ok(Some((What::Aggregates(aggregates, expr), ty)))
 }

@@ -17,7 +17,7 @@ use braid_scalar::{Bound, EvalContext, array_of_values};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::aggregate::{Aggregate, State};
-use super::select::SortKey;
+use super::select::{SortKey, count};
 use super::stream::compare;
 use crate::session::Context;
 
@@ -26,6 +26,8 @@ pub(super) struct Value {
     pub(super) what: What,
     /// The order in which rows are taken in; none: that of the key.
     pub(super) order: Vec<SortKey>,
+    /// LIMIT and OFFSET of the rows that are taken in.
+    pub(super) page: (Option<Bound>, Option<Bound>),
 }
 
 /// See [`Value`].
@@ -36,13 +38,19 @@ pub(super) enum What {
     Row(Bound),
     /// Of each row, as an array with elements of this type.
     Array(Bound, SqlType),
+    /// Whether there is a row, or there is none.
+    Exists(bool),
 }
 
 /// A value that is being computed.
 pub(super) struct Computing {
     so_far: SoFar,
-    /// What is computed of rows that have to be ordered first, behind what orders them.
-    waiting: Vec<(Row, Row)>,
+    /// What is computed of rows that have to be ordered first, behind what orders them; `None`: they
+    /// come in their order.
+    waiting: Option<Vec<(Row, Row)>>,
+    /// Rows that are passed over, and how many are wanted then.
+    skip: u64,
+    left: u64,
     /// Memory of what is kept.
     held: Held,
 }
@@ -51,21 +59,31 @@ enum SoFar {
     Aggregates(Vec<State>),
     Row(Option<Datum>),
     Array(Vec<Datum>),
+    Exists(bool),
 }
 
 impl Value {
-    pub(super) fn start(&self, ctx: &Context) -> Computing {
+    /// Begins. Rows may come in their order already.
+    ///
+    /// # Errors
+    /// 2201W and 2201X for a LIMIT and an OFFSET below 0.
+    pub(super) fn start(&self, ctx: &Context, in_order: bool) -> SqlResult<Computing> {
         let so_far = match &self.what {
             What::Aggregates(all, _) => {
-                SoFar::Aggregates(all.iter().map(|a| a.start_in(Some(&ctx.memory))).collect())
+                SoFar::Aggregates(all.iter().map(|a| a.start(Some(&ctx.memory))).collect())
             }
             What::Row(_) => SoFar::Row(None),
             What::Array(..) => SoFar::Array(Vec::new()),
+            What::Exists(_) => SoFar::Exists(false),
         };
-        Computing { so_far, waiting: Vec::new(), held: ctx.memory.hold("the value of a subquery") }
+        let left = count(&self.page.0, "LIMIT", ctx)?.unwrap_or(u64::MAX);
+        let skip = count(&self.page.1, "OFFSET", ctx)?.unwrap_or(0);
+        let waiting = (!in_order && !self.order.is_empty()).then(Vec::new);
+        let held = ctx.memory.hold("the value of a subquery");
+        Ok(Computing { so_far, waiting, skip, left, held })
     }
 
-    /// Takes in a joined row.
+    /// Takes in a joined row; `false` if no more of them are wanted.
     ///
     /// # Errors
     /// 21000 for a second row where there can be one; of computing.
@@ -74,28 +92,55 @@ impl Value {
         computing: &mut Computing,
         row: &[Datum],
         eval: &EvalContext,
-    ) -> SqlResult<()> {
+    ) -> SqlResult<bool> {
         let all = |exprs: &mut dyn Iterator<Item = &Bound>| -> SqlResult<Row> {
             exprs.map(|e| e.eval(row, eval)).collect()
         };
-        let wanted = all(&mut self.inputs())?;
-        if self.order.is_empty() {
-            return self.take(computing, wanted);
-        }
-        let kept = (all(&mut self.order.iter().map(|key| &key.expr))?, wanted);
+        let Some(waiting) = &mut computing.waiting else {
+            if computing.skip > 0 {
+                computing.skip -= 1;
+                return Ok(computing.left > 0);
+            }
+            if computing.left > 0 {
+                let wanted = all(&mut self.inputs())?;
+                self.take(computing, wanted)?;
+                computing.left -= 1;
+            }
+            return Ok(computing.left > 0 && !matches!(computing.so_far, SoFar::Exists(true)));
+        };
+        let kept = (all(&mut self.order.iter().map(|key| &key.expr))?, all(&mut self.inputs())?);
         let bytes = row_memory(&kept.0) + row_memory(&kept.1);
         computing.held.grow(bytes).map_err(|e| memory_error(&e))?;
-        computing.waiting.push(kept);
-        Ok(())
+        waiting.push(kept);
+        Ok(true)
+    }
+
+    /// Whether its first rows are enough, if they come in their order.
+    pub(super) fn wants_first(&self) -> bool {
+        self.page.0.is_some() || matches!(self.what, What::Exists(_))
+    }
+
+    /// How many rows are enough, if they come in their order.
+    pub(super) fn enough(&self, ctx: &Context) -> Option<usize> {
+        if matches!(self.what, What::Exists(_)) {
+            return Some(1);
+        }
+        let limit = count(&self.page.0, "LIMIT", ctx).ok()??;
+        let offset = count(&self.page.1, "OFFSET", ctx).ok()?.unwrap_or(0);
+        usize::try_from(limit.saturating_add(offset)).ok()
     }
 
     /// Takes in what is computed of a row.
     fn take(&self, computing: &mut Computing, wanted: Row) -> SqlResult<()> {
         match (&self.what, &mut computing.so_far) {
+            (What::Exists(_), SoFar::Exists(known)) => {
+                *known = true;
+                Ok(())
+            }
             (What::Aggregates(all, _), SoFar::Aggregates(states)) => {
                 let mut wanted = wanted.as_slice();
                 for (aggregate, state) in all.iter().zip(states) {
-                    let (own, others) = wanted.split_at(aggregate.args.len());
+                    let (own, others) = wanted.split_at(aggregate.exprs().count());
                     aggregate.add_values(state, own)?;
                     wanted = others;
                 }
@@ -123,14 +168,17 @@ impl Value {
     /// # Errors
     /// Of the aggregates.
     pub(super) fn finish(&self, mut computing: Computing, eval: &EvalContext) -> SqlResult<Datum> {
-        let mut waiting = std::mem::take(&mut computing.waiting);
+        let mut waiting = computing.waiting.take().unwrap_or_default();
         waiting.sort_by(|a, b| compare(&self.order, &a.0, &b.0));
-        for (_, wanted) in waiting {
+        let [skip, left] =
+            [computing.skip, computing.left].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        for (_, wanted) in waiting.into_iter().skip(skip).take(left) {
             self.take(&mut computing, wanted)?;
         }
         match (&self.what, computing.so_far) {
-            (What::Aggregates(all, expr), SoFar::Aggregates(states)) => {
-                let given = all.iter().zip(&states).map(|(a, state)| a.finish(state, eval));
+            (What::Exists(wanted), SoFar::Exists(known)) => Ok(Datum::Bool(known == *wanted)),
+            (What::Aggregates(all, expr), SoFar::Aggregates(mut states)) => {
+                let given = all.iter().zip(&mut states).map(|(a, state)| a.finish(state, eval));
                 expr.eval(&given.collect::<SqlResult<Row>>()?, eval)
             }
             (What::Array(_, element), SoFar::Array(items)) => array_of_values(element, items),
@@ -149,8 +197,9 @@ impl Value {
         let (aggregates, own) = match &self.what {
             What::Aggregates(all, _) => (all.as_slice(), None),
             What::Row(expr) | What::Array(expr, _) => (&[][..], Some(expr)),
+            What::Exists(_) => (&[][..], None),
         };
-        aggregates.iter().flat_map(|a| &a.args).chain(own)
+        aggregates.iter().flat_map(Aggregate::exprs).chain(own)
     }
 
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
@@ -160,11 +209,19 @@ impl Value {
             }
             What::Row(expr) => expr.to_sql(names),
             What::Array(expr, _) => format!("ARRAY({})", expr.to_sql(names)),
+            What::Exists(true) => "is there one?".to_string(),
+            What::Exists(false) => "is there none?".to_string(),
         };
         for (n, key) in self.order.iter().enumerate() {
             text.push_str(if n == 0 { ", rows by " } else { ", " });
             text.push_str(&key.expr.to_sql(names));
             text.push_str(if key.desc { " desc" } else { "" });
+        }
+        if let Some(limit) = &self.page.0 {
+            text.push_str(&format!(", limit {limit}"));
+        }
+        if let Some(offset) = &self.page.1 {
+            text.push_str(&format!(", offset {offset}"));
         }
         text
     }
