@@ -52,14 +52,18 @@ impl Values {
 /// Bounds of the key column after those with values.
 #[derive(Clone, Debug, Default)]
 pub struct RangeOn {
+    /// The lower one, and whether it belongs to them.
     pub lower: Option<(Bound, bool)>,
+    /// The upper one.
     pub upper: Option<(Bound, bool)>,
 }
 
 /// `(a, b) IN ((1, 2), ..)`: values of leading key columns that belong together.
 #[derive(Clone, Debug)]
 pub struct Tuples {
+    /// The columns.
     pub fields: Vec<Field>,
+    /// Their values.
     pub rows: Vec<Vec<Bound>>,
     /// How many values a row has.
     columns: usize,
@@ -145,7 +149,9 @@ impl Tuples {
 pub struct Access {
     /// Position among the table's secondary indexes; `None` is the primary key.
     pub index: Option<usize>,
+    /// Values of leading key columns.
     pub eq: Vec<Values>,
+    /// Bounds of the key column behind them.
     pub range: RangeOn,
     /// One access for each alternative of an OR; then there is nothing above.
     pub either: Vec<Access>,
@@ -553,6 +559,7 @@ impl Access {
         self.either.iter_mut().for_each(|one| one.leave_out(holds));
     }
 
+    /// How good it is by the rules: the larger, the better.
     pub fn score(&self, layout: &TableLayout) -> (u32, usize, bool, bool) {
         if let Some(worst) = self.either.iter().map(|a| a.score(layout)).min() {
             return worst;

@@ -26,12 +26,14 @@ pub struct Values {
 /// A value as a sample keeps it.
 #[derive(Clone, Debug)]
 pub enum Sampled {
+    /// As it is.
     Kept(Datum),
     /// So many bytes.
     Long(usize),
 }
 
 impl Sampled {
+    /// A value that was drawn.
     pub fn new(value: Datum) -> Sampled {
         match stored_width(&value) {
             width if width > LONG => Sampled::Long(width),
@@ -39,6 +41,7 @@ impl Sampled {
         }
     }
 
+    /// Bytes that it takes.
     pub fn memory(&self) -> usize {
         match self {
             Sampled::Kept(value) => value.memory(),
@@ -48,6 +51,7 @@ impl Sampled {
 }
 
 impl Values {
+    /// Adds the value of the next row.
     pub fn push(&mut self, value: Sampled) {
         match value {
             Sampled::Kept(Datum::Null) => self.nulls += 1,
@@ -75,13 +79,18 @@ impl Values {
 /// What is kept of a column.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
+    /// Part of the rows in which it is NULL.
     pub null_fraction: f64,
+    /// Average bytes of a value that is not NULL.
     pub width: f64,
     /// As PostgreSQL writes it: a number, or if it grows with the table, the negative part of the
     /// rows.
     pub distinct: f64,
+    /// The most common values with their parts of all rows, most common first.
     pub common: Vec<(Datum, f64)>,
+    /// Bounds between which equally many of the other values lie, ascending.
     pub histogram: Vec<Datum>,
+    /// How much the order of the values is the order of the rows: from -1 to 1.
     pub correlation: Option<f64>,
 }
 

@@ -17,25 +17,34 @@ use braid_rows::row_codec::{decode_payload, encode_payload};
 /// What is stored about a table.
 #[derive(Clone, Debug)]
 pub struct Record {
+    /// Its id.
     pub table: u32,
+    /// The generation of its rows.
     pub generation: u32,
-    /// When, in microseconds since 1970, and whether nobody had asked for it.
+    /// When, in microseconds since 1970.
     pub at_us: u64,
+    /// Whether nobody had asked for it.
     pub automatic: bool,
+    /// Number of rows.
     pub rows: f64,
+    /// Average bytes of a row's values.
     pub row_bytes: f64,
     /// Stored bytes, everything around counted.
     pub bytes: u64,
     /// With the id of the parent.
     pub family: Option<(u32, FamilySize)>,
+    /// Of those columns that were analyzed.
     pub columns: Vec<ColumnRecord>,
 }
 
 /// What is stored about a column.
 #[derive(Clone, Debug)]
 pub struct ColumnRecord {
+    /// Its id in the table.
     pub id: u32,
+    /// The type that it had.
     pub ty: SqlType,
+    /// What the sample said.
     pub summary: Summary,
 }
 
@@ -63,6 +72,7 @@ impl Record {
         }
     }
 
+    /// As it is stored.
     pub fn encode(&self) -> Vec<u8> {
         let family = self.family.map(|(id, size)| json!([id, size.average, size.most]));
         let columns: Vec<Value> = self.columns.iter().map(ColumnRecord::encode).collect();

@@ -88,8 +88,8 @@ fn what_is_computed_row_by_row_is_marked() {
     let mut db = numbers();
     let mut marked = |sql: &str| db.run(&format!("EXPLAIN {sql}")).join("\n").contains("by row:");
     assert!(!marked(
-        "SELECT sum(n * (1 - m)) FROM a WHERE n < m AND f > 0 GROUP BY id % 3 HAVING true"
+        "SELECT sum(n * (1 - m)) FROM a WHERE n < m AND f > 0 GROUP BY ROLLUP (id % 3)"
     ));
-    assert!(!marked("SELECT count(*) FROM a WHERE n BETWEEN 1.5 AND 2 GROUP BY m HAVING true"));
-    assert!(marked("SELECT count(*) FROM a WHERE sqrt(f) > 1 GROUP BY m HAVING true"));
+    assert!(!marked("SELECT count(*) FROM a WHERE n BETWEEN 1.5 AND 2 GROUP BY ROLLUP (m)"));
+    assert!(marked("SELECT count(*) FROM a WHERE sqrt(f) > 1 GROUP BY ROLLUP (m)"));
 }

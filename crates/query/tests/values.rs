@@ -109,7 +109,8 @@ fn what_is_more_than_that_is_general_and_errors_are_the_same() {
         "select (select count(*) from o) from c where id = 7",
         "select (select count(*) from o where id = 7) from c where id = 7",
         "select (select count(*) from o where o.id = c.id limit 0) from c where id = 7",
-        "select (select placed from o where o.id = c.id order by no limit 1) from c where id = 7",
+        "select (select distinct placed from o where o.id = c.id order by placed limit 1) from c \
+            where id = 7",
         "select case when id = 8 then (select count(*) from o where o.id = c.id) end from c \
             where id = 7",
         "select (select count(*) from o where o.id = c.id) from c",

@@ -34,6 +34,7 @@ pub struct Lookahead {
 }
 
 impl Lookahead {
+    /// So many of them at first.
     pub fn new(step: usize) -> Lookahead {
         Lookahead { asked: 0, step: step.max(1) }
     }

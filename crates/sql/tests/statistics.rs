@@ -8,9 +8,9 @@ use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
 use braid_kv::{Store, StoreOptions};
+use braid_planner::{ColumnStatistics, TableStatistics};
 use braid_rows::TableLayout;
 use braid_sql::session::Session;
-use braid_sql::statistics::{ColumnStatistics, TableStatistics};
 use braid_sql::{Database, NoGeneralQueries};
 use braid_types::Datum;
 

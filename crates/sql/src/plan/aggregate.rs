@@ -9,7 +9,8 @@ use braid_env::memory::{Account, Held};
 use braid_rows::{Row, row_memory};
 use braid_scalar::{
     Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
-    Scope, bind_bool, bind_unsettled, coerce, needs_general_query, object_name_parts, resolve,
+    Scope, Volatility, bind_bool, bind_unsettled, coerce, needs_general_query, object_name_parts,
+    resolve,
 };
 use braid_types::{CastContext, Datum, SqlResult, SqlType};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
@@ -94,6 +95,11 @@ impl Aggregate {
     pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
         let order = self.order.iter_mut().map(|key| &mut key.expr);
         self.args.iter_mut().chain(&mut self.filter).chain(order)
+    }
+
+    /// Whether it may give something else for the same rows.
+    pub(super) fn is_volatile(&self) -> bool {
+        self.exprs().any(|e| e.volatility() == Volatility::Volatile)
     }
 
     /// Takes rows in by this order.
@@ -257,7 +263,7 @@ impl Aggregate {
     pub(super) fn add_values(&self, s: &mut State, values: &[Datum]) -> SqlResult<()> {
         let (args, others) = values.split_at(self.args.len());
         let (filter, order) = others.split_at(usize::from(self.filter.is_some()));
-        if filter.iter().any(|holds| *holds != Datum::Bool(true)) {
+        if filter.iter().any(|holds| !matches!(holds, Datum::Bool(true))) {
             return Ok(());
         }
         s.row.clear();

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use braid_catalog::{Relation, kv_error};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
-    self, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind, SelectItem, SetExpr,
-    TableFactor,
+    self, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind, SetExpr, TableFactor,
 };
 
 use super::aggregate::Aggregate;

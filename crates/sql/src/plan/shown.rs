@@ -141,27 +141,31 @@ impl<'a> Showing<'a> {
 
     /// An expression with columns in the place of its aggregates and of keys.
     fn over_groups(&mut self, expr: &Expr, params: &mut ParamTypes) -> SqlResult<Option<Expr>> {
-        let mut expr = expr.clone();
-        let mut calls = Vec::new();
-        take_aggregates(&mut expr, &mut |call| {
-            let known = self.calls.iter().chain(&calls).position(|known| *known == call);
-            let at = known.unwrap_or(self.calls.len() + calls.len());
-            if known.is_none() {
-                calls.push(call);
+        let (mut expr, mut all) = (expr.clone(), Ok(true));
+        take_aggregates(&mut expr, &mut |call| match self.place_of(&call, params) {
+            Ok(Some(at)) => stand_in(format!("aggregate {at}")),
+            other => {
+                all = other.map(|_| false);
+                call
             }
-            stand_in(format!("aggregate {at}"))
         });
-        for call in calls {
-            let Some(aggregate) = bind_ordered(&call, self.over.scope, params)? else {
-                return Ok(None);
-            };
-            let name = format!("aggregate {}", self.aggregates.len());
-            self.scope.push_table(STAND_INS, None, [(name, aggregate.ty.clone(), true)]);
-            self.calls.push(call);
-            self.aggregates.push(aggregate);
-        }
         take_keys(&mut expr, self.keys);
-        Ok(Some(expr))
+        Ok(all?.then_some(expr))
+    }
+
+    /// Which of the aggregates a call is; one that may differ each time is another each time.
+    fn place_of(&mut self, call: &Expr, params: &mut ParamTypes) -> SqlResult<Option<usize>> {
+        let known = self.calls.iter().position(|known| known == call);
+        if let Some(at) = known.filter(|at| !self.aggregates[*at].is_volatile()) {
+            return Ok(Some(at));
+        }
+        let Some(aggregate) = bind_ordered(call, self.over.scope, params)? else { return Ok(None) };
+        let at = self.aggregates.len();
+        let name = format!("aggregate {at}");
+        self.scope.push_table(STAND_INS, None, [(name, aggregate.ty.clone(), true)]);
+        self.calls.push(call.clone());
+        self.aggregates.push(aggregate);
+        Ok(Some(at))
     }
 
     /// The aggregates, what is shown, and its columns.

@@ -26,8 +26,8 @@ use braid_scalar::{
 };
 use braid_types::{SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
-    self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, JoinConstraint, JoinOperator, OrderByKind, SelectItem, TableFactor,
+    self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    JoinConstraint, JoinOperator, OrderByKind, SelectItem, TableFactor,
 };
 
 use super::aggregate::Aggregate;
@@ -212,6 +212,10 @@ fn take(expr: &mut Expr, found: &mut Vec<Taken>, place: Place) {
         Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }
             if place == Place::Inside => {}
         Expr::BinaryOp { op: BinaryOperator::Or, .. } => {}
+        // A row, which has as many columns as the other.
+        Expr::BinaryOp { left, right, .. }
+            if [&**left, &**right].iter().any(|side| matches!(side, Expr::Tuple(_)))
+                && [&**left, &**right].iter().any(|side| matches!(side, Expr::Subquery(_))) => {}
         Expr::BinaryOp { left, right, .. } => {
             take(left, found, place);
             take(right, found, place);
