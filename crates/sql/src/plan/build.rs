@@ -11,10 +11,11 @@ use sqlparser::ast::{
 
 use super::aggregate::Aggregate;
 use super::choice;
+use super::first_rows::{self, FirstRows};
 use super::gather::Gather;
 use super::groups::{Groups, MANY_ROWS, Over, has_groups};
 use super::lock_clauses::{check_lockable, locked_in};
-use super::order::{Met, met};
+use super::order::{Met, met, met_within};
 use super::passes::AllPasses;
 use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step, Totals};
 use super::semi::{Condition, Semi, divided};
@@ -37,6 +38,7 @@ pub(super) struct From {
     pub(super) left: bool,
     pub(super) semi: Option<Semi>,
     pub(super) value: Option<Arc<Value>>,
+    pub(super) first: Option<Arc<FirstRows>>,
     /// What its value needs of each of its rows.
     pub(super) nested: Vec<From>,
     pub(super) on: Vec<Bound>,
@@ -48,6 +50,14 @@ impl From {
         let own = self.offset + self.layout.table.columns.len();
         let inner = self.nested.last().map_or(own, From::end);
         inner + usize::from(self.value.is_some())
+    }
+
+    /// The order of which its first rows are wanted.
+    fn order_of_first(&self) -> Option<&[SortKey]> {
+        let value = self.value.as_ref().filter(|value| value.wants_first());
+        let first = self.first.as_ref().filter(|first| first.is_limited());
+        let order = value.map(|value| &value.order).or(first.map(|first| &first.order))?;
+        (!order.is_empty()).then_some(order)
     }
 
     /// A table of FROM, not of a subquery.
@@ -174,7 +184,7 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         sort.clear();
         steps = chain(ctx, &tables, &filter, (&sort, covers), None);
     }
-    let plain = |t: &From| !t.left && t.is_joined();
+    let plain = |t: &From| !t.left && t.is_joined() && t.first.is_none();
     if steps.is_none() && tables.len() == 2 && tables.iter().all(plain) && locking.is_none() {
         let filter = turn_round(&mut tables, &filter, &mut output, &mut sort);
         steps = chain(ctx, &tables, &filter, (&sort, None), first);
@@ -201,8 +211,10 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
     let known = passes.of(false);
     let all_wanted = (limit.is_none() || !sort.is_empty()) && locking.is_none() && !first_only;
     let by_row = is_work_by_row(&steps, &output, &sort);
+    // General plans run such a query for each row as well.
+    let firsts = steps.iter().any(|step| step.first.is_some());
     if looks_up_deeply(&steps, known.gather.as_ref())
-        || all_wanted && choice::looks_up_too_much(ctx, &steps, &known.ends)
+        || all_wanted && !firsts && choice::looks_up_too_much(ctx, &steps, &known.ends)
         || all_wanted && by_row && choice::finds_too_much(ctx, &steps)
     {
         return Ok(None);
@@ -293,7 +305,10 @@ fn from(
     let mut tables: Vec<From> = Vec::new();
     let mut scope = Scope::empty();
     for item in &select.from {
-        if !add_table(ctx, &item.relation, false, &mut tables, &mut scope)? {
+        let both = (&mut tables, &mut scope);
+        if !first_rows::add_query(ctx, &item.relation, false, both, params)?
+            && !add_table(ctx, &item.relation, false, &mut tables, &mut scope)?
+        {
             return Ok(None);
         }
         for join in &item.joins {
@@ -303,6 +318,19 @@ fn from(
                 JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (true, c),
                 _ => return Ok(None),
             };
+            let is_true = |on: &ast::Expr| match on {
+                ast::Expr::Value(value) => value.value == ast::Value::Boolean(true),
+                _ => false,
+            };
+            let always = match constraint {
+                JoinConstraint::On(on) => is_true(on),
+                JoinConstraint::None => !left,
+                _ => false,
+            };
+            let both = (&mut tables, &mut scope);
+            if always && first_rows::add_query(ctx, &join.relation, left, both, params)? {
+                continue;
+            }
             if !add_table(ctx, &join.relation, left, &mut tables, &mut scope)? {
                 return Ok(None);
             }
@@ -393,6 +421,7 @@ pub(super) fn add_table(
         left,
         semi: None,
         value: None,
+        first: None,
         nested: Vec::new(),
         on: Vec::new(),
     });
@@ -591,7 +620,7 @@ fn chain(
         let ready = |b: &Bound| b.columns().into_iter().all(|c| c < end) && (whole || !volatile(b));
         let mut after = Vec::new();
         let mut on = t.on.clone();
-        if t.left || t.value.is_some() {
+        if t.left || t.value.is_some() || t.first.is_some() {
             // An ON condition that is not about this table at all still decides about NULLs, so it
             // stays with the lookup; WHERE comes after.
             after = take(&mut left_over, ready);
@@ -602,16 +631,16 @@ fn chain(
         // Rests are evaluated over the joined row; nothing to remap.
         let best = if n == 0 && joined == 1 {
             choose_ordered(ctx, t, all, (sort, used), first)
-        } else if let Some(value) = t.value.as_ref().filter(|value| !value.order.is_empty())
-            && value.wants_first()
+        } else if let Some(order) = t.order_of_first()
             && all.iter().any(|access| access.eq_len() > 0)
         {
             let looked_up = all.into_iter().filter(|access| access.eq_len() > 0).collect();
-            choose_ordered(ctx, t, looked_up, (&value.order, None), Some(1.0))
+            choose_ordered(ctx, t, looked_up, (order, None), Some(1.0))
         } else {
             choose_joined(ctx, t, all, n == 0)
         };
-        let family = n > 0 && t.is_joined() && is_family(&tables[n - 1], t, &best);
+        let family =
+            n > 0 && t.is_joined() && t.first.is_none() && is_family(&tables[n - 1], t, &best);
         if n > 0 && best.eq_len() == 0 {
             return None;
         }
@@ -619,7 +648,8 @@ fn chain(
             // The same rows for each outer one: a general plan reads them once.
             return None;
         }
-        if n > 0 && !family && steps.iter().all(|s: &Step| s.access.is_full()) && first.is_none() {
+        let whole_tables = || steps.iter().all(|s: &Step| s.access.is_full());
+        if n > 0 && !family && t.first.is_none() && whole_tables() && first.is_none() {
             // Looking up a row for each row of a whole table: a hash join does better.
             return None;
         }
@@ -631,6 +661,7 @@ fn chain(
             left: t.left,
             semi: t.semi,
             value: t.value.clone(),
+            first: t.first.clone(),
             in_order: None,
             nested,
             after,
@@ -652,12 +683,14 @@ fn chain(
     Some((steps, constant, order))
 }
 
-/// Where the keys of a step give the order in which its value takes rows in, its first rows are
-/// enough.
+/// Where the keys of a step give the order in which its value takes rows in, or in which its first
+/// rows are wanted, the first of them are enough.
 fn note_order(step: &mut Step) {
-    let wants = |value: &&Arc<Value>| value.wants_first() && step.nested.is_empty();
-    let Some(value) = step.value.as_ref().filter(wants) else { return };
-    let met = met(std::slice::from_ref(step), &value.order);
+    let value = step.value.as_ref().filter(|value| value.wants_first() && step.nested.is_empty());
+    let first = step.first.as_ref().filter(|first| first.is_limited());
+    let order = value.map(|value| &value.order).or(first.map(|first| &first.order));
+    let Some(order) = order else { return };
+    let met = met_within(step, order);
     step.in_order = Some(met).filter(|met| *met != Met::No);
 }
 
@@ -671,6 +704,7 @@ fn nested_step(ctx: &Context, t: &From) -> Step {
         left: false,
         semi: None,
         value: t.value.clone(),
+        first: None,
         in_order: None,
         nested: t.nested.iter().map(|inner| nested_step(ctx, inner)).collect(),
         after: Vec::new(),
@@ -702,13 +736,14 @@ fn choose_ordered(
             left: false,
             semi: None,
             value: None,
+            first: None,
             in_order: None,
             nested: Vec::new(),
             after: Vec::new(),
             wanted: None,
             family: false,
         };
-        met(&[step], sort) != Met::No
+        met_within(&step, sort) != Met::No
     };
     let score = |at: usize| all[at].score(&t.layout);
     let best = Access::best_of(&all, &t.layout);
@@ -786,6 +821,8 @@ fn used_by_tables(tables: &[From], used: &mut BTreeSet<usize>) {
     for t in tables {
         t.on.iter().for_each(|e| used.extend(e.columns()));
         t.value.iter().flat_map(|v| v.exprs()).for_each(|e| used.extend(e.columns()));
+        let order = t.first.iter().flat_map(|first| &first.order);
+        order.for_each(|key| used.extend(key.expr.columns()));
         used_by_tables(&t.nested, used);
     }
 }
@@ -802,6 +839,8 @@ fn used_by_steps(steps: &[Step], used: &mut BTreeSet<usize>) {
         s.after.iter().chain(&s.access.rest).for_each(|e| used.extend(e.columns()));
         used.extend(s.access.columns());
         s.value.iter().flat_map(|v| v.exprs()).for_each(|e| used.extend(e.columns()));
+        let order = s.first.iter().flat_map(|first| &first.order);
+        order.for_each(|key| used.extend(key.expr.columns()));
         used_by_steps(&s.nested, used);
     }
 }

@@ -43,6 +43,8 @@ enum Source {
     Family(FamilyScan),
     /// The same, of tables that are not one chain.
     Gathered(GatherScan),
+    /// The first rows for the row before, joined with it.
+    First(VecDeque<(Bytes, Row)>),
 }
 
 impl Source {
@@ -214,6 +216,10 @@ impl Joined {
             let Some(open) = &mut stage.open else { continue };
             let (step, chosen) = (&parts.steps[stage.first], parts.passes.of(self.alike));
             let found = match &mut open.source {
+                Source::First(rows) => rows.pop_front().inspect(|_| {
+                    note(ctx, stage.first, 1, 0);
+                    open.matched = true;
+                }),
                 Source::Table(rows) => {
                     let found = counted(ctx, stage.first, || rows.next_row(ctx))?;
                     match found {
@@ -301,14 +307,19 @@ impl Joined {
                 None => rows.covering(self.liveness[stage.first].clone()),
                 Some(_) => rows,
             };
-            let first = match &s.value {
-                Some(value) => s.in_order.and_then(|_| value.enough(ctx)),
-                None => self.first,
-            };
-            Source::Table(match first {
-                Some(first) => rows.expecting(first),
-                None => rows,
-            })
+            if let Some(first) = &s.first {
+                let found = || first.find(ctx, s, (rows, &outer));
+                Source::First(counted(ctx, stage.first, found)?)
+            } else {
+                let first = match &s.value {
+                    Some(value) => s.in_order.and_then(|_| value.enough(ctx)),
+                    None => self.first,
+                };
+                Source::Table(match first {
+                    Some(first) => rows.expecting(first),
+                    None => rows,
+                })
+            }
         };
         note(ctx, stage.first, 0, 1);
         let step = &parts.steps[stage.first];

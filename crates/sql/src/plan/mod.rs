@@ -20,6 +20,7 @@ mod build;
 pub(crate) mod choice;
 mod columnar;
 mod family;
+mod first_rows;
 mod gather;
 mod groups;
 mod joined;

@@ -18,12 +18,25 @@ pub(super) enum Met {
 
 /// Whether the chain of steps yields rows in this order.
 pub(super) fn met(steps: &[Step], sort: &[SortKey]) -> Met {
+    // Rows of which the first are wanted come in an order of their own.
+    let end = steps.iter().position(|s| s.first.is_some()).unwrap_or(steps.len());
+    met_by(&steps[..end], steps, sort)
+}
+
+/// The same of what one step finds for a row of the steps before.
+pub(super) fn met_within(step: &Step, sort: &[SortKey]) -> Met {
+    let only = std::slice::from_ref(step);
+    met_by(only, only, sort)
+}
+
+/// As [`met`], where some of the steps have an order.
+fn met_by(ordered: &[Step], steps: &[Step], sort: &[SortKey]) -> Met {
     if sort.is_empty() {
         return Met::Forward;
     }
     let mut sequence = Vec::new();
     let mut fixed = Vec::new();
-    for s in steps {
+    for s in ordered {
         let layout = s.access.layout(&s.layout);
         for (n, k) in layout.columns().iter().enumerate() {
             let at = s.offset + k.ordinal;

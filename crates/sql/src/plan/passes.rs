@@ -46,8 +46,9 @@ pub(super) struct AllPasses {
 impl AllPasses {
     /// Finds them for these steps. A pass goes forward only.
     pub(super) fn plan(ctx: &Context, steps: &[Step], reverse: bool, locks: bool) -> AllPasses {
-        // A value of no table's rows has none to lie in.
-        if reverse || steps.first().is_none_or(|first| first.value.is_some()) {
+        // A value of no table's rows has none to lie in, and first rows are found row by row.
+        let alone = steps.first().is_none_or(|first| first.value.is_some());
+        if reverse || alone || steps.iter().any(|step| step.first.is_some()) {
             let always = Passes { ends: (0..steps.len()).collect(), gather: None };
             return AllPasses { always, alike: None };
         }

@@ -8,6 +8,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::aggregate::Aggregate;
 use super::columnar::ColumnarRows;
+use super::first_rows::FirstRows;
 use super::groups::Groups;
 use super::joined::Joined;
 use super::order::Met;
@@ -39,8 +40,10 @@ pub(super) struct Step {
     pub(super) semi: Option<Semi>,
     /// It gives one value for each row before it, behind its columns, which mean nothing then.
     pub(super) value: Option<Arc<Value>>,
-    /// Its keys give the order in which its value takes rows in, forwards or backwards, and the
-    /// first of them are enough.
+    /// Only some of its rows are wanted for each row before it.
+    pub(super) first: Option<Arc<FirstRows>>,
+    /// Its keys give the order in which its value takes rows in, or in which its first rows are
+    /// wanted, forwards or backwards: the first of them are enough.
     pub(super) in_order: Option<Met>,
     /// What its value needs of each of its rows: steps that give values, one behind the other.
     pub(super) nested: Vec<Step>,
@@ -363,6 +366,11 @@ impl Step {
             (Some(Semi::Exists), _) => " (is there one?)".into(),
             (Some(Semi::Absent), _) => " (is there none?)".into(),
             (None, Some(value)) => format!(" (value: {})", value.describe(names)),
+            (None, None) if self.first.is_some() => {
+                let first = self.first.iter().map(|first| first.describe(names));
+                let left = if self.left { "left, " } else { "" };
+                format!(" ({left}{})", first.collect::<String>())
+            }
             (None, None) if self.left => " (left lookup)".into(),
             (None, None) => " (lookup)".into(),
         }
