@@ -557,8 +557,17 @@ pub(super) fn limits(
     q: &ast::Query,
     params: &mut ParamTypes,
 ) -> SqlResult<(Option<Bound>, Option<Bound>)> {
+    limits_over(q, &Scope::empty(), params)
+}
+
+/// LIMIT and OFFSET of a query with these columns around it.
+pub(super) fn limits_over(
+    q: &ast::Query,
+    around: &Scope,
+    params: &mut ParamTypes,
+) -> SqlResult<(Option<Bound>, Option<Bound>)> {
     let mut number = |e: &ast::Expr| {
-        let bound = braid_scalar::bind_unsettled(e, &Scope::empty(), params)?;
+        let bound = braid_scalar::bind_unsettled(e, around, params)?;
         braid_scalar::coerce(bound, &SqlType::Int8, CastContext::Assignment, params)
     };
     match &q.limit_clause {
@@ -821,8 +830,7 @@ fn used_by_tables(tables: &[From], used: &mut BTreeSet<usize>) {
     for t in tables {
         t.on.iter().for_each(|e| used.extend(e.columns()));
         t.value.iter().flat_map(|v| v.exprs()).for_each(|e| used.extend(e.columns()));
-        let order = t.first.iter().flat_map(|first| &first.order);
-        order.for_each(|key| used.extend(key.expr.columns()));
+        t.first.iter().flat_map(|first| first.exprs()).for_each(|e| used.extend(e.columns()));
         used_by_tables(&t.nested, used);
     }
 }
@@ -839,8 +847,7 @@ fn used_by_steps(steps: &[Step], used: &mut BTreeSet<usize>) {
         s.after.iter().chain(&s.access.rest).for_each(|e| used.extend(e.columns()));
         used.extend(s.access.columns());
         s.value.iter().flat_map(|v| v.exprs()).for_each(|e| used.extend(e.columns()));
-        let order = s.first.iter().flat_map(|first| &first.order);
-        order.for_each(|key| used.extend(key.expr.columns()));
+        s.first.iter().flat_map(|first| first.exprs()).for_each(|e| used.extend(e.columns()));
         used_by_steps(&s.nested, used);
     }
 }

@@ -25,11 +25,11 @@ use sqlparser::ast::{
     self, Expr, OrderByKind, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
 };
 
-use super::build::{From, limits, simple_select};
+use super::build::{From, limits_over, simple_select};
 use super::groups::has_groups;
 use super::joined::passes;
 use super::rows::RowSource;
-use super::select::{SortKey, Step, count};
+use super::select::{SortKey, Step, count_for};
 use super::semi;
 use super::sorting::sorted;
 use super::stream::compare;
@@ -39,11 +39,17 @@ use crate::session::Context;
 pub(super) struct FirstRows {
     /// Over the joined row.
     pub(super) order: Vec<SortKey>,
-    /// LIMIT and OFFSET.
+    /// LIMIT and OFFSET, over the row before.
     page: (Option<Bound>, Option<Bound>),
 }
 
 impl FirstRows {
+    /// All that it computes.
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        let order = self.order.iter().map(|key| &key.expr);
+        order.chain(&self.page.0).chain(&self.page.1)
+    }
+
     /// Whether not all rows are wanted.
     pub(super) fn is_limited(&self) -> bool {
         self.page.0.is_some()
@@ -59,7 +65,7 @@ impl FirstRows {
         }
         for (what, number) in [("limit", &self.page.0), ("offset", &self.page.1)] {
             if let Some(number) = number {
-                text.push_str(&format!(", {what} {number}"));
+                text.push_str(&format!(", {what} {}", number.to_sql(names)));
             }
         }
         text
@@ -76,8 +82,8 @@ impl FirstRows {
         step: &Step,
         (rows, outer): (RowSource, &Row),
     ) -> SqlResult<VecDeque<(Bytes, Row)>> {
-        let limit = count(&self.page.0, "LIMIT", ctx)?.unwrap_or(u64::MAX);
-        let offset = count(&self.page.1, "OFFSET", ctx)?.unwrap_or(0);
+        let limit = count_for(&self.page.0, "LIMIT", outer, ctx)?.unwrap_or(u64::MAX);
+        let offset = count_for(&self.page.1, "OFFSET", outer, ctx)?.unwrap_or(0);
         let [most, skip] = [limit, offset].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let wanted = most.saturating_add(skip);
         let in_order = self.order.is_empty() || step.in_order.is_some();
@@ -177,7 +183,7 @@ fn bind(
             order.push(SortKey { expr: order_form(expr)?, desc, nulls_first });
         }
     }
-    inner.first = Some(Arc::new(FirstRows { order, page: limits(query, params)? }));
+    inner.first = Some(Arc::new(FirstRows { order, page: limits_over(query, around, params)? }));
     Ok(Some((inner, shown)))
 }
 

@@ -125,8 +125,9 @@ impl Gather {
     fn is_cheap(&self, ctx: &Context, steps: &[Step]) -> bool {
         let rows = |layout: &Arc<TableLayout>| Facts::new(ctx.db.clone(), layout.clone()).rows();
         let heads = rows(&steps[0].layout).max(1.0);
-        // The first row may be enough for these.
-        let asked = steps[1..=self.last].iter().filter(|step| step.semi.is_some());
+        // The first rows may be enough for these.
+        let few = |step: &&Step| step.semi.is_some() || step.in_order.is_some();
+        let asked = steps[1..=self.last].iter().filter(few);
         if asked.map(|step| rows(&step.layout)).any(|all| all / heads > PASSED) {
             return false;
         }

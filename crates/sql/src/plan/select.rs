@@ -280,6 +280,11 @@ impl SelectPlan {
                 own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
             } else if n > 0 || s.value.is_some() {
                 own[0].text.push_str(&s.purpose(&column));
+                own[0].text.push_str(match s.in_order {
+                    Some(Met::Forward) => " along the key",
+                    Some(_) => " backwards along the key",
+                    None => "",
+                });
             } else if p.reverse {
                 own[0].text.push_str(" (backwards)");
             }
@@ -420,8 +425,18 @@ impl RanSelect {
 
 /// The value of LIMIT or OFFSET.
 pub(super) fn count(e: &Option<Bound>, what: &str, ctx: &Context) -> SqlResult<Option<u64>> {
+    count_for(e, what, &[], ctx)
+}
+
+/// The same, for a row of the tables around the query.
+pub(super) fn count_for(
+    e: &Option<Bound>,
+    what: &str,
+    row: &[Datum],
+    ctx: &Context,
+) -> SqlResult<Option<u64>> {
     let Some(e) = e else { return Ok(None) };
-    match e.eval(&[], &ctx.eval)? {
+    match e.eval(row, &ctx.eval)? {
         Datum::Null => Ok(None),
         Datum::Int8(v) if v >= 0 => Ok(Some(v as u64)),
         _ => Err(SqlError::new(
