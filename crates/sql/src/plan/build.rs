@@ -45,6 +45,13 @@ pub(super) struct From {
 }
 
 impl From {
+    /// A table of FROM without conditions: where its columns begin, and whether rows stay that
+    /// have none of its.
+    fn of_table(layout: Arc<TableLayout>, alias: String, (offset, left): (usize, bool)) -> From {
+        let (semi, value, first, nested, on) = (None, None, None, Vec::new(), Vec::new());
+        From { layout, alias, offset, left, semi, value, first, nested, on }
+    }
+
     /// How wide the joined row is with it.
     pub(super) fn end(&self) -> usize {
         let own = self.offset + self.layout.table.columns.len();
@@ -190,16 +197,8 @@ fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Opt
         steps = chain(ctx, &tables, &filter, (&sort, None), first);
     }
     let Some((mut steps, constant, order)) = steps else { return Ok(None) };
-    if let Output::Aggregates(totals) = &output {
-        let keeps = totals.list.iter().any(Aggregate::keeps);
-        if !first_only && (reads_much(ctx, &steps)? || keeps && joins_many(ctx, &steps)?) {
-            return Ok(None);
-        }
-    }
-    if matches!(output, Output::Groups(_)) && (steps.is_empty() || joins_many(ctx, &steps)?) {
-        return Ok(None);
-    }
-    if asks && joins_many(ctx, &steps)? {
+    if !first_only && puts_much_together(ctx, &output, &steps)? || asks && joins_many(ctx, &steps)?
+    {
         return Ok(None);
     }
     let reverse = order == Met::Backward;
@@ -414,17 +413,7 @@ pub(super) fn add_table(
         scope.push(c);
     }
     let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
-    tables.push(From {
-        layout,
-        alias,
-        offset,
-        left,
-        semi: None,
-        value: None,
-        first: None,
-        nested: Vec::new(),
-        on: Vec::new(),
-    });
+    tables.push(From::of_table(layout, alias, (offset, left)));
     Ok(true)
 }
 
@@ -439,6 +428,18 @@ fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
     }
     let whole = step.layout.rows.whole_span();
     Ok(ctx.txn.divide(&whole, 2, MUCH_BYTES).map_err(kv_error)?.len() > 1)
+}
+
+/// Whether so many rows are aggregated or grouped that a general plan does it faster.
+fn puts_much_together(ctx: &Context, output: &Output, steps: &[Step]) -> SqlResult<bool> {
+    match output {
+        Output::Rows(_) => Ok(false),
+        Output::Aggregates(totals) => {
+            let keeps = totals.list.iter().any(Aggregate::keeps);
+            Ok(reads_much(ctx, steps)? || keeps && joins_many(ctx, steps)?)
+        }
+        Output::Groups(_) => Ok(steps.is_empty() || joins_many(ctx, steps)?),
+    }
 }
 
 /// Whether so many rows are grouped or asked for others that a general plan does it faster.
@@ -638,15 +639,9 @@ fn chain(
         }
         let all = Access::candidates(&t.layout, &on, t.offset);
         // Rests are evaluated over the joined row; nothing to remap.
-        let best = if n == 0 && joined == 1 {
-            choose_ordered(ctx, t, all, (sort, used), first)
-        } else if let Some(order) = t.order_of_first()
-            && all.iter().any(|access| access.eq_len() > 0)
-        {
-            let looked_up = all.into_iter().filter(|access| access.eq_len() > 0).collect();
-            choose_ordered(ctx, t, looked_up, (order, None), Some(1.0))
-        } else {
-            choose_joined(ctx, t, all, n == 0)
+        let best = match n == 0 && joined == 1 {
+            true => choose_ordered(ctx, t, all, (sort, used), first),
+            false => choose_joined(ctx, t, all, n == 0),
         };
         let family =
             n > 0 && t.is_joined() && t.first.is_none() && is_family(&tables[n - 1], t, &best);
@@ -663,23 +658,9 @@ fn chain(
             return None;
         }
         let nested = t.nested.iter().map(|inner| nested_step(ctx, inner)).collect();
-        steps.push(Step {
-            layout: t.layout.clone(),
-            offset: t.offset,
-            access: best,
-            left: t.left,
-            semi: t.semi,
-            value: t.value.clone(),
-            first: t.first.clone(),
-            in_order: None,
-            nested,
-            after,
-            wanted: None,
-            family,
-        });
-        if let Some(last) = steps.last_mut() {
-            note_order(last);
-        }
+        let mut step = Step { nested, after, family, ..Step::of(t, best) };
+        note_order(&mut step);
+        steps.push(step);
     }
     if !left_over.is_empty() {
         return None;
@@ -706,19 +687,27 @@ fn note_order(step: &mut Step) {
 /// A step within another one that gives a value.
 fn nested_step(ctx: &Context, t: &From) -> Step {
     let all = Access::candidates(&t.layout, &t.on, t.offset);
-    Step {
-        layout: t.layout.clone(),
-        offset: t.offset,
-        access: choose_joined(ctx, t, all, false),
-        left: false,
-        semi: None,
-        value: t.value.clone(),
-        first: None,
-        in_order: None,
-        nested: t.nested.iter().map(|inner| nested_step(ctx, inner)).collect(),
-        after: Vec::new(),
-        wanted: None,
-        family: false,
+    let nested = t.nested.iter().map(|inner| nested_step(ctx, inner)).collect();
+    Step { nested, ..Step::of(t, choose_joined(ctx, t, all, false)) }
+}
+
+impl Step {
+    /// A step that reads a table in this way, and nothing else yet.
+    fn of(t: &From, access: Access) -> Step {
+        Step {
+            layout: t.layout.clone(),
+            offset: t.offset,
+            access,
+            left: t.left,
+            semi: t.semi,
+            value: t.value.clone(),
+            first: t.first.clone(),
+            in_order: None,
+            nested: Vec::new(),
+            after: Vec::new(),
+            wanted: None,
+            family: false,
+        }
     }
 }
 
@@ -738,20 +727,7 @@ fn choose_ordered(
     first: Option<f64>,
 ) -> Access {
     let gives = |a: &Access| {
-        let step = Step {
-            layout: t.layout.clone(),
-            offset: t.offset,
-            access: a.clone(),
-            left: false,
-            semi: None,
-            value: None,
-            first: None,
-            in_order: None,
-            nested: Vec::new(),
-            after: Vec::new(),
-            wanted: None,
-            family: false,
-        };
+        let step = Step { left: false, ..Step::of(t, a.clone()) };
         met_within(&step, sort) != Met::No
     };
     let score = |at: usize| all[at].score(&t.layout);
@@ -773,6 +749,12 @@ fn choose_ordered(
 
 /// For one of several tables, the outermost or one that is looked up in.
 fn choose_joined(ctx: &Context, t: &From, mut all: Vec<Access>, outermost: bool) -> Access {
+    if let Some(order) = t.order_of_first()
+        && all.iter().any(|access| access.eq_len() > 0)
+    {
+        all.retain(|access| access.eq_len() > 0);
+        return choose_ordered(ctx, t, all, (order, None), Some(1.0));
+    }
     let mut by_rules = Access::best_of(&all, &t.layout);
     if !outermost {
         // Where rows lie inside of others, that is the way to them.

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   FROM customers c LEFT JOIN LATERAL
-//!        (SELECT o.id, o.total FROM orders o WHERE o.customer = c.id ORDER BY o.placed DESC LIMIT 3) x
-//!        ON true
+//!        (SELECT o.id, o.total FROM orders o WHERE o.customer = c.id
+//!         ORDER BY o.placed DESC LIMIT 3) x ON true
 //!     step 1   rows of customers
 //!     step 2   for each, an index on (customer, placed) backwards, three rows
 //! ```
-//! Where no key gives the order, all rows that the conditions name are sorted. The query in FROM has
-//! one table, whose key its conditions bound, and selects columns in their order; everything else
-//! is for general plans.
+//! Where no key gives the order, all rows that the conditions name are sorted. The query in FROM
+//! has one table, whose key its conditions bound, and selects columns in their order; everything
+//! else is for general plans.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //!   SELECT o.id, o.placed, count(*) .. GROUP BY o.id, o.placed ORDER BY 3 DESC
 //!     keys o.id, o.placed   aggregates count(*)   outputs key 0, key 1, aggregate 0
 //! ```
-//! Groups come in the order in which their first rows do. What is shown of them are expressions over
-//! keys and aggregates ([`super::shown`]), of which ORDER BY names some; grouping sets are for
+//! Groups come in the order in which their first rows do. What is shown of them are expressions
+//! over keys and aggregates ([`super::shown`]), of which ORDER BY names some; grouping sets are for
 //! general plans, and so are many rows.
 
 use std::collections::HashMap;

@@ -76,6 +76,36 @@ struct Open {
     value: Option<Computing>,
 }
 
+/// What becomes of a row of a step's table.
+enum Taken {
+    /// It does not pass, or a value has taken it in.
+    Passed,
+    /// A value has taken it in, and wants no more.
+    Enough,
+    /// Joined with the row before.
+    Row(Row),
+}
+
+impl Open {
+    /// Takes the next row of the table of a step.
+    fn take(&mut self, (n, step): (usize, &Step), own: Row, ctx: &Context) -> SqlResult<Taken> {
+        let row = match self.outer.is_empty() {
+            true => own,
+            false => joined(&self.outer, own),
+        };
+        if !passes(&step.access.rest, &row, ctx)? {
+            return Ok(Taken::Passed);
+        }
+        note(ctx, n, 1, 0);
+        if let (Some(value), Some(computing)) = (&step.value, &mut self.value) {
+            let wants_more = value.add(computing, &row, &ctx.eval)?;
+            return Ok(if wants_more { Taken::Passed } else { Taken::Enough });
+        }
+        self.matched = true;
+        Ok(Taken::Row(row))
+    }
+}
+
 /// Steps `first` to `last`, which are one pass if they are several.
 struct Stage {
     first: usize,
@@ -220,34 +250,14 @@ impl Joined {
                     note(ctx, stage.first, 1, 0);
                     open.matched = true;
                 }),
-                Source::Table(rows) => {
-                    let found = counted(ctx, stage.first, || rows.next_row(ctx))?;
-                    match found {
-                        Some((key, own)) => {
-                            let row = match open.outer.is_empty() {
-                                true => own,
-                                false => joined(&open.outer, own),
-                            };
-                            if !passes(&step.access.rest, &row, ctx)? {
-                                continue;
-                            }
-                            note(ctx, stage.first, 1, 0);
-                            match (&step.value, &mut open.value) {
-                                (Some(value), Some(computing)) => {
-                                    if value.add(computing, &row, &ctx.eval)? {
-                                        continue;
-                                    }
-                                    None
-                                }
-                                _ => {
-                                    open.matched = true;
-                                    Some((key, row))
-                                }
-                            }
-                        }
-                        None => None,
-                    }
-                }
+                Source::Table(rows) => match counted(ctx, stage.first, || rows.next_row(ctx))? {
+                    None => None,
+                    Some((key, own)) => match open.take((stage.first, step), own, ctx)? {
+                        Taken::Passed => continue,
+                        Taken::Enough => None,
+                        Taken::Row(row) => Some((key, row)),
+                    },
+                },
                 pass => {
                     if let Some(row) = counted(ctx, stage.first, || pass.next_of_pass(ctx, chosen))?
                     {
@@ -307,18 +317,17 @@ impl Joined {
                 None => rows.covering(self.liveness[stage.first].clone()),
                 Some(_) => rows,
             };
-            if let Some(first) = &s.first {
-                let found = || first.find(ctx, s, (rows, &outer));
-                Source::First(counted(ctx, stage.first, found)?)
-            } else {
-                let first = match &s.value {
-                    Some(value) => s.in_order.and_then(|_| value.enough(ctx)),
-                    None => self.first,
-                };
-                Source::Table(match first {
-                    Some(first) => rows.expecting(first),
-                    None => rows,
-                })
+            let first = match &s.value {
+                Some(value) => s.in_order.and_then(|_| value.enough(ctx)),
+                None => self.first,
+            };
+            match (&s.first, first) {
+                (Some(first), _) => {
+                    let found = || first.find(ctx, s, (rows, &outer));
+                    Source::First(counted(ctx, stage.first, found)?)
+                }
+                (None, Some(first)) => Source::Table(rows.expecting(first)),
+                (None, None) => Source::Table(rows),
             }
         };
         note(ctx, stage.first, 0, 1);

@@ -115,6 +115,21 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// What is made of the joined rows, for EXPLAIN.
+    fn explain_output(&self) -> Option<PlanLine> {
+        let column = |at| self.column_name(at);
+        match &self.output {
+            Output::Rows(_) => None,
+            Output::Aggregates(totals) => {
+                let names: Vec<_> = totals.list.iter().map(|a| a.describe(&column)).collect();
+                let first = if self.first_only { " (first row of the key)" } else { "" };
+                let having = totals.shown.describe_having(&|at| names[at].clone());
+                Some(format!("aggregate: {}{first}{having}", names.join(", ")).into())
+            }
+            Output::Groups(groups) => Some(groups.describe(&column).into()),
+        }
+    }
+
     /// The name of a column of the joined row; with its table's, if there are several.
     fn column_name(&self, at: usize) -> String {
         match name_in(&self.steps, at) {
@@ -230,17 +245,8 @@ impl SelectPlan {
     pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
         let p = &self.parts;
         let ran = if analyze { Some(self.measure(ctx)?) } else { None };
-        let mut lines: Vec<PlanLine> = Vec::new();
         let column = |at| p.column_name(at);
-        if let Output::Aggregates(a) = &p.output {
-            let names: Vec<_> = a.list.iter().map(|a| a.describe(&column)).collect();
-            let first = if p.first_only { " (first row of the key)" } else { "" };
-            let having = a.shown.describe_having(&|at| names[at].clone());
-            lines.push(format!("aggregate: {}{first}{having}", names.join(", ")).into());
-        }
-        if let Output::Groups(groups) = &p.output {
-            lines.push(groups.describe(&column).into());
-        }
+        let mut lines: Vec<PlanLine> = p.explain_output().into_iter().collect();
         if p.limit.is_some() || p.offset.is_some() {
             let show = |b: &Option<Bound>| b.as_ref().map_or("none".into(), ToString::to_string);
             lines.push(format!("limit: {}, offset: {}", show(&p.limit), show(&p.offset)).into());
@@ -280,11 +286,7 @@ impl SelectPlan {
                 own[0].text.push_str(if s.left { " (left, same pass)" } else { " (same pass)" });
             } else if n > 0 || s.value.is_some() {
                 own[0].text.push_str(&s.purpose(&column));
-                own[0].text.push_str(match s.in_order {
-                    Some(Met::Forward) => " along the key",
-                    Some(_) => " backwards along the key",
-                    None => "",
-                });
+                own[0].text.push_str(s.direction());
             } else if p.reverse {
                 own[0].text.push_str(" (backwards)");
             }
@@ -338,6 +340,15 @@ impl SelectPlan {
 }
 
 impl Step {
+    /// How the order of its first rows is read, for EXPLAIN.
+    fn direction(&self) -> &'static str {
+        match self.in_order {
+            Some(Met::Forward) => " along the key",
+            Some(_) => " backwards along the key",
+            None => "",
+        }
+    }
+
     /// How many columns of the joined row are its own, but for its value.
     pub(super) fn inner_width(&self) -> usize {
         let nested = self.nested.iter().map(|inner| inner.inner_width() + 1);

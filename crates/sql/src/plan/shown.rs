@@ -4,7 +4,7 @@
 //!   SELECT status || '!', sum(total) / count(*) .. GROUP BY status HAVING count(*) > 1
 //!
 //!   keys 0 status    aggregates 1 sum(total), 2 count(*)
-//!   shown #0 || '!', #1 / #2    having #2 > 1         over the keys, and the aggregates behind them
+//!   shown #0 || '!', #1 / #2    having #2 > 1         over the keys, and behind them aggregates
 //! ```
 //! Aggregates are computed once where they are written twice. What names a column that is no key is
 //! wrong, or a form that general plans know: they say which.

@@ -388,39 +388,29 @@ fn bind_one(
     }
     let mut expr = expr.clone();
     let name = match derived {
-        None => {
-            if !deeper(ctx, [&mut expr], &mut inner, &mut inside, params)? {
-                return Ok(None);
-            }
-            let name = inner.alias.clone();
+        None if deeper(ctx, [&mut expr], &mut inner, &mut inside, params)? => {
             push_row(&mut inside, &inner);
-            name
+            inner.alias.clone()
         }
+        None => return Ok(None),
         Some((query, name)) => {
             let from = (query, core, name.as_str());
-            let Some(by) = push_derived(ctx, from, around, (&mut inner, &mut inside), params)?
-            else {
-                return Ok(None);
-            };
+            let by = push_derived(ctx, from, around, (&mut inner, &mut inside), params)?;
+            let Some(by) = by else { return Ok(None) };
             order = by;
             name
         }
     };
     name_rows(&mut expr, &name, &inside.scope);
     if let Some(by) = &query.order_by {
-        if !order.is_empty() {
-            return Ok(None);
-        }
         let output = match &select.projection[0] {
-            SelectItem::ExprWithAlias { alias, .. } => Some(ident_name(alias)),
-            e => Some(braid_scalar::output_name(match e {
-                SelectItem::UnnamedExpr(e) => e,
-                _ => return Ok(None),
-            })),
+            SelectItem::ExprWithAlias { alias, .. } => ident_name(alias),
+            SelectItem::UnnamedExpr(e) => braid_scalar::output_name(e),
+            _ => return Ok(None),
         };
         let value = braid_scalar::bind(&expr, &inside.scope, params)?;
-        let known: Vec<(String, Bound)> = output.map(|name| (name, value)).into_iter().collect();
-        let Some(by) = sort_keys(by, &known, &inside, params)? else { return Ok(None) };
+        let found = sort_keys(by, &[(output, value)], &inside, params)?;
+        let Some(by) = found.filter(|_| order.is_empty()) else { return Ok(None) };
         order = by;
     }
     let Some((what, ty)) = what(&mut expr, taken.form, (&inside, width), params)? else {

@@ -45,8 +45,8 @@ pub(super) enum What {
 /// A value that is being computed.
 pub(super) struct Computing {
     so_far: SoFar,
-    /// What is computed of rows that have to be ordered first, behind what orders them; `None`: they
-    /// come in their order.
+    /// What is computed of rows that have to be ordered first, behind what orders them; `None`:
+    /// they come in their order.
     waiting: Option<Vec<(Row, Row)>>,
     /// Rows that are passed over, and how many are wanted then.
     skip: u64,
