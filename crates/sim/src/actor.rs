@@ -16,10 +16,10 @@ use parking_lot::Mutex;
 
 use crate::client::Wish;
 use crate::desk::Desk;
+use crate::gateways::task_of;
 use crate::line::{Baton, Said, Word};
 use crate::plan::Plan;
-use crate::work::{Task, work};
-use crate::world::FIRST_CLIENT;
+use crate::work::work;
 
 /// See the [module's page](self).
 pub(crate) struct Actor {
@@ -65,11 +65,7 @@ impl Actor {
         let (plan, seed) = (plan.clone(), random.next_u64());
         let (ops, shared) = (Arc::new(Mutex::default()), desk.clone());
         let done = Arc::clone(&ops);
-        let task = match (id - FIRST_CLIENT) / plan.nodes {
-            0 if plan.clients.lookers => Task::Look,
-            1 if plan.clients.lookers => Task::Read,
-            _ => Task::Write,
-        };
+        let task = task_of(&plan, (id, dead));
         let thread = spawn_thread("sim-client", move || {
             let baton = Baton { words: inbox, said: outbox };
             let run = move || work(&shared, (&plan, task), baton, seed, &done);

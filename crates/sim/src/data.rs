@@ -8,6 +8,7 @@
 //!   01 n 'o'            a row of a node that was alone: nobody writes it any more
 //!   01 n 's' shape value   who wrote something of n by which shape: one for each write
 //!   01 n 'c' shape      how many of those there were when the shape was replaced
+//!   01 m 'r'            a register that one life of a client has for itself, m is large
 //! ```
 //! Ranges are split in front of an n: what has the same number stays together.
 //!
@@ -16,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use braid_lsm::KeySpan;
-use braid_range::Write;
+use braid_range::{CommitAsk, Write};
 use braid_workload::history::Op;
 use braid_workload::history::record::Key;
 use bytes::Bytes;
@@ -52,6 +53,38 @@ pub(crate) fn split_points(key: &[u8]) -> Vec<usize> {
     // What belongs to the system stays in one range, as it does in a node.
     let is_system = key.get(1).is_some_and(u8::is_ascii_lowercase);
     [5].into_iter().filter(|length| !is_system && *length <= key.len()).collect()
+}
+
+/// Numbers of registers that lives of clients have for themselves.
+const OWN_REGISTERS: std::ops::Range<u32> = 1 << 20..1 << 21;
+/// Of those numbers these bits are the client's.
+const OWN_BITS: u32 = 8;
+
+/// The register that a client has for itself, which others have lived as before.
+pub(crate) fn own_register(client: u64, dead: u64) -> Key {
+    let number = OWN_REGISTERS.start + ((dead as u32) << OWN_BITS) + client as u32;
+    assert!(OWN_REGISTERS.contains(&number), "there are {dead} lives of clients");
+    Key::Register(number)
+}
+
+/// Where all of those are.
+pub(crate) fn own_registers() -> KeySpan {
+    KeySpan::new(border(OWN_REGISTERS.start), border(OWN_REGISTERS.end))
+}
+
+/// What rows of those say.
+pub(crate) fn seen_own(rows: &[Row]) -> Vec<Op> {
+    let number = |key: &Bytes| u32::from_be_bytes(key[1..5].try_into().expect("four bytes"));
+    let read = |(key, _): &Row| seen(rows, Key::Register(number(key)));
+    rows.iter().flat_map(read).collect()
+}
+
+/// Whether a commit says that it was written by a shape, and relies on no lock of a range: it goes
+/// by a lease.
+pub(crate) fn goes_by_a_lease(ask: &CommitAsk) -> bool {
+    // What belongs to the system has a letter there.
+    let is_stamp = |key: &[u8]| key.len() == 22 && key[1] == 0 && key[5] == b's';
+    ask.locks.is_none() && ask.writes.iter().any(|write| is_stamp(&write.span().start))
 }
 
 /// Says that somebody has written by a shape of a number.

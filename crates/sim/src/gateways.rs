@@ -10,14 +10,23 @@ use braid_env::random::Random;
 use braid_range::{Ask, NodeId, Request};
 
 use crate::actor::{Actor, coordinator_of};
+use crate::data;
 use crate::desk::{Desk, Place};
 use crate::network::Party;
 use crate::plan::Plan;
+use crate::work::Task;
 use crate::world::{ANY_LIFE, Event, FIRST_CLIENT, Worker, World};
 
 /// A change may wait for leases for so long when nodes talk again: as long as a lease may live,
 /// until it is known that a process has died that was getting one, and for others in front of it.
 const LONGEST_RECALL_MICROS: u64 = 3_000_000 + 10_000_000 + 5_000_000;
+/// Which of a node's clients changes the schema when commits are late.
+const CHANGERS: u64 = 3;
+/// Clients on each node when commits are late.
+pub(crate) const CLIENTS_OF_LATE_COMMITS: usize = 4;
+/// A lease that was got a moment ago ends in so long; and its recall is tried so often.
+const LEASE_MICROS: u64 = 3_000_000;
+const RECALL_MICROS: u64 = 250_000;
 /// Within so long after a node's start its clients begin.
 const TRICKLE_MICROS: u64 = 100_000;
 
@@ -30,6 +39,56 @@ pub(crate) fn home_of(plan: &Plan, client: usize) -> Option<u64> {
         true => (client - keepers.start) as u64 + 1,
         false => (client % nodes) as u64 + 1,
     })
+}
+
+/// What a client is for, before which so many have lived.
+pub(crate) fn task_of(plan: &Plan, (id, dead): (u64, u64)) -> Task {
+    let client = id - FIRST_CLIENT;
+    match (client / plan.nodes, plan.clients.late.is_some()) {
+        (0, _) if plan.clients.lookers => Task::Look,
+        (1, _) if plan.clients.lookers => Task::Read,
+        (0 | 1, true) => Task::Own(data::own_register(client, dead)),
+        (2, true) => Task::Survey,
+        (CHANGERS, true) => Task::Change,
+        _ => Task::Write,
+    }
+}
+
+/// What becomes of a late commit and its process, while somebody changes the schema.
+struct Lateness {
+    /// The commit arrives.
+    micros: u64,
+    /// Somebody begins to change the schema.
+    change_micros: u64,
+    /// Its process dies as soon as the commit was sent, and its node starts again after so long.
+    down_micros: Option<u64>,
+}
+
+impl Lateness {
+    fn draw(random: &mut Random, plan: &Plan, most: u64) -> Lateness {
+        match random.below(3) {
+            // Its process is there, and is asked for its lease.
+            0 => {
+                let micros = random.between(most / 4, most);
+                let change_micros = random.below(most / 4);
+                Lateness { micros, change_micros, down_micros: None }
+            }
+            // The next one of its node is asked, while the lease is not over.
+            1 => {
+                let down = random.between(10_000, 300_000);
+                let micros = down + random.between(400_000, 1_400_000);
+                let change_micros = down + random.below(100_000);
+                Lateness { micros, change_micros, down_micros: Some(down) }
+            }
+            // Nobody is there, and it arrives when the change has waited for the lease's end.
+            _ => {
+                let longest = LEASE_MICROS + RECALL_MICROS + 2 * plan.clocks.offset_micros;
+                let micros = longest + random.between(250_000, 1_500_000);
+                let (change_micros, down) = (random.below(200_000), 2 * longest);
+                Lateness { micros, change_micros, down_micros: Some(down) }
+            }
+        }
+    }
 }
 
 impl World {
@@ -131,22 +190,39 @@ impl World {
         if party < FIRST_CLIENT { self.nodes[node as usize - 1].life } else { ANY_LIFE }
     }
 
-    /// How much later than others a request arrives. Its process may die as soon as it is sent.
+    /// How much later than others a request arrives: commits of those who go by the schema under a
+    /// lease. With one of them now and then the schema is changed, and its process may die.
     pub(crate) fn lateness(&mut self, party: Party, node: u64, request: &Request) -> u64 {
         let Some(late) = self.plan.clients.late.clone() else { return 0 };
-        let is_commit = matches!(request.ask, Ask::Commit(_) | Ask::Prepare(_));
-        if !is_commit || party == node || self.healed_at.is_some() {
+        let Ask::Commit(ask) = &request.ask else { return 0 };
+        if party == node || self.healed_at.is_some() || !data::goes_by_a_lease(ask) {
             return 0;
         }
-        if !self.random.chance(late.of_hundred, 100) {
-            return 0;
+        if self.now() < self.fates.changed_at + late.change_every_micros {
+            let is_late = self.random.chance(late.of_hundred, 100);
+            return if is_late { self.random.below(late.micros) } else { 0 };
         }
+        self.fates.changed_at = self.now();
         self.count("late commits");
-        if party < FIRST_CLIENT && self.random.chance(late.last, 100) {
-            let down_micros = self.random.between(10_000, 500_000);
+        let plan = self.plan.clone();
+        let drawn = Lateness::draw(&mut self.random, &plan, late.micros);
+        if let Some(down_micros) = drawn.down_micros {
             self.after(1_000, Event::Crash { node: party, down_micros });
         }
-        self.random.below(late.micros)
+        let first = CHANGERS * plan.nodes;
+        let changers = (first..first + plan.nodes).map(|client| client as usize);
+        let elsewhere: Vec<usize> =
+            changers.filter(|client| home_of(&plan, *client) != Some(party)).collect();
+        let client = *self.random.pick(&elsewhere);
+        self.after(drawn.change_micros, Event::Change { client });
+        drawn.micros
+    }
+
+    /// Whether a client changes the schema when commits are late, and does nothing else.
+    pub(crate) fn waits_for_late_commits(&self, client: usize) -> bool {
+        let first = CHANGERS * self.plan.nodes;
+        let changers = first..first + self.plan.nodes;
+        self.plan.clients.late.is_some() && changers.contains(&(client as u64))
     }
 
     /// All keepers are to end; whether they have.

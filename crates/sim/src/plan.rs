@@ -2,6 +2,8 @@
 
 use braid_env::random::Random;
 
+use crate::gateways::CLIENTS_OF_LATE_COMMITS;
+
 /// A promise of the world that is broken, to see whether a run notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
@@ -83,7 +85,7 @@ pub struct Plan {
 pub struct ClockPlan {
     /// Two of them differ by at most so much, and nodes know it.
     pub offset_micros: u64,
-    /// Those that jump go as far as they may.
+    /// A node that is alone is as far behind all others as it may be.
     pub far: bool,
 }
 
@@ -125,9 +127,9 @@ pub struct LatePlan {
     pub of_hundred: u64,
     /// by so many microseconds at most.
     pub micros: u64,
-    /// Of a hundred late ones so many are the last that their process sends: its node crashes, and
-    /// starts again soon.
-    pub last: u64,
+    /// Once in so many microseconds somebody changes the schema beside one; or its process dies as
+    /// well, and it arrives when the next one of its node, or nobody, was asked for its lease.
+    pub change_every_micros: u64,
 }
 
 /// How messages travel while things break.
@@ -265,23 +267,34 @@ impl Plan {
         self
     }
 
-    /// The same with commits that are on their way for longer than anything else, while processes
-    /// that have sent them die and begin anew. Little else breaks: whoever serves them is there
-    /// when they come.
+    /// The same with commits that are on their way for long, while the schema is changed and
+    /// processes that have sent them die. They write what nobody else does, so that nothing but
+    /// what they go by keeps them from happening; and others look at both all the time. Little else
+    /// breaks: whoever serves them is there when they come.
     pub fn with_late_commits(mut self) -> Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
-        self.trouble = [0, 0, 0, 0, 2, 1, 0];
-        self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 30 });
+        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 1, 0], 7_000_000);
+        // A lease that has lived for five seconds is wanted again at once. Between changes there is
+        // time for one.
+        let (of_hundred, micros, change_every_micros) = (30, 1_200_000, 6_000_000);
+        self.clients.late = Some(LatePlan { of_hundred, micros, change_every_micros });
+        (self.clients.changes, self.keys) = (Some(0), 2);
+        self.clients.count = CLIENTS_OF_LATE_COMMITS * self.nodes as usize;
+        (self.clients.transactions, self.clients.rest_micros) = (4_000, 100_000);
         self
     }
 
-    /// The same with clocks as far from each other as they may be, and nodes that are alone for
-    /// longer than their leases live, with somebody who looks at what he believes to be so.
+    /// The same with nodes that are alone for longer than their leases live, those of ranges or of
+    /// the schema, with clocks as far behind as they may be, and with somebody who looks at what he
+    /// believes to be so.
     pub fn with_lonely_nodes(mut self) -> Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
-        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1], 2_000_000);
+        // One after the other: who is alone stays so until its leases are over, and others, which
+        // have agreed on who leads long before, take them at once.
+        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 0, 0, 1], 8_000_000);
+        self.leases.micros = 4_000_000;
         self.clocks = ClockPlan { offset_micros: 250_000, far: true };
         (self.clients.lookers, self.clients.transactions) = (true, 3_000);
         self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;

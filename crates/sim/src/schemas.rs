@@ -20,6 +20,7 @@ use braid_catalog::{
     Catalog, Schema, bootstrap, change_lock_key, load_catalog, publish, recall_leases, stage,
     table_lock_key,
 };
+use braid_env::random::Random;
 use braid_keys::system;
 use braid_kv::{
     Coordinator, Isolation, KvError, KvResult, LockMode, ReadMode, ScanOptions, Txn, TxnOptions,
@@ -33,6 +34,7 @@ use crate::data;
 use crate::desk::Desk;
 use crate::line::wrong;
 use crate::plan::Plan;
+use crate::work::{rows_of, write};
 
 /// The schema whose name is the shape of the first number; the others follow.
 const FIRST_SCHEMA: u32 = 100;
@@ -185,13 +187,59 @@ fn notes(txn: &Arc<Txn>, n: u32) -> KvResult<(Counts, Counts)> {
 
 /// Looks at all shapes, and at nothing else.
 pub(crate) fn look(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    look_at_all(desk, plan, ops)?.commit().map(drop)
+}
+
+/// Looks at all shapes, and at what clients have for themselves.
+pub(crate) fn survey(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let txn = look_at_all(desk, plan, ops)?;
+    ops.lock().extend(seen_own(&txn)?);
+    txn.commit().map(drop)
+}
+
+/// What clients have for themselves.
+pub(crate) fn seen_own(txn: &Arc<Txn>) -> KvResult<Vec<Op>> {
+    rows_of(txn, data::own_registers()).map(|rows| data::seen_own(&rows))
+}
+
+/// Looks at all shapes; the transaction that does.
+fn look_at_all(desk: &Desk, plan: &Plan, ops: &Mutex<Vec<Op>>) -> KvResult<Arc<Txn>> {
     let epoch = desk.lease.epoch(&desk.coordinator);
     let options = TxnOptions { read_only: true, ..TxnOptions::default() };
     let txn = desk.coordinator.begin(options)?;
     let statement = Statement::of(desk, &txn, epoch)?;
     let shapes = (0..plan.keys as u32).map(|n| (n, statement.shape(n).value));
     ops.lock().extend(shapes.map(|(n, value)| Op::Get { key: register(n), value }));
-    txn.commit().map(drop)
+    Ok(txn)
+}
+
+/// Goes by the shapes of two numbers, of which it writes one, and writes what nobody else does:
+/// when its commit arrives, nothing keeps it from happening but what it goes by.
+pub(crate) fn write_own(
+    desk: &Desk,
+    plan: &Plan,
+    random: &mut Random,
+    (key, value): (Key, u64),
+    ops: &Mutex<Vec<Op>>,
+) -> KvResult<()> {
+    let epoch = desk.lease.epoch(&desk.coordinator);
+    let txn = desk.coordinator.begin(TxnOptions::default())?;
+    let statement = Statement::of(desk, &txn, epoch)?;
+    let looked_at = random.below(plan.keys) as u32;
+    let written = (looked_at + 1) % plan.keys as u32;
+    for (n, locks) in [(looked_at, false), (written, true)] {
+        let shape = statement.uses(desk, &txn, n, locks)?;
+        ops.lock().push(shape);
+    }
+    // By what was there the order of what is written is known.
+    ops.lock().extend(data::seen(&rows_of(&txn, data::span(key))?, key));
+    write(&txn, data::write(key, value))?;
+    ops.lock().push(Op::Write { key, value });
+    txn.put(data::stamp(written, statement.shape(written).number, value), Vec::new())?;
+    let is_leased = has_leased(&txn, plan);
+    txn.commit()?;
+    desk.tally.leased.fetch_add(u64::from(is_leased), Ordering::Relaxed);
+    Ok(())
 }
 
 /// Whether a transaction has locks under a lease.

@@ -5,6 +5,7 @@ use braid_range::{Ask, RangeId, Request, Split};
 
 use crate::data;
 use crate::network::Party;
+use crate::node::Node;
 use crate::plan::{Plan, Sabotage};
 use crate::world::{Event, FIRST_CLIENT, World, describe, unasked};
 
@@ -57,14 +58,11 @@ fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Option<Trouble> 
         }
         4 => {
             let half = plan.clocks.offset_micros / 2;
-            let ahead = match plan.clocks.far {
-                true => 2 * half * random.below(2),
-                false => random.below(2 * half),
-            };
+            let ahead = random.below(2 * half);
             Trouble::Clock { node, off_micros: ahead as i64 - half as i64 }
         }
         5 => Trouble::Pause { node, micros: random.between(10_000, 4_000_000) },
-        _ => Trouble::Alone { node, micros: random.between(3_000_000, 6_000_000) },
+        _ => Trouble::Alone { node, micros: random.between(5_000_000, 7_000_000) },
     })
 }
 
@@ -128,8 +126,12 @@ impl World {
                 self.count("pauses");
                 self.nodes[node as usize - 1].paused_until = self.now() + micros;
             }
-            Trouble::Alone { node, micros } => {
+            Trouble::Alone { mut node, micros } => {
                 self.count("nodes alone");
+                if self.plan.clocks.far {
+                    node = self.whoever_serves().unwrap_or(node);
+                    self.leave_behind(node);
+                }
                 for other in parties.iter().filter(|other| **other != node) {
                     self.network.cut(node, *other);
                     self.network.cut(*other, node);
@@ -137,6 +139,21 @@ impl World {
                 self.after(micros, Event::Mend);
             }
         }
+    }
+
+    /// Half of the time the node that serves the first range.
+    fn whoever_serves(&mut self) -> Option<u64> {
+        let is_wanted = self.random.chance(1, 2);
+        let serves = |node: &&Node| node.process.as_ref().is_some_and(|p| p.serves(RangeId(1)));
+        self.nodes.iter().find(serves).filter(|_| is_wanted).map(|node| node.id.0)
+    }
+
+    /// A node's clock is as far behind all others as it may be.
+    fn leave_behind(&mut self, node: u64) {
+        self.count("clock jumps");
+        let half = (self.plan.clocks.offset_micros / 2) as i64;
+        self.nodes.iter().for_each(|node| node.clock.set_off(half));
+        self.nodes[node as usize - 1].clock.set_off(-half);
     }
 
     /// Somebody wants a range to be split, and does not care what becomes of it.

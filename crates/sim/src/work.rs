@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use braid_env::random::Random;
 use braid_kv::{
-    Conflict, Isolation, KvError, KvResult, LockMode, ScanOptions, Txn, TxnOptions, Wait,
+    Conflict, Isolation, KeySpan, KvError, KvResult, LockMode, ScanOptions, Txn, TxnOptions, Wait,
 };
 use braid_range::Write;
 use braid_workload::history::record::{Key, Op, Outcome};
@@ -30,7 +30,13 @@ pub(crate) enum Task {
     Look,
     /// They read something, and nothing else.
     Read,
-    /// They write, and change the schema.
+    /// They go by the schema, and write what nobody else does: this register.
+    Own(Key),
+    /// They see what there is of both.
+    Survey,
+    /// They change the schema.
+    Change,
+    /// They write, and change the schema now and then.
     Write,
 }
 
@@ -50,6 +56,13 @@ pub(crate) fn work(
             Word::Begin(value) => match task {
                 Task::Look => schemas::look(desk, plan, ops),
                 Task::Read => read(desk, random.below(plan.keys) as u32, ops),
+                Task::Own(own) => {
+                    schemas::write_own(desk, plan, &mut random, (own, value | 1), ops)
+                }
+                Task::Survey => schemas::survey(desk, plan, ops),
+                Task::Change => {
+                    schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
+                }
                 Task::Write => write_or_change(desk, plan, &mut random, value, ops),
             },
             Word::Look(n) => {
@@ -138,6 +151,9 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
             for key in [Key::List(n), Key::Trail(n), Key::Register(n)] {
                 ops.lock().extend(data::seen(&rows(&txn, key)?, key));
             }
+            if plan.clients.late.is_some() {
+                ops.lock().extend(schemas::seen_own(&txn)?);
+            }
             if plan.clients.changes.is_some() {
                 let statement = Statement::of(desk, &txn, None)?;
                 let shape = statement.looks_at(&txn, n)?;
@@ -153,7 +169,11 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
 }
 
 fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
-    let mut scan = txn.scan(data::span(key), ScanOptions::default())?;
+    rows_of(txn, data::span(key))
+}
+
+pub(crate) fn rows_of(txn: &Arc<Txn>, span: KeySpan) -> KvResult<Vec<(Bytes, Bytes)>> {
+    let mut scan = txn.scan(span, ScanOptions::default())?;
     let mut out = Vec::new();
     while let Some(row) = scan.next()? {
         out.push(row);
@@ -161,7 +181,7 @@ fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     Ok(out)
 }
 
-fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
+pub(crate) fn write(txn: &Arc<Txn>, writes: Vec<Write>) -> KvResult<()> {
     for write in writes {
         match write {
             Write::Put(key, value) => txn.put(key, value)?,

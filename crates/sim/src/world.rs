@@ -90,6 +90,10 @@ pub(crate) enum Event {
     Members {
         node: u64,
     },
+    /// The schema is to be changed, because a commit is late.
+    Change {
+        client: usize,
+    },
     /// A node crashes, and is back after so long.
     Crash {
         node: u64,
@@ -193,6 +197,8 @@ pub(crate) struct Fates {
     unknown: Vec<(usize, Ask)>,
     /// Their clients died: under which names they may have happened.
     pub(crate) orphans: Vec<(usize, Vec<TxnId>)>,
+    /// When somebody was to change the schema last, because a commit was late.
+    pub(crate) changed_at: u64,
     /// Clients that died, and processes of clients on nodes that have begun.
     pub(crate) dead: u64,
     /// What nodes were asked, by number, as far as their answers are twisted.
@@ -407,7 +413,7 @@ impl World {
             Event::Answer { client, .. } | Event::Impatient { client, .. } => {
                 home_of(&self.plan, (client - FIRST_CLIENT) as usize)
             }
-            Event::Begin { client } => home_of(&self.plan, *client),
+            Event::Begin { client } | Event::Change { client } => home_of(&self.plan, *client),
             _ => None,
         };
         let Some(at) = node.or(home) else { return self.happen_outside(event) };
@@ -574,6 +580,7 @@ impl World {
                 }
             }
             Event::Begin { client } => self.next_transaction(client),
+            Event::Change { client } => self.begin_transaction(client),
             Event::Trouble => self.trouble(),
             Event::Mend => {
                 self.note("the network is mended".into());
@@ -617,6 +624,12 @@ impl World {
         {
             return;
         }
+        if !self.waits_for_late_commits(client) {
+            self.begin_transaction(client);
+        }
+    }
+
+    fn begin_transaction(&mut self, client: usize) {
         let now = self.now();
         if self.begun < self.plan.clients.transactions
             && let Some(wish) = self.workers[client].begin(now)
