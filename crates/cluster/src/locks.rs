@@ -132,7 +132,8 @@ impl Router {
         let served_in = request.timeout.map(|most| most.saturating_add(SERVED_IN));
         let patience = self.patience(Some(stop));
         let time = served_in.map_or(patience.time, |most| most.min(patience.time));
-        let sent = self.send_within(route, &|_| Ask::Lock(ask.clone()), Patience { time, ..patience });
+        let sent =
+            self.send_within(route, &|_| Ask::Lock(ask.clone()), Patience { time, ..patience });
         let sent = match sent {
             Err(KvError::Canceled) => self.give_up_lock(route, txn, step, KvError::Canceled)?,
             Err(KvError::Unavailable(_)) if time < patience.time => {

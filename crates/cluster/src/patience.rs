@@ -46,7 +46,12 @@ pub(crate) struct Left<'a> {
     until: u64,
 }
 
-impl Left<'_> {
+impl<'a> Left<'a> {
+    /// For what has to be asked for first.
+    pub(crate) fn rest(&self, clock: &dyn Clock) -> Patience<'a> {
+        Patience { time: self.time(clock, self.patience.time), ..self.patience }
+    }
+
     /// There was an answer of use: it begins anew.
     pub(crate) fn begin_anew(&mut self, clock: &dyn Clock) {
         *self = self.patience.begin(clock);

@@ -214,8 +214,7 @@ impl Router {
         let mut left = patience.begin(wall);
         let mut node = route.holder.unwrap_or(route.nodes[0]);
         let (mut hops, mut in_vain) = (0, 0);
-        // Its replicas may move meanwhile. It stays the same range: what is asked for may have
-        // happened where they were.
+        // Its replicas may move; what is asked for may have happened where they were.
         let mut route = route.clone();
         loop {
             let request = Request { range: route.range, ask: ask(node) };
@@ -250,7 +249,7 @@ impl Router {
                     (node, false)
                 }
                 Answer::Blocked { txn, anchor } => {
-                    self.unblock(&route, txn, &anchor, left.patience)?;
+                    self.unblock(&route, txn, &anchor, left.rest(wall))?;
                     (node, false)
                 }
                 Answer::WrongRange { known } => {

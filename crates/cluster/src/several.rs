@@ -158,6 +158,11 @@ impl Router {
         }
     }
 
+    fn send_commit(&self, route: &Route, ask: &CommitAsk) -> KvResult<Sent> {
+        let stop = Tally::stop_flag();
+        self.send_within(route, &|_| Ask::Commit(ask.clone()), self.commit_patience(&stop))
+    }
+
     /// For what decides whether a transaction has happened: to stop means not to know.
     fn commit_patience<'a>(&self, stop: &'a Option<Arc<AtomicBool>>) -> Patience<'a> {
         Patience { grace: COMMIT_GRACE, ..self.patience(stop.as_deref()) }
@@ -228,9 +233,7 @@ impl Router {
             anchor,
         };
         attempt.asked = true;
-        let stop = Tally::stop_flag();
-        let patience = self.commit_patience(&stop);
-        match self.send_within(&own.route, &|_| Ask::Commit(ask.clone()), patience) {
+        match self.send_commit(&own.route, &ask) {
             // It may have been proposed by somebody who did not come to answer.
             Err(KvError::Unavailable(reason)) => Err(KvError::OutcomeUnknown(reason)),
             Err(error) => Err(error),

@@ -31,9 +31,12 @@ fn who_waits_for_a_majority_stops_when_he_is_told_to() {
     open.batch_execute("SET statement_timeout = '300ms'; BEGIN; UPDATE t SET v = 2")
         .expect("a majority is there");
     limited
-        .batch_execute("SET lock_timeout = '300ms'; BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT v FROM t")
+        .batch_execute(
+            "SET lock_timeout = '300ms'; BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT v FROM t",
+        )
         .expect("a majority is there");
-    locking.batch_execute("SET statement_timeout = '300ms'; BEGIN; SELECT FROM t FOR UPDATE NOWAIT")
+    locking
+        .batch_execute("SET statement_timeout = '300ms'; BEGIN; SELECT FROM t FOR UPDATE NOWAIT")
         .expect_err("somebody has the lock");
     (0..2).for_each(|n| cluster.kill(n));
     // As long as a lease lasts it may be served.
