@@ -79,12 +79,11 @@ pub(crate) fn seen_own(rows: &[Row]) -> Vec<Op> {
     rows.iter().flat_map(read).collect()
 }
 
-/// Whether a commit says that it was written by a shape, and relies on no lock of a range: it goes
-/// by a lease.
-pub(crate) fn goes_by_a_lease(ask: &CommitAsk) -> bool {
+/// Whether a commit says that it was written by a shape.
+pub(crate) fn goes_by_a_shape(ask: &CommitAsk) -> bool {
     // What belongs to the system has a letter there.
     let is_stamp = |key: &[u8]| key.len() == 22 && key[1] == 0 && key[5] == b's';
-    ask.locks.is_none() && ask.writes.iter().any(|write| is_stamp(&write.span().start))
+    ask.writes.iter().any(|write| is_stamp(&write.span().start))
 }
 
 /// Says that somebody has written by a shape of a number.

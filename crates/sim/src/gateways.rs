@@ -80,11 +80,12 @@ impl Lateness {
                 let change_micros = down + random.below(100_000);
                 Lateness { micros, change_micros, down_micros: Some(down) }
             }
-            // Nobody is there, and it arrives when the change has waited for the lease's end.
+            // Nobody is there, and it arrives when the change has waited for the lease's end, and
+            // nobody has taken its row's lock away yet.
             _ => {
                 let longest = LEASE_MICROS + RECALL_MICROS + 2 * plan.clocks.offset_micros;
-                let micros = longest + random.between(250_000, 1_500_000);
-                let (change_micros, down) = (random.below(200_000), 2 * longest);
+                let micros = longest + random.between(100_000, 1_500_000);
+                let (change_micros, down) = (random.below(100_000), 2 * longest);
                 Lateness { micros, change_micros, down_micros: Some(down) }
             }
         }
@@ -190,12 +191,11 @@ impl World {
         if party < FIRST_CLIENT { self.nodes[node as usize - 1].life } else { ANY_LIFE }
     }
 
-    /// How much later than others a request arrives: commits of those who go by the schema under a
-    /// lease. With one of them now and then the schema is changed, and its process may die.
+    /// How much later than others a request arrives: commits of those who go by the schema. With one of them now and then the schema is changed, and its process may die.
     pub(crate) fn lateness(&mut self, party: Party, node: u64, request: &Request) -> u64 {
         let Some(late) = self.plan.clients.late.clone() else { return 0 };
         let Ask::Commit(ask) = &request.ask else { return 0 };
-        if party == node || self.healed_at.is_some() || !data::goes_by_a_lease(ask) {
+        if party == node || self.healed_at.is_some() || !data::goes_by_a_shape(ask) {
             return 0;
         }
         if self.now() < self.fates.changed_at + late.change_every_micros {

@@ -281,7 +281,7 @@ impl Plan {
         self.clients.late = Some(LatePlan { of_hundred, micros, change_every_micros });
         (self.clients.changes, self.keys) = (Some(0), 2);
         self.clients.count = CLIENTS_OF_LATE_COMMITS * self.nodes as usize;
-        (self.clients.transactions, self.clients.rest_micros) = (4_000, 100_000);
+        (self.clients.transactions, self.clients.rest_micros) = (900, 500_000);
         self
     }
 
