@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use braid_kv::{Conflict, KvError, KvResult, LeaseHolder, LockItem, LockMany};
+use braid_kv::{Conflict, KvError, KvResult, LeaseHolder, LockItem, LockMany, Tally};
 use braid_range::{Answer, Ask, LockAsk, NodeId, RangeId, Request};
 
 use crate::router::{Router, Sent, unexpected};
@@ -26,7 +26,9 @@ impl Router {
         let LeaseHolder { node, coordinator } = holder;
         let request = Request::of_node(Ask::Recall { coordinator });
         self.count_call(NodeId(node));
-        let reply = self.transport.ask(NodeId(node), &request, RECALL_PATIENCE, &self.never);
+        let stop = Tally::stop_flag();
+        let stop = stop.as_deref().unwrap_or(&self.never);
+        let reply = self.transport.ask(NodeId(node), &request, RECALL_PATIENCE, stop);
         if let Some(reply) = reply {
             // Whatever it has begun to read is older than what is done from here on.
             self.hear(reply.times.clock);
@@ -103,7 +105,7 @@ impl Router {
         };
         let request = LockMany { items: vec![item.clone()], ..request.clone() };
         let ask = LockAsk { request, step: 0, session };
-        match self.send(route, &|_| Ask::Lock(ask.clone()), None)? {
+        match self.send_stoppable(route, &|_| Ask::Lock(ask.clone()))? {
             Sent::Moved => Ok(false),
             Sent::Answer(Answer::Locked(locked)) => match locked.stop {
                 Some(stop) => Err(stop.into()),

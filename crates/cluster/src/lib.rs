@@ -26,6 +26,7 @@
 
 mod leases;
 mod locks;
+mod patience;
 mod reads;
 mod router;
 mod routes;

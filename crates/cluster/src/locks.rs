@@ -3,12 +3,20 @@
 //! A span over several ranges is locked in pieces; it is held when all of them are.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use braid_kv::{Grant, KvError, KvResult, LockItem, LockMany, LockedMany, Target, TxnId};
 use braid_range::{Answer, Ask, LockAsk, Locked, RangeId};
 
+use crate::patience::Patience;
 use crate::router::{Router, Sent, unexpected};
 use crate::routes::Route;
+
+/// Whoever waits for a lock with a limit of time hears within that and so long that nobody serves
+/// the range.
+const SERVED_IN: Duration = Duration::from_millis(500);
+/// So long it is tried to take a request back.
+const GIVE_UP_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A part of an item that lies in one range.
 pub(crate) struct Piece {
@@ -120,12 +128,16 @@ impl Router {
             (txns.step(txn), txns.session(txn, route.range))
         };
         let ask = LockAsk { request: LockMany { items, ..request.clone() }, step, session };
-        let sent = match self.send(route, &|_| Ask::Lock(ask.clone()), Some(stop)) {
-            Err(KvError::Canceled) => {
-                match self.send(route, &|_| Ask::GiveUp { txn, step }, None)? {
-                    Sent::Answer(Answer::Locked(locked)) => Sent::Answer(Answer::Locked(locked)),
-                    _ => return Err(KvError::Canceled),
-                }
+        // The range counts how long it is waited for somebody else's lock, from when it serves.
+        let served_in = request.timeout.map(|most| most.saturating_add(SERVED_IN));
+        let patience = self.patience(Some(stop));
+        let time = served_in.map_or(patience.time, |most| most.min(patience.time));
+        let sent =
+            self.send_within(route, &|_| Ask::Lock(ask.clone()), Patience { time, ..patience });
+        let sent = match sent {
+            Err(KvError::Canceled) => self.give_up_lock(route, txn, step, KvError::Canceled)?,
+            Err(KvError::Unavailable(_)) if time < patience.time => {
+                self.give_up_lock(route, txn, step, KvError::LockTimeout)?
             }
             sent => sent?,
         };
@@ -142,6 +154,16 @@ impl Router {
                 Ok(Some(locked))
             }
             Sent::Answer(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Takes a request for locks back, if somebody hears that soon. If nobody does they may be
+    /// granted nevertheless, and go when the transaction ends.
+    fn give_up_lock(&self, route: &Route, txn: TxnId, step: u64, why: KvError) -> KvResult<Sent> {
+        let patience = Patience::of(GIVE_UP_PATIENCE, None);
+        match self.send_within(route, &|_| Ask::GiveUp { txn, step }, patience) {
+            Ok(Sent::Answer(Answer::Locked(locked))) => Ok(Sent::Answer(Answer::Locked(locked))),
+            _ => Err(why),
         }
     }
 

@@ -60,7 +60,7 @@ impl Router {
                 keys: asked.clone(),
                 when: self.txns.lock().when(at, (node, route.range), bound),
             };
-            match self.read(&route, &ask)? {
+            match self.send_stoppable(&route, &ask)? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Got(got)) => {
                     out.work = out.work.plus(got.work);
@@ -120,7 +120,7 @@ impl Router {
                 request: asked.clone(),
                 when: self.txns.lock().when(at, (node, route.range), bound),
             };
-            let scanned = match self.read(&route, &ask)? {
+            let scanned = match self.send_stoppable(&route, &ask)? {
                 Sent::Moved => continue,
                 Sent::Answer(Answer::Scanned(scanned)) => scanned,
                 Sent::Answer(other) => return Err(self.not_read(at, other)),
@@ -202,7 +202,7 @@ impl Router {
         reads: &Reads,
     ) -> KvResult<bool> {
         let ask = |_| Ask::Validate { locks: locks.clone(), floor, through, reads: reads.clone() };
-        match self.send(route, &ask, None)? {
+        match self.send_stoppable(route, &ask)? {
             Sent::Moved => Ok(false),
             Sent::Answer(Answer::Fine) => Ok(true),
             Sent::Answer(other) => Err(unexpected(other)),

@@ -14,6 +14,7 @@ use braid_range::{
 };
 use parking_lot::Mutex;
 
+use crate::patience::Patience;
 use crate::routes::{Route, Routes};
 use crate::several::Decided;
 use crate::transport::{Reply, Transport};
@@ -100,11 +101,6 @@ fn not_all_answered() -> KvError {
     KvError::Unavailable("not all ranges have answered".into())
 }
 
-/// Whether whoever waits may go on with that.
-fn go_on(stop: &AtomicBool) -> KvResult<()> {
-    if stop.load(Ordering::Relaxed) { Err(KvError::Canceled) } else { Ok(()) }
-}
-
 impl Router {
     /// A router that knows these ranges.
     pub fn new(transport: Arc<dyn Transport>, mut options: RouterOptions) -> Router {
@@ -186,31 +182,54 @@ impl Router {
         Ok(out)
     }
 
-    /// Asks the leaseholder of a range until somebody answers; what is asked may depend on the
-    /// node.
-    pub(crate) fn send(
+    /// How long a request waits, unless it is told to stop.
+    pub(crate) fn patience<'a>(&self, stop: Option<&'a AtomicBool>) -> Patience<'a> {
+        Patience::of(self.options.patience, stop)
+    }
+
+    /// As [`Router::send_within`], for work of nobody's statement.
+    pub(crate) fn send(&self, route: &Route, ask: &dyn Fn(NodeId) -> Ask) -> KvResult<Sent> {
+        self.send_within(route, ask, self.patience(None))
+    }
+
+    /// As [`Router::send_within`]; it stops with the statement of the calling thread.
+    pub(crate) fn send_stoppable(
         &self,
         route: &Route,
         ask: &dyn Fn(NodeId) -> Ask,
-        stop: Option<&AtomicBool>,
     ) -> KvResult<Sent> {
-        let stop = stop.unwrap_or(&self.never);
-        let wall = &self.options.wall;
-        let mut until = wall.now_micros() + self.options.patience.as_micros() as u64;
+        let stop = Tally::stop_flag();
+        self.send_within(route, ask, self.patience(stop.as_deref()))
+    }
+
+    /// Asks the leaseholder of a range until somebody answers; what is asked may depend on the
+    /// node.
+    pub(crate) fn send_within(
+        &self,
+        route: &Route,
+        ask: &dyn Fn(NodeId) -> Ask,
+        patience: Patience<'_>,
+    ) -> KvResult<Sent> {
+        let wall = &*self.options.wall;
+        let mut left = patience.begin(wall);
         let mut node = route.holder.unwrap_or(route.nodes[0]);
         let (mut hops, mut in_vain) = (0, 0);
-        // Its replicas may move meanwhile. It stays the same range: what is asked for may have
-        // happened where they were.
+        // Its replicas may move; what is asked for may have happened where they were.
         let mut route = route.clone();
         loop {
             let request = Request { range: route.range, ask: ask(node) };
-            let reply = self.ask_once(node, &request, stop)?;
+            self.count_range_call(route.range, node);
+            let most = left.time(wall, ASK_PATIENCE);
+            let reply = self.transport.ask(node, &request, most, left.patience.stop);
+            if reply.is_none() && left.go_on(wall)? {
+                continue;
+            }
             if reply.as_ref().is_none_or(|reply| reply.answer == Answer::NoReplica) {
-                self.asked_in_vain(&mut in_vain, &mut route);
+                self.asked_in_vain(&mut in_vain, &mut route, left.patience.stop);
             }
             let Some(reply) = reply else {
                 node = other(&route, node);
-                if until < wall.now_micros() {
+                if left.is_over(wall) {
                     return Err(unavailable(&route, "no node answers"));
                 }
                 continue;
@@ -226,15 +245,15 @@ impl Router {
                     if let Ask::Lock(lock) = &request.ask {
                         self.say_who_waits(lock.request.txn, route.range, waits);
                     }
-                    until = wall.now_micros() + self.options.patience.as_micros() as u64;
+                    left.begin_anew(wall);
                     (node, false)
                 }
                 Answer::Blocked { txn, anchor } => {
-                    self.unblock(&route, txn, &anchor)?;
+                    self.unblock(&route, txn, &anchor, left.rest(wall))?;
                     (node, false)
                 }
                 Answer::WrongRange { known } => {
-                    if !self.learn(known) && !self.learn_all(&route, node) {
+                    if !self.learn(known) && !self.learn_all(&route, node, left.patience.stop) {
                         self.transport.pause(PAUSE);
                     }
                     return Ok(Sent::Moved);
@@ -244,43 +263,23 @@ impl Router {
                     return Ok(Sent::Answer(answer));
                 }
             };
-            if until < wall.now_micros() {
+            if left.is_over(wall) {
                 return Err(unavailable(&route, "no node serves it at the moment"));
             }
             hops = if next == node || waits { 0 } else { hops + 1 };
             node = next;
             if waits {
-                go_on(stop)?;
+                left.go_on(wall)?;
                 self.transport.pause(PAUSE);
             }
         }
     }
 
-    fn ask_once(
-        &self,
-        node: NodeId,
-        request: &Request,
-        stop: &AtomicBool,
-    ) -> KvResult<Option<Reply>> {
-        self.count_range_call(request.range, node);
-        let reply = self.transport.ask(node, request, ASK_PATIENCE, stop);
-        if reply.is_none() {
-            go_on(stop)?;
-        }
-        Ok(reply)
-    }
-
-    /// As [`Router::send`], for who reads, and stops with the statement that does.
-    pub(crate) fn read(&self, route: &Route, ask: &dyn Fn(NodeId) -> Ask) -> KvResult<Sent> {
-        let stop = Tally::stop_flag();
-        self.send(route, ask, stop.as_deref())
-    }
-
     /// Each time that all nodes of a route were asked, it is looked where the replicas are now.
-    fn asked_in_vain(&self, times: &mut usize, route: &mut Route) {
+    fn asked_in_vain(&self, times: &mut usize, route: &mut Route, stop: &AtomicBool) {
         *times += 1;
         if times.is_multiple_of(route.nodes.len()) {
-            self.follow(route);
+            self.follow(route, stop);
         }
     }
 
@@ -298,6 +297,8 @@ impl Router {
     /// have no replica there, as another node has them.
     pub(crate) fn shown_ranges(&self) -> KvResult<Vec<ShownRange>> {
         let request = Request::of_node(Ask::ShowRanges);
+        let stop = Tally::stop_flag();
+        let stop = stop.as_deref().unwrap_or(&self.never);
         let mut shown: Vec<ShownRange> = Vec::new();
         let mut any = false;
         for node in self.all_nodes(self.options.home) {
@@ -305,7 +306,7 @@ impl Router {
             if any && is_whole(&spans) {
                 break;
             }
-            let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+            let reply = self.transport.ask(node, &request, ASK_PATIENCE, stop);
             match reply.map(|reply| reply.answer) {
                 Some(Answer::ShownRanges(ranges)) => {
                     any = true;
@@ -366,7 +367,7 @@ impl Router {
                 asked.set(node);
                 Ask::Unfinished
             };
-            if let Sent::Answer(Answer::Unfinished(_)) = self.send(&route, &ask, None)? {
+            if let Sent::Answer(Answer::Unfinished(_)) = self.send(&route, &ask)? {
                 served.insert(route.range, asked.get());
             }
         }
@@ -420,23 +421,28 @@ impl Router {
     }
 
     /// No replica was found where a range was thought to be: where is it now?
-    fn follow(&self, route: &mut Route) {
-        self.learn_all(route, route.nodes[0]);
+    fn follow(&self, route: &mut Route, stop: &AtomicBool) {
+        self.learn_all(route, route.nodes[0], stop);
         if let Some(known) = self.routes.lock().by_id(route.range) {
             route.nodes.clone_from(&known.nodes);
         }
     }
 
-    /// Asks once; whether it was done.
+    /// Asks once; whether it was done. Who was told to stop does not wait for the answer.
     pub(crate) fn tell(&self, range: RangeId, ask: Ask) -> bool {
         let known = self.routes.lock().all().find(|route| route.range == range).cloned();
         let Some(route) = known else { return false };
         let node = route.holder.unwrap_or(route.nodes[0]);
         let request = Request { range, ask };
         self.count_range_call(range, node);
-        let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+        let stop = Tally::stop_flag();
+        let stop = stop.as_deref().unwrap_or(&self.never);
+        let reply = self.transport.ask(node, &request, ASK_PATIENCE, stop);
         let Some(reply) = reply else {
-            self.routes.lock().set_holder(range, Some(other(&route, node)));
+            // Who has not waited knows nothing of the node.
+            if !stop.load(Ordering::Relaxed) {
+                self.routes.lock().set_holder(range, Some(other(&route, node)));
+            }
             return false;
         };
         self.hear(reply.times.clock);
@@ -444,7 +450,7 @@ impl Router {
             let mut route = route;
             // Who has served it before may have none now, and others have.
             if route.nodes.contains(&node) {
-                self.follow(&mut route);
+                self.follow(&mut route, stop);
             }
             self.routes.lock().set_holder(range, Some(other(&route, node)));
             return false;
@@ -542,7 +548,7 @@ impl Router {
     /// which one has them. It may not know: a node that was away has no replica of ranges that
     /// were split off meanwhile. Then the others are asked, until one has news of the range's keys;
     /// whether one had.
-    fn learn_all(&self, route: &Route, node: NodeId) -> bool {
+    fn learn_all(&self, route: &Route, node: NodeId, stop: &AtomicBool) -> bool {
         let request = Request::of_node(Ask::Ranges);
         let before = self.generation_of(route);
         let own = route.nodes.iter().copied().filter(|other| *other != node);
@@ -550,7 +556,7 @@ impl Router {
         let all = self.all_nodes(None).into_iter().filter(|other| !known.contains(other));
         for node in known.iter().copied().chain(all) {
             self.count_call(node);
-            let reply = self.transport.ask(node, &request, ASK_PATIENCE, &self.never);
+            let reply = self.transport.ask(node, &request, ASK_PATIENCE, stop);
             if let Some(Answer::Ranges(ranges)) = reply.map(|reply| reply.answer)
                 && self.learn(ranges)
                 && self.generation_of(route) != before

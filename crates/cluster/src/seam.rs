@@ -85,7 +85,7 @@ impl Router {
             }
             let name = CommitName { began: self.now(), number: self.new_txn().0 };
             let ask = |_| Ask::Ingest { txn: name, at, rows: rows.clone() };
-            match self.send(&route, &ask, None)? {
+            match self.send_stoppable(&route, &ask)? {
                 Sent::Moved => left.extend(rows.into_iter().rev()),
                 Sent::Answer(Answer::Committed { .. }) => {}
                 Sent::Answer(other) => return Err(unexpected(other)),
@@ -100,7 +100,7 @@ impl Router {
             if piece.start != span.start {
                 cuts.push(piece.start.clone());
             }
-            match self.read(&route, &|_| Ask::Divide(piece.clone(), parts, least))? {
+            match self.send_stoppable(&route, &|_| Ask::Divide(piece.clone(), parts, least))? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Divided(more)) => cuts.extend(more),
                 Sent::Answer(other) => return Err(unexpected(other)),
@@ -179,7 +179,7 @@ impl Spans for Router {
     fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
         let mut sum = 0;
         for (route, piece) in self.pieces(span)? {
-            match self.read(&route, &|_| Ask::StoredBytes(piece.clone()))? {
+            match self.send_stoppable(&route, &|_| Ask::StoredBytes(piece.clone()))? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Stored(bytes)) => sum += bytes,
                 Sent::Answer(other) => return Err(unexpected(other)),
@@ -272,7 +272,8 @@ impl Spans for Router {
                 return Ok(());
             }
             // It has other keys when it is split.
-            if let Sent::Answer(other) = self.send(&route, &|_| Ask::SplitAt(key.clone()), None)? {
+            let ask = |_| Ask::SplitAt(key.clone());
+            if let Sent::Answer(other) = self.send_stoppable(&route, &ask)? {
                 return Err(unexpected(other));
             }
         }
@@ -289,7 +290,8 @@ impl Spans for Router {
     fn describe_locks(&self) -> LockReport {
         let mut out = LockReport::default();
         for route in self.routes() {
-            if let Ok(Sent::Answer(Answer::Locks(locks))) = self.read(&route, &|_| Ask::ShowLocks) {
+            let sent = self.send_stoppable(&route, &|_| Ask::ShowLocks);
+            if let Ok(Sent::Answer(Answer::Locks(locks))) = sent {
                 out.lines.push_str(&locks.lines);
                 out.waiting += locks.waiting;
                 out.locks.extend(locks.locks);

@@ -20,9 +20,14 @@
 //! again under the same name: what was prepared is found prepared, on both sides of the new border.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use braid_env::clock::Hlc;
-use braid_kv::{Commit, Committed, Conflict, KvError, KvResult, LeaseLimit, Reads, Target, TxnId};
+use braid_kv::{
+    Commit, Committed, Conflict, KvError, KvResult, LeaseLimit, Reads, Tally, Target, TxnId,
+};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
     Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, NodeId, PrepareAsk, RangeId,
@@ -30,6 +35,7 @@ use braid_range::{
 };
 use bytes::Bytes;
 
+use crate::patience::Patience;
 use crate::router::{Router, Sent, unexpected};
 use crate::routes::Route;
 
@@ -38,8 +44,10 @@ use crate::routes::Route;
 const VALIDATED_AHEAD_MICROS: u64 = 100_000;
 /// So often a commit is cut anew or begun anew.
 const TRIES: usize = 30;
+/// A commit that is on its way when its statement is told to stop is waited for for so long.
+const COMMIT_GRACE: Duration = Duration::from_secs(1);
 /// Before a commit is begun anew whom another one was in the way.
-const YIELD_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
+const YIELD_PAUSE: Duration = Duration::from_millis(5);
 
 /// A transaction of which not all ranges are known to know what has become of it.
 #[derive(Debug, Clone)]
@@ -150,14 +158,25 @@ impl Router {
         }
     }
 
+    fn send_commit(&self, route: &Route, ask: &CommitAsk) -> KvResult<Sent> {
+        let stop = Tally::stop_flag();
+        self.send_within(route, &|_| Ask::Commit(ask.clone()), self.commit_patience(&stop))
+    }
+
+    /// For what decides whether a transaction has happened: to stop means not to know.
+    fn commit_patience<'a>(&self, stop: &'a Option<Arc<AtomicBool>>) -> Patience<'a> {
+        Patience { grace: COMMIT_GRACE, ..self.patience(stop.as_deref()) }
+    }
+
     /// Ends a try that cannot go on. It may have happened nevertheless.
     fn give_up(&self, attempt: &Attempt) -> KvResult<Decision> {
         if attempt.prepared.is_empty() {
             return Ok(Decision::Aborted);
         }
+        let stop = Tally::stop_flag();
         let decision = match attempt.asked {
             false => Decision::Aborted,
-            true => match self.decide(attempt.name, &attempt.anchor) {
+            true => match self.decide(attempt.name, &attempt.anchor, self.commit_patience(&stop)) {
                 Err(KvError::Unavailable(why)) => return Err(KvError::OutcomeUnknown(why)),
                 decision => decision?,
             },
@@ -214,7 +233,7 @@ impl Router {
             anchor,
         };
         attempt.asked = true;
-        match self.send(&own.route, &|_| Ask::Commit(ask.clone()), None) {
+        match self.send_commit(&own.route, &ask) {
             // It may have been proposed by somebody who did not come to answer.
             Err(KvError::Unavailable(reason)) => Err(KvError::OutcomeUnknown(reason)),
             Err(error) => Err(error),
@@ -255,7 +274,7 @@ impl Router {
             reads: part.reads.clone(),
             writes: part.writes.clone(),
         };
-        match self.send(&part.route, &|_| Ask::Prepare(ask.clone()), None)? {
+        match self.send_stoppable(&part.route, &|_| Ask::Prepare(ask.clone()))? {
             Sent::Moved => Ok(Err(Came::Again)),
             Sent::Answer(Answer::Prepared { bound }) => Ok(Ok(bound)),
             // It was not asked to commit, so it has not happened.
@@ -381,7 +400,7 @@ impl Router {
                 for (route, piece) in self.pieces(&span)? {
                     let (decision, there) = (*decision, Some(piece.clone()));
                     let ask = Ask::Resolve { txn: *txn, decision, span: there };
-                    match self.send(&route, &|_| ask.clone(), None)? {
+                    match self.send(&route, &|_| ask.clone())? {
                         Sent::Moved => left.push(piece),
                         Sent::Answer(Answer::Fine) => {}
                         Sent::Answer(other) => return Err(unexpected(other)),
@@ -392,21 +411,33 @@ impl Router {
         if matches!(decision, Decision::Aborted) {
             return Ok(());
         }
-        self.ask_anchor(&anchor.key, &|key| Ask::Settle { txn: *txn, anchor: key }).map(drop)
+        let settle = |key| Ask::Settle { txn: *txn, anchor: key };
+        self.ask_anchor(&anchor.key, &settle, self.patience(None)).map(drop)
     }
 
-    fn ask_anchor(&self, key: &Bytes, ask: &dyn Fn(Bytes) -> Ask) -> KvResult<Answer> {
+    fn ask_anchor(
+        &self,
+        key: &Bytes,
+        ask: &dyn Fn(Bytes) -> Ask,
+        patience: Patience<'_>,
+    ) -> KvResult<Answer> {
         loop {
             let route = self.route(key)?;
-            if let Sent::Answer(answer) = self.send(&route, &|_| ask(key.clone()), None)? {
+            let sent = self.send_within(&route, &|_| ask(key.clone()), patience)?;
+            if let Sent::Answer(answer) = sent {
                 return Ok(answer);
             }
         }
     }
 
     /// What has become of a transaction. If nothing has, nothing will.
-    fn decide(&self, txn: CommitName, anchor: &Bytes) -> KvResult<Decision> {
-        match self.ask_anchor(anchor, &|anchor| Ask::Decide { txn, anchor })? {
+    fn decide(
+        &self,
+        txn: CommitName,
+        anchor: &Bytes,
+        patience: Patience<'_>,
+    ) -> KvResult<Decision> {
+        match self.ask_anchor(anchor, &|anchor| Ask::Decide { txn, anchor }, patience)? {
             Answer::Committed { at, by } => Ok(Decision::Committed { at, by }),
             Answer::Aborted => Ok(Decision::Aborted),
             other => Err(unexpected(other)),
@@ -414,10 +445,16 @@ impl Router {
     }
 
     /// Gets a transaction out of the way that was left there.
-    pub(crate) fn unblock(&self, route: &Route, txn: CommitName, anchor: &Bytes) -> KvResult<()> {
-        let decision = self.decide(txn, anchor)?;
+    pub(crate) fn unblock(
+        &self,
+        route: &Route,
+        txn: CommitName,
+        anchor: &Bytes,
+        patience: Patience<'_>,
+    ) -> KvResult<()> {
+        let decision = self.decide(txn, anchor, patience)?;
         let ask = Ask::Resolve { txn, decision, span: None };
-        match self.send(route, &|_| ask.clone(), None)? {
+        match self.send_within(route, &|_| ask.clone(), patience)? {
             Sent::Moved | Sent::Answer(Answer::Fine) => Ok(()),
             Sent::Answer(other) => Err(unexpected(other)),
         }
@@ -438,13 +475,13 @@ impl Router {
         };
         for route in concerned {
             let Sent::Answer(Answer::Unfinished(Unfinished { prepared, decided })) =
-                self.send(&route, &|_| Ask::Unfinished, None)?
+                self.send(&route, &|_| Ask::Unfinished)?
             else {
                 continue;
             };
             count += prepared.len() + decided.len();
             for (txn, anchor) in prepared {
-                self.unblock(&route, txn, &anchor)?;
+                self.unblock(&route, txn, &anchor, self.patience(None))?;
             }
             for (txn, decision, anchor) in decided {
                 self.finish(&Decided { txn, decision, anchor })?;

@@ -18,6 +18,7 @@ use crate::read_set::Reads;
 use crate::row_form::RowForm;
 use crate::shown::Shown;
 use crate::spans::{LeaseHolder, LockReport, ShownNode, ShownRange, Spans, Validate};
+use crate::tally::Tally;
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
 
@@ -78,7 +79,11 @@ impl Coordinator {
     ///
     /// # Errors
     /// [`crate::KvError::TimestampOutOfWindow`] for a read timestamp that cannot be read.
-    pub fn begin(self: &Arc<Self>, options: TxnOptions) -> KvResult<Arc<Txn>> {
+    pub fn begin(self: &Arc<Self>, mut options: TxnOptions) -> KvResult<Arc<Txn>> {
+        // What a statement does beside its own transaction may wait for other nodes, too.
+        if self.leases.is_some() && options.cancel.is_none() {
+            options.cancel = Tally::stop_flag();
+        }
         let begun = self.spans.begin(options.as_of)?;
         Ok(Arc::new(Txn::new(self.clone(), begun, options)))
     }

@@ -79,6 +79,6 @@ pub use spans::{
 };
 pub use store::{Store, StoreOptions};
 pub use stored::StoredKeys;
-pub use tally::{Network, Tally};
+pub use tally::{Network, StopsBy, Tally};
 pub use txn::{Isolation, Locked, SavepointId, StatementMark, Txn, TxnOptions, TxnStats};
 pub use watch::{Watch, Watched};

@@ -5,6 +5,7 @@
 //! has grown by.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -108,9 +109,10 @@ impl Tally {
         STOP.with_borrow(Clone::clone)
     }
 
-    /// Has another flag stop the calling thread; returns the one before.
-    pub(crate) fn stop_by(flag: Option<Arc<AtomicBool>>) -> Option<Arc<AtomicBool>> {
-        STOP.replace(flag)
+    /// Has a flag stop the calling thread as long as the answer lives: what it asks for, and
+    /// transactions that it begins without a flag of their own.
+    pub fn stop_by(flag: &Arc<AtomicBool>) -> StopsBy {
+        StopsBy { before: STOP.replace(Some(flag.clone())), here: PhantomData }
     }
 
     pub(crate) fn add_request() {
@@ -121,6 +123,19 @@ impl Tally {
     pub(crate) fn add_work(work: Work) {
         let tally = HERE.get();
         HERE.set(Tally { work: tally.work.plus(work), ..tally });
+    }
+}
+
+/// What stops a thread, until this is dropped: then what has stopped it before.
+pub struct StopsBy {
+    before: Option<Arc<AtomicBool>>,
+    /// Of this thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Drop for StopsBy {
+    fn drop(&mut self) {
+        STOP.set(self.before.take());
     }
 }
 

@@ -25,7 +25,7 @@ use crate::read_set::{ReadMark, ReadSet};
 use crate::row_form::{KeyNames, KeyTime};
 use crate::shown::Shown;
 use crate::spans::{Begun, Commit, Committed, LockItem, Spans, Validate, Work, Writes};
-use crate::tally::{Network, Tally};
+use crate::tally::{Network, StopsBy, Tally};
 
 /// A large value that was read is there so many times: as it was read, as a value, in a message.
 const COPIES: usize = 3;
@@ -68,7 +68,8 @@ pub struct TxnOptions {
     pub read_only: bool,
     /// Read at this timestamp in the past; implies `read_only`.
     pub as_of: Option<CommitTs>,
-    /// Raised by others to stop waiting for locks.
+    /// Raised by others to stop waiting for locks and other nodes. `None`: over other nodes by
+    /// what [stops](Tally::stop_by) the thread that begins it, if anything does.
     pub cancel: Option<Arc<AtomicBool>>,
     /// Give up waiting for one lock after this long.
     pub lock_timeout: Option<Duration>,
@@ -854,6 +855,8 @@ impl Txn {
     }
 
     fn end(&self) {
+        // Who was told to stop tells others, and does not wait for what they say.
+        let _stop = self.stops_here();
         let pinned = self.end_leased();
         let mut state = self.state.lock();
         if state.ended {
@@ -913,8 +916,13 @@ impl Txn {
         Tally::add_request();
         let outer = Tally::note_touched(Some(Vec::new()));
         // In one process nobody waits for an answer.
-        let stop = self.coordinator.leases().map(|_| Tally::stop_by(Some(self.cancel.clone())));
+        let stop = self.stops_here();
         Asking { counts: &self.counts, before: Tally::here().network, outer, stop }
+    }
+
+    /// What the calling thread asks for stops with the transaction, if it goes to other nodes.
+    fn stops_here(&self) -> Option<StopsBy> {
+        self.coordinator.leases().map(|_| Tally::stop_by(&self.cancel))
     }
 }
 
@@ -924,15 +932,13 @@ pub(crate) struct Asking<'a> {
     before: Network,
     /// Where ranges were noted before.
     outer: Option<Vec<u64>>,
-    /// What has stopped the thread before, if that was changed.
-    stop: Option<Option<Arc<AtomicBool>>>,
+    /// It stops with the transaction, if that is of use.
+    stop: Option<StopsBy>,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if let Some(before) = self.stop.take() {
-            Tally::stop_by(before);
-        }
+        drop(self.stop.take());
         let touched = Tally::note_touched(self.outer.take()).unwrap_or_default();
         self.counts.sent.add(Tally::here().network.since(self.before), touched);
     }

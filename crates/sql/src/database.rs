@@ -23,15 +23,16 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use braid_catalog::{
     After, Catalog, SchemaLease, Sequence, kv_error, load_catalog, read_version, reserve_ids,
 };
 use braid_import::Folder;
 use braid_keys::system;
-use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Txn, TxnOptions};
+use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Tally, Txn, TxnOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::general_query::GeneralQueries;
 use crate::jobs::expiry::Expiry;
@@ -54,6 +55,9 @@ const CATALOG_TRIES: u32 = 20;
 
 /// Values of a sequence reserved at once when its CACHE is 1.
 const SEQUENCE_BLOCK: i128 = 64;
+
+/// Who waits for a sequence looks so often whether it should stop.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// See the [module documentation](self).
 pub struct Database {
@@ -493,7 +497,7 @@ impl Database {
 
     fn next_counter(&self, s: &Sequence) -> SqlResult<i64> {
         let block = self.block(s);
-        let mut block = block.lock();
+        let mut block = locked(&block)?;
         if block.left > 0 && block.rules != Some(Rules::of(s)) {
             self.give_back(s, &mut block)?;
         }
@@ -608,7 +612,7 @@ impl Database {
     /// Of reading it.
     pub fn sequence_position(&self, s: &Sequence) -> SqlResult<(i64, bool)> {
         let block = self.block(s);
-        let block = block.lock();
+        let block = locked(&block)?;
         if block.left > 0 {
             let increment = block.rules.map_or(s.increment, |r| r.increment);
             return Ok(((block.next - i128::from(increment)) as i64, true));
@@ -630,7 +634,7 @@ impl Database {
             ));
         }
         let block = self.block(s);
-        let mut block = block.lock();
+        let mut block = locked(&block)?;
         let at = Position { value: i128::from(value), is_called };
         let key = system::sequence_value(s.id, s.generation);
         loop {
@@ -639,6 +643,19 @@ impl Database {
                 *block = Block::default();
                 return Ok(());
             }
+        }
+    }
+}
+
+/// Who has a block may wait for other nodes, to reserve another one; who waits for that stops with
+/// its statement.
+fn locked(block: &Mutex<Block>) -> SqlResult<MutexGuard<'_, Block>> {
+    loop {
+        if let Some(block) = block.try_lock_for(LOOK_EVERY) {
+            return Ok(block);
+        }
+        if Tally::stop_flag().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(kv_error(KvError::Canceled));
         }
     }
 }

@@ -367,6 +367,25 @@ fn indexes_and_columns_come_and_go_beside_writers_of_other_nodes() {
     assert_eq!(error(s, "select m9 from c").state().0, "42703");
 }
 
+/// What becomes a table of its own in a change is not taken for one that another change has made.
+#[test]
+fn a_partition_with_rows_becomes_a_table_on_any_node() {
+    let cluster = cluster();
+    let (one, two) = (on(&cluster, 1), on(&cluster, 2));
+    let made = "create table m (id int, d int) partition by range (d);
+         create table m_low partition of m for values from (0) to (10);
+         create table m_high partition of m for values from (10) to (20);
+         insert into m values (1, 1), (2, 2), (11, 11)";
+    run(&mut session(&one), made);
+    for (db, detached) in [(&two, "m_low"), (&one, "m_high")] {
+        run(&mut session(db), &format!("alter table m detach partition {detached}"));
+    }
+    let s = &mut session(&two);
+    assert_eq!(rows(s, "select id from m_low"), ["1", "2"]);
+    assert_eq!(rows(s, "select id from m_high"), ["11"]);
+    assert_eq!(rows(s, "select id from m"), [""; 0]);
+}
+
 #[test]
 fn a_node_that_runs_nothing_lets_its_lease_go() {
     let cluster = cluster();

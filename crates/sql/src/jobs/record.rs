@@ -184,7 +184,9 @@ impl Record {
         id: u32,
         change: impl Fn(Option<&Record>) -> Option<Record>,
     ) -> SqlResult<Option<Record>> {
-        let options = TxnOptions { isolation: Isolation::RepeatableRead, ..TxnOptions::default() };
+        // It may be that the job was stopped.
+        let (isolation, cancel) = (Isolation::RepeatableRead, Some(Arc::default()));
+        let options = TxnOptions { isolation, cancel, ..TxnOptions::default() };
         loop {
             let txn = coordinator.begin(options.clone()).map_err(kv_error)?;
             let tried = (|| {

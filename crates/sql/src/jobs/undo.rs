@@ -88,7 +88,9 @@ impl Undo {
 
 fn patient() -> TxnOptions {
     let isolation = Isolation::RepeatableRead;
-    TxnOptions { isolation, lock_timeout: Some(PATIENCE), ..TxnOptions::default() }
+    // What it takes back may have been stopped.
+    let cancel = Some(Arc::default());
+    TxnOptions { isolation, lock_timeout: Some(PATIENCE), cancel, ..TxnOptions::default() }
 }
 
 /// Takes what a job was building out of the catalog.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_kv::Shown;
+use braid_kv::{Shown, Tally};
 use braid_types::encodings::Encoding;
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style};
 use foldhash::HashMap;
@@ -68,7 +68,9 @@ impl Session {
     /// # Errors
     /// 3D000 if there is no such database; 22023 for a bad setting.
     pub fn new(db: Arc<Database>, options: SessionOptions) -> SqlResult<Session> {
+        let stops = Tally::stop_by(&options.cancel);
         let catalog = db.current_catalog()?;
+        drop(stops);
         if catalog.database(&options.database).is_none() {
             return Err(SqlError::new(
                 SqlState::INVALID_CATALOG_NAME,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use braid_catalog::{Catalog, SeenBy};
-use braid_kv::Isolation;
+use braid_kv::{Isolation, Tally};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::begun::begun;
@@ -39,6 +39,7 @@ impl Session {
     /// Runs a statement with parameter values in the types of [`Prepared::param_types`].
     pub fn execute(&mut self, p: &Arc<Prepared>, params: Vec<Datum>) -> SqlResult<Outcome> {
         self.begins(&p.statement.text);
+        let _stops = Tally::stop_by(&self.cancel);
         let result = self.execute_inner(p, params);
         result.map_err(|e| {
             self.fail();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_catalog::Catalog;
-use braid_kv::{ReadMode, Txn, TxnOptions};
+use braid_kv::{ReadMode, Tally, Txn, TxnOptions};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use parking_lot::Mutex;
 
@@ -35,6 +35,7 @@ impl Session {
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<Prepared>> {
         self.begins(&statement.text);
+        let _stops = Tally::stop_by(&self.cancel);
         let result = self.prepare_inner(statement.clone(), declared);
         result.map_err(|e| {
             self.fail();
@@ -106,6 +107,7 @@ impl Session {
                     Some(_) => self.txn_options(&TxnModes::default(), as_of)?,
                     None => TxnOptions {
                         read_only: true,
+                        cancel: Some(self.cancel.clone()),
                         shown: Some(self.shown.clone()),
                         ..TxnOptions::default()
                     },

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
 use braid_env::memory::Account;
-use braid_kv::TxnOptions;
+use braid_kv::{Tally, TxnOptions};
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style, clip_name};
@@ -474,6 +474,7 @@ impl SessionState {
 
     /// As `nextval`, of a sequence that the statement itself may have made.
     pub(crate) fn next_of(&self, s: &Sequence) -> SqlResult<i64> {
+        let _stops = Tally::stop_by(&self.cancel);
         let (oid, value) = (oid_of(s.id), self.db.nextval(s)?);
         let mut shared = self.shared.lock();
         shared.current_values.insert(oid, value);
@@ -746,6 +747,7 @@ impl SessionFunctions for SessionState {
             return Err(SqlError::unsupported("setval of a bit-reversed sequence")
                 .with_hint("Use ALTER SEQUENCE .. RESTART COUNTER WITH ..."));
         }
+        let _stops = Tally::stop_by(&self.cancel);
         self.db.setval(&s, value, is_called)?;
         if is_called {
             self.shared.lock().current_values.insert(sequence, value);

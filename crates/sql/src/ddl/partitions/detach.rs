@@ -27,6 +27,9 @@ pub(super) fn detach(c: &mut Change, name: &Name, partition: &Name) -> SqlResult
     };
     let own = window.window().cloned().ok_or_else(|| SqlError::internal("no partition"))?;
     c.lock_chain(&parent.table)?;
+    // Nobody knows it as a table yet. Its rows are written under a lock all the same, as others'
+    // are: without one it would be looked whether it is the one that all see.
+    c.ctx.lock_for_change(own.id)?;
     let old = backfill::layout(c, parent.table.id)?;
     backfill::renew_view(c, &old)?;
     if c.catalog.referencing_tables(parent.table.id).next().is_some()
