@@ -31,7 +31,10 @@ fn those_of_others_are_in_nobodys_way() {
     let (mut a, mut b) = (session(&db), session(&db));
     run(&mut a, "create temp table t (a serial primary key, b int generated always as identity)");
     run(&mut a, "create temp sequence own; create temp table u (a int default nextval('own'))");
-    run(&mut b, "create table t (a serial primary key); create sequence s; create view v as select 1");
+    run(
+        &mut b,
+        "create table t (a serial primary key); create sequence s; create view v as select 1",
+    );
     run(&mut b, "drop table t; drop sequence s; drop view v");
     // What they use of all is in the way, as in PostgreSQL.
     run(&mut b, "create sequence used");
