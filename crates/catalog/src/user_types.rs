@@ -274,9 +274,15 @@ impl Catalog {
         self.types.values().find_map(|user| user.named(oid))
     }
 
+    /// The table or view whose rows have the type of this oid, or are in its arrays.
+    pub fn relation_of_rows(&self, oid: u32) -> Option<u32> {
+        let id = id_of_oid(oid & !ROW_ARRAYS)?;
+        (self.table(id).is_some() || self.view(id).is_some()).then_some(id)
+    }
+
     fn by_row_oid(&self, oid: u32) -> Option<(Arc<CompositeType>, bool)> {
         let is_array = oid & ROW_ARRAYS != 0;
-        let id = id_of_oid(oid & !ROW_ARRAYS)?;
+        let id = self.relation_of_rows(oid)?;
         let of_table = self.table(id).map(|table| self.row_type(table));
         let ty = of_table.or_else(|| self.view(id).map(|view| self.row_type_of_view(view)))?;
         Some((ty, is_array))
@@ -284,29 +290,40 @@ impl Catalog {
 
     /// The type of a table's rows. It is named as the table, and its oid is that of the table.
     pub fn row_type(&self, table: &Table) -> Arc<CompositeType> {
+        let field = |c: &Column| CompositeField {
+            oid: self.declared_oid(&c.ty, c.refinement),
+            ..CompositeField::new(&c.name, c.ty.clone())
+        };
         let columns = table.columns.iter().filter(|c| !c.hidden);
-        self.rows_of((table.id, table.schema, &table.name), columns.map(|c| (&c.name, &c.ty)))
+        self.rows_of((table.id, table.schema, &table.name), columns.map(field).collect())
     }
 
     /// The type of a view's rows, as that of a table's.
     pub fn row_type_of_view(&self, view: &View) -> Arc<CompositeType> {
-        let columns = view.columns.iter().map(|(name, ty)| (name, ty));
-        self.rows_of((view.id, view.schema, &view.name), columns)
+        let columns = view.columns.iter().map(|(name, ty)| CompositeField::new(name, ty.clone()));
+        self.rows_of((view.id, view.schema, &view.name), columns.collect())
     }
 
-    fn rows_of<'a>(
+    /// The oid of the type that a column is declared with.
+    fn declared_oid(&self, ty: &SqlType, refinement: Option<Refined>) -> u32 {
+        match refinement {
+            Some(Refined::Domain(domain)) => oid_of(domain),
+            Some(Refined::Elements(domain)) => {
+                self.types.get(&domain).map_or(ty.oid(), |domain| oid_of(domain.array))
+            }
+            _ => ty.oid(),
+        }
+    }
+
+    fn rows_of(
         &self,
         (id, schema, name): (u32, u32, &str),
-        columns: impl Iterator<Item = (&'a String, &'a SqlType)>,
+        columns: Vec<CompositeField>,
     ) -> Arc<CompositeType> {
-        let field = |(name, ty): (&String, &SqlType)| CompositeField {
-            name: name.as_str().into(),
-            ty: ty.clone(),
-        };
         let schema = self.schema_by_id(schema).map_or(String::new(), |s| s.name.clone());
         let oid = oid_of(id);
         let names = (schema, name.to_string());
-        Arc::new(CompositeType::new((oid, oid | ROW_ARRAYS), names, columns.map(field).collect()))
+        Arc::new(CompositeType::new((oid, oid | ROW_ARRAYS), names, columns))
     }
 
     /// The types whose values are, or hold, values of a type: itself, domains over it, composite
@@ -432,9 +449,10 @@ impl Catalog {
                 self.know_composite(inner, before, depth + 1);
             }
         }
-        let field = |a: &Attribute| CompositeField {
-            name: a.name.as_str().into(),
-            ty: self.as_known(&a.ty).unwrap_or_else(|| a.ty.clone()),
+        let field = |a: &Attribute| {
+            let ty = self.as_known(&a.ty).unwrap_or_else(|| a.ty.clone());
+            let oid = self.declared_oid(&ty, a.refinement);
+            CompositeField { oid, ..CompositeField::new(&a.name, ty) }
         };
         let schema = self.schema_by_id(user.schema).map_or(String::new(), |s| s.name.clone());
         let now = CompositeType::new(

@@ -82,7 +82,7 @@ fn part_by_part(x: &[Datum], y: &[Datum]) -> Ordering {
 fn row_type() -> CompositeType {
     let list = SqlType::Array(Box::new(SqlType::Int8));
     let fields = [("a", list), ("b", SqlType::Text), ("c", SqlType::Int8)];
-    let field = |(name, ty): (&str, SqlType)| CompositeField { name: name.into(), ty };
+    let field = |(name, ty): (&str, SqlType)| CompositeField::new(name, ty);
     let names = (String::new(), "row".to_string());
     CompositeType::new((16_500, 16_501), names, fields.map(field).to_vec())
 }

@@ -328,11 +328,11 @@ fn alter_role(c: &mut Cursor) -> SqlResult<Access> {
         return Ok(Access::AlterRole(role, RoleChange::Setting(None, None)));
     }
     if c.take(&["reset"]) {
-        let name = c.name()?.join(".");
+        let name = c.any_name()?.join(".");
         return Ok(Access::AlterRole(role, RoleChange::Setting(Some(name), None)));
     }
     if c.take(&["set"]) {
-        let name = c.name()?.join(".");
+        let name = c.any_name()?.join(".");
         if !c.take(&["to"]) {
             c.expect_token(&Token::Eq)?;
         }

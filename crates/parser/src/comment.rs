@@ -116,10 +116,10 @@ pub(crate) fn comment(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             if c.take(&["domain"]) {
                 kind = Commented::DomainConstraint;
             }
-            name = c.name()?;
+            name = c.any_name()?;
             name.push(own);
         }
-        _ => name = c.name()?,
+        _ => name = c.any_name()?,
     }
     c.expect(&["is"])?;
     let text = if c.take(&["null"]) { None } else { Some(c.text()?) };

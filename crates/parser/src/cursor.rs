@@ -1,6 +1,6 @@
 //! A position in a list of tokens, for the statements that we read ourselves.
 
-use braid_types::{SqlError, SqlResult};
+use braid_types::{SqlError, SqlResult, is_reserved};
 use braid_walk::WalkMut;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -111,6 +111,7 @@ impl Cursor {
         }
     }
 
+    /// A word, whether it is a keyword or not.
     pub(crate) fn ident(&mut self) -> SqlResult<String> {
         match self.peek() {
             Some(Token::Word(w)) => {
@@ -122,8 +123,30 @@ impl Cursor {
         }
     }
 
+    /// A name that is no reserved word, unless it is in quotes.
+    pub(crate) fn own_name(&mut self) -> SqlResult<String> {
+        match self.peek() {
+            Some(Token::Word(w)) if w.quote_style.is_none() && is_reserved(&fold(w)) => {
+                Err(self.unexpected())
+            }
+            _ => self.ident(),
+        }
+    }
+
+    /// The dotted name of a relation and its like.
     pub(crate) fn name(&mut self) -> SqlResult<Name> {
-        let mut out = vec![self.ident()?];
+        let first = self.own_name()?;
+        self.name_behind(first)
+    }
+
+    /// The dotted name of what may be called by a reserved word, too: functions, settings.
+    pub(crate) fn any_name(&mut self) -> SqlResult<Name> {
+        let first = self.ident()?;
+        self.name_behind(first)
+    }
+
+    fn name_behind(&mut self, first: String) -> SqlResult<Name> {
+        let mut out = vec![first];
         while self.take_token(&Token::Period) {
             out.push(self.ident()?);
         }
@@ -135,7 +158,7 @@ impl Cursor {
         self.expect_token(&Token::LParen)?;
         let mut out = Vec::new();
         loop {
-            out.push(self.ident()?);
+            out.push(self.own_name()?);
             if !self.take_token(&Token::Comma) {
                 break;
             }

@@ -119,20 +119,20 @@ fn altered_view(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 
 fn change(c: &mut Cursor) -> SqlResult<MaterializedChange> {
     if c.take(&["rename", "to"]) {
-        return Ok(MaterializedChange::Rename(c.ident()?));
+        return Ok(MaterializedChange::Rename(c.own_name()?));
     }
     if c.take(&["rename"]) {
         c.take(&["column"]);
-        let old = c.ident()?;
+        let old = c.own_name()?;
         c.expect(&["to"])?;
-        return Ok(MaterializedChange::RenameColumn(old, c.ident()?));
+        return Ok(MaterializedChange::RenameColumn(old, c.own_name()?));
     }
     if c.take(&["set", "schema"]) {
-        return Ok(MaterializedChange::SetSchema(c.ident()?));
+        return Ok(MaterializedChange::SetSchema(c.own_name()?));
     }
     if c.take(&["alter"]) {
         c.take(&["column"]);
-        let column = c.ident()?;
+        let column = c.own_name()?;
         c.expect(&["set", "statistics"])?;
         return Ok(MaterializedChange::SetStatistics(column, c.integer()?));
     }

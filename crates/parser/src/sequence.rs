@@ -80,7 +80,7 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             };
             AlterOwn::PrimaryKey(columns, clause)
         } else if probe.take(&["set", "schema"]) {
-            AlterOwn::SetSchema(probe.ident()?)
+            AlterOwn::SetSchema(probe.own_name()?)
         } else if probe.take(&["alter", "constraint"]) {
             altered_constraint(&mut probe)?
         } else if let Some(own) = column_option(&mut probe) {
@@ -131,7 +131,7 @@ fn renamed_index(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     if !c.take(&["rename", "to"]) {
         return Ok(None);
     }
-    Ok(Some(Kind::RenameIndex { index, if_exists, new: c.ident()? }))
+    Ok(Some(Kind::RenameIndex { index, if_exists, new: c.own_name()? }))
 }
 
 /// `ALTER INDEX i ADD | DROP STORED COLUMN c`, also `INCLUDE [COLUMN] c`; `None` if it is another
@@ -148,7 +148,7 @@ fn stored_column(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     } else if !c.take(&["stored", "column"]) {
         return Ok(None);
     }
-    Ok(Some(Kind::StoredColumn { index, column: c.ident()?, add }))
+    Ok(Some(Kind::StoredColumn { index, column: c.own_name()?, add }))
 }
 
 /// `ADD | REPLACE | ALTER | DROP ROW DELETION POLICY`, `ADD | ALTER | DROP TTL`; `None` if it is
@@ -326,9 +326,9 @@ fn sequence_options(c: &mut Cursor) -> SqlResult<SequenceChange> {
         } else if c.take(&["owned", "by"]) {
             s.owned_by = Some(Some(c.name()?));
         } else if c.take(&["rename", "to"]) {
-            s.rename = Some(c.ident()?);
+            s.rename = Some(c.own_name()?);
         } else if c.take(&["set", "schema"]) {
-            s.schema = Some(c.ident()?);
+            s.schema = Some(c.own_name()?);
         } else if c.take(&["owner", "to"]) {
             c.ident()?;
         } else {

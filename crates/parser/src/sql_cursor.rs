@@ -58,18 +58,18 @@ pub(crate) fn sql_cursor(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         if c.take(&[word]) {
             let steps = steps(c)?;
             let _ = c.take(&["from"]) || c.take(&["in"]);
-            return Ok(Some(Kind::Fetch(FetchRows { cursor: c.ident()?, steps, only_move })));
+            return Ok(Some(Kind::Fetch(FetchRows { cursor: c.own_name()?, steps, only_move })));
         }
     }
     if c.take(&["close"]) {
-        let name = if c.take(&["all"]) { None } else { Some(c.ident()?) };
+        let name = if c.take(&["all"]) { None } else { Some(c.own_name()?) };
         return Ok(Some(Kind::CloseCursor(name)));
     }
     Ok(None)
 }
 
 fn declare(c: &mut Cursor) -> SqlResult<DeclareCursor> {
-    let name = c.ident()?;
+    let name = c.own_name()?;
     let (mut scrolls, mut stays, mut binary, mut insensitive) = (false, false, false, false);
     let mut asensitive = false;
     loop {

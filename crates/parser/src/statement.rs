@@ -43,15 +43,15 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         take_transaction_word(c);
         if c.take(&["to"]) {
             c.take(&["savepoint"]);
-            Kind::RollbackTo(c.ident()?)
+            Kind::RollbackTo(c.own_name()?)
         } else {
             Kind::Rollback(chain(c)?)
         }
     } else if c.take(&["savepoint"]) {
-        Kind::Savepoint(c.ident()?)
+        Kind::Savepoint(c.own_name()?)
     } else if c.take(&["release"]) {
         c.take(&["savepoint"]);
-        Kind::Release(c.ident()?)
+        Kind::Release(c.own_name()?)
     } else if c.take(&["alter", "system"]) {
         alter_system(c)?
     } else if c.take(&["set"]) {
@@ -78,7 +78,11 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         execute(c)?
     } else if c.take(&["deallocate"]) {
         c.take(&["prepare"]);
-        if c.take(&["all"]) { Kind::Deallocate(None) } else { Kind::Deallocate(Some(c.ident()?)) }
+        if c.take(&["all"]) {
+            Kind::Deallocate(None)
+        } else {
+            Kind::Deallocate(Some(c.own_name()?))
+        }
     } else if c.take(&["discard"]) {
         Kind::Discard(c.ident()?)
     } else if c.take(&["do"]) {
@@ -127,11 +131,11 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 /// LISTEN, NOTIFY, UNLISTEN.
 fn channel(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     Ok(Some(if c.take(&["listen"]) {
-        Kind::Listen(c.ident()?)
+        Kind::Listen(c.own_name()?)
     } else if c.take(&["unlisten"]) {
-        Kind::Unlisten(if c.take_token(&Token::Mul) { None } else { Some(c.ident()?) })
+        Kind::Unlisten(if c.take_token(&Token::Mul) { None } else { Some(c.own_name()?) })
     } else if c.take(&["notify"]) {
-        let channel = c.ident()?;
+        let channel = c.own_name()?;
         let payload = if c.take_token(&Token::Comma) { Some(c.string()?) } else { None };
         Kind::Notify(channel, payload)
     } else {
@@ -175,7 +179,7 @@ fn anonymous_block(c: &mut Cursor) -> SqlResult<Kind> {
 }
 
 fn prepare(c: &mut Cursor) -> SqlResult<Kind> {
-    let name = c.ident()?;
+    let name = c.own_name()?;
     let mut types = Vec::new();
     if c.take_token(&Token::LParen) {
         loop {
@@ -194,7 +198,7 @@ fn prepare(c: &mut Cursor) -> SqlResult<Kind> {
 }
 
 fn execute(c: &mut Cursor) -> SqlResult<Kind> {
-    let name = c.ident()?;
+    let name = c.own_name()?;
     let mut args = Vec::new();
     if c.take_token(&Token::LParen) {
         loop {

@@ -63,7 +63,7 @@ pub(crate) fn variable(c: &mut Cursor) -> SqlResult<String> {
     if c.take(&["session", "authorization"]) {
         return Ok("session_authorization".into());
     }
-    Ok(c.name()?.join(".").to_lowercase())
+    Ok(c.any_name()?.join(".").to_lowercase())
 }
 
 /// What follows ALTER SYSTEM.
@@ -114,7 +114,7 @@ pub(crate) fn set(c: &mut Cursor) -> SqlResult<Kind> {
         let values = set_values(c)?;
         return Ok(Kind::Set(SetVar { local, name: name.into(), values }));
     }
-    let name = c.name()?.join(".").to_lowercase();
+    let name = c.any_name()?.join(".").to_lowercase();
     if !c.take(&["to"]) {
         c.expect_token(&Token::Eq)?;
     }

@@ -16,14 +16,14 @@ use std::time::Duration;
 
 use braid_env::tasks::cores;
 use braid_rows::Row;
-use braid_scalar::{Bound, Node, ParamTypes};
+use braid_scalar::ParamTypes;
 use braid_sql::answer::Answer;
 use braid_sql::explain::{Explained, PlanLine};
 use braid_sql::session::SessionState as SqlSession;
 use braid_sql::{ColumnInfo, GeneralPlan, GeneralQueries, PlanContext, RowStream, RunContext};
-use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use parking_lot::Mutex;
@@ -31,11 +31,10 @@ use sqlparser::ast;
 
 use crate::admission::{Admitted, Gate};
 use crate::bind::assumed::Assumed;
-use crate::bind::{Binder, Binding, Bounded, OutputColumn, Surroundings};
+use crate::bind::{Binder, Binding, Bounded, Surroundings};
 use crate::error::from_df;
 use crate::exec::execution::{Execution, OwnPlace, Place};
 use crate::exec::made::Made;
-use crate::exec::scalar;
 use crate::exec::stoppable::Bounds;
 use crate::explain;
 use crate::memory::{SpillDirectory, common_runtime};
@@ -182,27 +181,6 @@ fn page_of(
     }
 }
 
-/// Clients are shown names for `regclass` and `regtype`, as text.
-fn shown_type(ty: &SqlType) -> SqlType {
-    match ty {
-        ty if ty.names_objects() => SqlType::Text,
-        SqlType::Array(element) if element.names_objects() => SqlType::Text.array_of(),
-        other => other.clone(),
-    }
-}
-
-/// A result column as the client is shown it.
-fn shown(column: &OutputColumn, place: &Arc<Place>) -> Expr {
-    let shown = shown_type(&column.ty);
-    if shown == column.ty {
-        return column.expr.clone();
-    }
-    let value = Bound::column(0, column.ty.clone());
-    let cast = Bound::new(Node::Cast(value, CastContext::Explicit), shown);
-    let name = column.expr.schema_name().to_string();
-    scalar::bound_expr(cast, place, vec![(column.expr.clone(), column.ty.clone())]).alias(name)
-}
-
 fn output(bound: &Bounded) -> Vec<ColumnInfo> {
     bound
         .columns
@@ -210,8 +188,8 @@ fn output(bound: &Bounded) -> Vec<ColumnInfo> {
         .map(|c| {
             let (table_oid, attnum) = c.origin.unwrap_or((0, 0));
             let collation = c.collation.of_column();
-            let info = ColumnInfo::computed(&*c.name, shown_type(&c.ty));
-            ColumnInfo { kept: c.ty.clone(), table_oid, attnum, collation, ..info }
+            let info = ColumnInfo::computed(&*c.name, c.ty.clone());
+            ColumnInfo { table_oid, attnum, collation, ..info }
         })
         .collect()
 }
@@ -256,7 +234,7 @@ impl GeneralQueries for Engine {
         let mut copies = Vec::new();
         let columns = output(&bound);
         if keeping == Keeping::ForAll {
-            let logical = result_columns(bound, &place)?;
+            let logical = result_columns(bound)?;
             copies.push(PlanCopy::new(place, (logical, Assumed::default())));
         }
         Ok(Arc::new(Plan {
@@ -276,9 +254,9 @@ impl GeneralQueries for Engine {
 }
 
 /// Only the result columns, in their order.
-fn result_columns(bound: Bounded, place: &Arc<Place>) -> SqlResult<LogicalPlan> {
+fn result_columns(bound: Bounded) -> SqlResult<LogicalPlan> {
     LogicalPlanBuilder::from(bound.plan)
-        .project(bound.columns.iter().map(|c| shown(c, place)))
+        .project(bound.columns.iter().map(|c| c.expr.clone()))
         .and_then(LogicalPlanBuilder::build)
         .map_err(from_df)
 }
@@ -301,7 +279,7 @@ impl Plan {
             params: ParamTypes::new(&declared).with_types(run.plan.types()),
         });
         let bound = binder.statement(&self.query)?;
-        Ok((result_columns(bound, place)?, binder.assumed()))
+        Ok((result_columns(bound)?, binder.assumed()))
     }
 
     /// 55000 if a materialized view that it reads has no data.

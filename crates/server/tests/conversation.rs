@@ -605,3 +605,84 @@ fn fetch_and_close_find_portals() {
     talk.query("fetch q");
     assert_eq!(talk.answer(), "Error(ERROR 34000) E");
 }
+
+/// Sends a Bind of the unnamed statement whose rows are wanted in a format, and Execute.
+fn run_in_format(talk: &mut Talk, binary: bool) {
+    let format = i16::from(binary).to_be_bytes();
+    let body = [&text("")[..], &text(""), &[0, 0, 0, 0], &1i16.to_be_bytes(), &format].concat();
+    talk.send(b'B', &body);
+    talk.execute(0);
+}
+
+/// Oids of the types that the next RowDescription tells, and the values of the first row behind it.
+fn described(talk: &mut Talk) -> (Vec<u32>, Vec<Vec<u8>>) {
+    let (mut types, mut values) = (Vec::new(), Vec::new());
+    while let Some((kind, body)) = talk.message() {
+        let mut rest = &body[2.min(body.len())..];
+        match kind {
+            b'T' => {
+                while let Some(end) = rest.iter().position(|b| *b == 0) {
+                    let oid = rest[end + 7..end + 11].try_into().expect("four bytes");
+                    types.push(u32::from_be_bytes(oid));
+                    rest = &rest[end + 19..];
+                }
+            }
+            b'D' if values.is_empty() => {
+                while let Some((length, after)) = rest.split_first_chunk::<4>() {
+                    let length = i32::from_be_bytes(*length).max(0) as usize;
+                    values.push(after[..length].to_vec());
+                    rest = &after[length..];
+                }
+            }
+            b'E' => panic!("{}", String::from_utf8_lossy(&body)),
+            b'Z' => break,
+            _ => {}
+        }
+    }
+    (types, values)
+}
+
+#[test]
+fn names_of_objects_are_oids_for_clients() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("CREATE SCHEMA s; CREATE TABLE s.t (a int PRIMARY KEY, c regclass, d regtype[])");
+    talk.until_ready();
+    talk.query("INSERT INTO s.t VALUES (1, 's.t', '{int4,text}')");
+    talk.until_ready();
+    let own = "SELECT c, d, 'public'::regnamespace, 'root'::regrole FROM s.t WHERE a = 1";
+    let general = "SELECT max(c::oid)::regclass, array_agg(d[1]), min(oid)::regnamespace,
+        'root'::regrole FROM s.t, pg_namespace WHERE nspname = 'public'";
+    let written = "UPDATE s.t SET a = a RETURNING c, d, 'public'::regnamespace, 'root'::regrole";
+    let oids = vec![2205, 2211, 4089, 4096];
+    for sql in [own, written, general] {
+        talk.query(sql);
+        let (types, shown) = described(&mut talk);
+        assert_eq!(types, oids, "{sql}");
+        let shown: Vec<_> = shown.iter().map(|v| String::from_utf8_lossy(v)).collect();
+        let array = if sql == general { "{integer}" } else { "{integer,text}" };
+        assert_eq!(shown, ["s.t", array, "public", "root"], "{sql}");
+
+        talk.parse("", sql);
+        run_in_format(&mut talk, true);
+        talk.sync();
+        let (_, sent) = described(&mut talk);
+        talk.query("SELECT 's.t'::regclass::oid, 2211, 'public'::regnamespace::oid");
+        let (_, oids) = described(&mut talk);
+        let number = |v: &[u8]| String::from_utf8_lossy(v).parse::<u32>().expect("an oid");
+        assert_eq!(sent[0], number(&oids[0]).to_be_bytes(), "{sql}");
+        assert_eq!(sent[2], number(&oids[2]).to_be_bytes(), "{sql}");
+        // Dimensions, a flag, the type of the elements, how many there are, from which on.
+        assert_eq!(sent[1][8..12], 2206u32.to_be_bytes(), "{sql}");
+        assert_eq!(sent[1][20..28], [&4i32.to_be_bytes()[..], &23u32.to_be_bytes()].concat());
+    }
+    // Its text is the name that it has when it is shown.
+    talk.query("CREATE TABLE s.k AS SELECT c, d FROM s.t; ALTER TABLE s.t RENAME TO u");
+    talk.until_ready();
+    talk.query("BEGIN; DECLARE k CURSOR FOR SELECT c, d FROM s.k; FETCH 1 FROM k");
+    let (types, shown) = described(&mut talk);
+    assert_eq!((types, &shown[0][..]), (vec![2205, 2211], &b"s.u"[..]));
+    talk.query("COPY s.k TO STDOUT");
+    let data = "CopyOut Data(s.u\\t{integer,text}\\n) CopyDone Complete(COPY 1) T";
+    assert_eq!(talk.answer(), data);
+}

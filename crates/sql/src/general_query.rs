@@ -29,9 +29,6 @@ pub struct ColumnInfo {
     pub name: String,
     /// Type.
     pub ty: SqlType,
-    /// The type that a table or a view with this column has: clients are shown names for `regclass`
-    /// and its like, as text.
-    pub kept: SqlType,
     /// OID of the table it comes from; 0 if computed.
     pub table_oid: u32,
     /// Column number in that table; 0 if computed.
@@ -47,8 +44,7 @@ impl ColumnInfo {
     pub fn computed(name: impl Into<String>, ty: SqlType) -> ColumnInfo {
         let modifier = ty.typmod();
         let collation = Collated::Default;
-        let (name, kept) = (name.into(), ty.clone());
-        ColumnInfo { name, ty, kept, table_oid: 0, attnum: 0, modifier, collation }
+        ColumnInfo { name: name.into(), ty, table_oid: 0, attnum: 0, modifier, collation }
     }
 
     /// Table oid and number, if it is a plain column of a table.

@@ -38,6 +38,7 @@ pub(crate) mod export;
 pub mod general_query;
 pub(crate) mod import;
 pub mod jobs;
+pub mod object_names;
 pub mod partitions;
 pub mod plan;
 pub mod runtime;

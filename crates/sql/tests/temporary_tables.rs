@@ -26,6 +26,25 @@ fn each_session_has_its_own() {
 }
 
 #[test]
+fn those_of_others_are_in_nobodys_way() {
+    let db = database();
+    let (mut a, mut b) = (session(&db), session(&db));
+    run(&mut a, "create temp table t (a serial primary key, b int generated always as identity)");
+    run(&mut a, "create temp sequence own; create temp table u (a int default nextval('own'))");
+    run(
+        &mut b,
+        "create table t (a serial primary key); create sequence s; create view v as select 1",
+    );
+    run(&mut b, "drop table t; drop sequence s; drop view v");
+    // What they use of all is in the way, as in PostgreSQL.
+    run(&mut b, "create sequence used");
+    run(&mut a, "create temp table w (a int default nextval('used'))");
+    assert_eq!(error(&mut b, "drop sequence used").state().0, "2BP01");
+    run(&mut a, "insert into t default values; insert into u default values");
+    assert_eq!(rows(&mut a, "select t.a, t.b, u.a from t, u"), ["1|1|1"]);
+}
+
+#[test]
 fn they_end_with_their_session_whatever_it_was_doing() {
     let db = database();
     let mut other = session(&db);

@@ -58,7 +58,7 @@ pub use text::collation::{
     Collated, Collation, DEFAULT_COLLATION, built_in_collation, built_in_collations, no_collation,
 };
 pub use text::encodings;
-pub use text::quote::quote_ident;
+pub use text::quote::{is_reserved, quote_ident};
 pub use text::regexp;
 pub use text_in::{MAX_IDENTIFIER, clip_name};
 pub use time_zone::TimeZone;

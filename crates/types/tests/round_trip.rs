@@ -94,8 +94,7 @@ fn text_and_binary_forms_come_back() {
 }
 
 fn composite(oid: u32, name: &str, fields: &[(&str, SqlType)]) -> SqlType {
-    let field =
-        |(name, ty): &(&str, SqlType)| CompositeField { name: (*name).into(), ty: ty.clone() };
+    let field = |(name, ty): &(&str, SqlType)| CompositeField::new(name, ty.clone());
     let names = ("public".to_string(), name.to_string());
     let fields = fields.iter().map(field).collect();
     SqlType::Composite(Arc::new(CompositeType::new((oid, oid + 1), names, fields)))

@@ -153,7 +153,7 @@ fn dropped(c: &mut Cursor) -> SqlResult<Kind> {
 
 /// `f`, `f()`, `f(int, OUT text)`.
 pub(crate) fn reference(c: &mut Cursor) -> SqlResult<FunctionRef> {
-    let name = c.name()?;
+    let name = c.any_name()?;
     let inputs = (c.peek() == Some(&Token::LParen)).then(|| params(c)).transpose()?;
     let given = |p: &FunctionParam| p.mode != ParamMode::Out;
     let inputs = inputs.map(|all| all.into_iter().filter(given).map(|p| p.ty).collect());
@@ -162,13 +162,13 @@ pub(crate) fn reference(c: &mut Cursor) -> SqlResult<FunctionRef> {
 
 fn change(c: &mut Cursor) -> SqlResult<FunctionChange> {
     if c.take(&["rename", "to"]) {
-        return c.ident().map(FunctionChange::Rename);
+        return c.own_name().map(FunctionChange::Rename);
     }
     if c.take(&["owner", "to"]) {
         return role_name(c).map(FunctionChange::Owner);
     }
     if c.take(&["set", "schema"]) {
-        return c.ident().map(FunctionChange::Schema);
+        return c.own_name().map(FunctionChange::Schema);
     }
     let mut clauses = Vec::new();
     while let Some(next) = clause(c)? {
@@ -246,7 +246,7 @@ fn data_type(c: &mut Cursor) -> SqlResult<ast::DataType> {
 }
 
 fn create(c: &mut Cursor, or_replace: bool) -> SqlResult<CreateFunction> {
-    let name = c.name()?;
+    let name = c.any_name()?;
     let params = params(c)?;
     let returns = match c.is_word(0, "returns") && !c.is_word(1, "null") {
         true => Some(returns(c)?),
@@ -329,7 +329,7 @@ fn clause(c: &mut Cursor) -> SqlResult<Option<FunctionClause>> {
         return Err(SqlError::unsupported("SET of a function")
             .with_hint("Settings hold for sessions and transactions, not for functions."));
     } else if c.take(&["support"]) {
-        c.name()?;
+        c.any_name()?;
         FunctionClause::Other("SUPPORT")
     } else {
         return Ok(None);

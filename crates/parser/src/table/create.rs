@@ -306,13 +306,13 @@ pub(crate) fn ttl(c: &mut Cursor) -> SqlResult<TtlClause> {
     if c.take(&["ttl", "interval"]) {
         let interval = c.string()?;
         c.expect(&["on"])?;
-        return Ok(TtlClause { column: c.ident()?, interval });
+        return Ok(TtlClause { column: c.own_name()?, interval });
     }
     c.expect(&["row", "deletion", "policy"])?;
     c.expect_token(&Token::LParen)?;
     c.expect(&["older_than"])?;
     c.expect_token(&Token::LParen)?;
-    let column = c.ident()?;
+    let column = c.own_name()?;
     c.expect_token(&Token::Comma)?;
     c.expect(&["interval"])?;
     let interval = match c.peek() {

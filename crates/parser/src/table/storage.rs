@@ -170,7 +170,7 @@ fn options(c: &mut Cursor, known: &[&str]) -> SqlResult<bool> {
 /// Storage parameters up to the closing bracket.
 pub(super) fn parameters(c: &mut Cursor, known: &[&str]) -> SqlResult<()> {
     loop {
-        let name = c.name()?.join(".");
+        let name = c.any_name()?.join(".");
         let of_vacuum = name.starts_with("autovacuum_") || name.starts_with("toast.");
         if !known.contains(&name.as_str()) && !of_vacuum {
             let text = format!("unrecognized parameter \"{name}\"");

@@ -41,20 +41,20 @@ pub(crate) fn attributes(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 
 fn change(c: &mut Cursor) -> SqlResult<AttributeChange> {
     let changed = if c.take(&["add", "attribute"]) {
-        AttributeChange::Add(c.ident()?, data_type(c)?)
+        AttributeChange::Add(c.own_name()?, data_type(c)?)
     } else if c.take(&["drop", "attribute"]) {
         let if_exists = c.take(&["if", "exists"]);
-        AttributeChange::Drop(c.ident()?, if_exists)
+        AttributeChange::Drop(c.own_name()?, if_exists)
     } else if c.take(&["alter", "attribute"]) {
-        let name = c.ident()?;
+        let name = c.own_name()?;
         c.take(&["set", "data"]);
         c.expect(&["type"])?;
         AttributeChange::Retype(name, data_type(c)?)
     } else {
         c.expect(&["rename", "attribute"])?;
-        let from = c.ident()?;
+        let from = c.own_name()?;
         c.expect(&["to"])?;
-        AttributeChange::Rename(from, c.ident()?)
+        AttributeChange::Rename(from, c.own_name()?)
     };
     // What depends on a type are tables of it, which there are none of.
     let _ = c.take(&["cascade"]) || c.take(&["restrict"]);

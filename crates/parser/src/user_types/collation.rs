@@ -67,9 +67,9 @@ pub(crate) fn collation(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     } else if c.take(&["alter", "collation"]) {
         let name = c.name()?;
         let change = if c.take(&["rename", "to"]) {
-            CollationChange::Rename(c.ident()?)
+            CollationChange::Rename(c.own_name()?)
         } else if c.take(&["set", "schema"]) {
-            CollationChange::Schema(c.ident()?)
+            CollationChange::Schema(c.own_name()?)
         } else if c.take(&["refresh", "version"]) {
             CollationChange::Refresh
         } else {

@@ -91,7 +91,7 @@ fn create(c: &mut Cursor) -> SqlResult<CreateDomain> {
         checks: vec![],
     };
     loop {
-        let named = if c.take(&["constraint"]) { Some(c.ident()?) } else { None };
+        let named = if c.take(&["constraint"]) { Some(c.own_name()?) } else { None };
         if c.take(&["not", "null"]) {
             domain.not_null = true;
         } else if c.take(&["null"]) {
@@ -129,23 +129,23 @@ fn change(c: &mut Cursor) -> SqlResult<Option<DomainChange>> {
     } else if c.take(&["drop", "not", "null"]) {
         DomainChange::NotNull(false)
     } else if c.take(&["add"]) {
-        let name = if c.take(&["constraint"]) { Some(c.ident()?) } else { None };
+        let name = if c.take(&["constraint"]) { Some(c.own_name()?) } else { None };
         c.expect(&["check"])?;
         let check = condition(c)?;
         DomainChange::Add(name, check, c.take(&["not", "valid"]))
     } else if c.take(&["drop", "constraint"]) {
         let if_exists = c.take(&["if", "exists"]);
-        let name = c.ident()?;
+        let name = c.own_name()?;
         let _ = c.take(&["cascade"]) || c.take(&["restrict"]);
         DomainChange::Drop(name, if_exists)
     } else if c.take(&["validate", "constraint"]) {
-        DomainChange::Validate(c.ident()?)
+        DomainChange::Validate(c.own_name()?)
     } else if c.take(&["rename", "constraint"]) {
-        let from = c.ident()?;
+        let from = c.own_name()?;
         c.expect(&["to"])?;
-        DomainChange::RenameConstraint(from, c.ident()?)
+        DomainChange::RenameConstraint(from, c.own_name()?)
     } else if c.take(&["rename", "to"]) {
-        DomainChange::Rename(c.ident()?)
+        DomainChange::Rename(c.own_name()?)
     } else {
         return Ok(None);
     }))

@@ -113,7 +113,7 @@ impl Binder<'_> {
             if !member.is_none() {
                 members.push((fields.len(), member));
             }
-            fields.push(CompositeField { name: name.as_str().into(), ty });
+            fields.push(CompositeField::new(&name, ty));
         }
         if fields.is_empty() {
             return Ok(None);

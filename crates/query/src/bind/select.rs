@@ -23,6 +23,7 @@ use super::function_table::{columns_of, sets_not_allowed};
 use super::grouped_sets::Rewritten;
 use super::{Binder, Binding, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
+use crate::evaluated::evaluated;
 use crate::exec::scalar;
 
 /// One item of the select list, stars expanded.
@@ -708,7 +709,12 @@ impl Binder<'_> {
             let plan = self.with_ties(bound.plan, skip, most)?;
             return Ok(Bounded { plan, columns: bound.columns });
         }
-        let plan = first_rows(bound.plan, skip, fetch)?;
+        let plan = match skip {
+            0 => bound.plan,
+            // What a volatile function does counts for rows that are passed over, too.
+            _ => evaluated(bound.plan).map_err(from_df)?,
+        };
+        let plan = first_rows(plan, skip, fetch)?;
         Ok(Bounded { plan, columns: bound.columns })
     }
 

@@ -11,11 +11,12 @@
 //!
 //! Arguments that differ each time they are computed are computed before the body, once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use braid_scalar::{
     Bound, CaseBranch, Node, UserCall, UserFunction, Volatility, argument_number, as_result,
-    needs_general_query, no_argument, over_arguments, user_call,
+    needs_general_query, no_argument, object_name_parts, over_arguments, user_call,
 };
 use braid_types::{
     CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType, cast_exists,
@@ -97,7 +98,8 @@ impl Binder<'_> {
                 .collect(),
             false => call.args.clone(),
         };
-        let query = ordered_first(body_of(call)?)?;
+        let body = body_of(call)?;
+        let query = ordered_first(&body)?;
         let inner =
             self.body_query(&function, &query, values, &mut |b, bound| b.as_row(&function, bound))?;
         let [ty, ..] = inner.types.as_slice() else { return Err(one_column(&function)) };
@@ -182,7 +184,8 @@ impl Binder<'_> {
     /// The rows of a call, in the columns that it is declared with.
     fn rows_of_user(&mut self, call: &UserCall) -> SqlResult<Inner> {
         let function = call.function.clone();
-        let query = rows_of_body(&function, body_of(call)?)?;
+        let body = body_of(call)?;
+        let query = rows_of_body(&function, &body)?;
         let (names, types): (Vec<String>, Vec<SqlType>) = function.columns.iter().cloned().unzip();
         self.body_query(&function, &query, call.args.clone(), &mut |b, bound| {
             let bound = b.fields_apart(&function, bound)?;
@@ -196,7 +199,8 @@ impl Binder<'_> {
     /// A body that gives values of a composite type gives its fields.
     fn fields_apart(&mut self, function: &UserFunction, bound: Bounded) -> SqlResult<Bounded> {
         let [only] = bound.columns.as_slice() else { return Ok(bound) };
-        if function.columns.len() == 1 || !function.returns_whole(&only.ty) {
+        let gives = function.returns_whole(&only.ty) || function.takes_fields_of(&only.ty);
+        if function.columns.len() == 1 || !gives {
             return Ok(bound);
         }
         let given = vec![("row".to_string(), only.ty.clone(), only.expr.clone())];
@@ -211,6 +215,7 @@ impl Binder<'_> {
         if whole || function.columns.is_empty() || !function.returns.is_row() {
             return Ok(bound);
         }
+        let bound = self.fields_apart(function, bound)?;
         if bound.columns.len() != function.columns.len() {
             return Err(other_columns(function, bound.columns.len()));
         }
@@ -360,7 +365,8 @@ impl Binder<'_> {
         let (ty, inner) = match function.columns.as_slice() {
             [(_, ty)] => (ty.clone(), self.rows_of_user(call)?),
             _ => {
-                let query = rows_of_body(&function, body_of(call)?)?;
+                let body = body_of(call)?;
+                let query = rows_of_body(&function, &body)?;
                 let shape = &mut |b: &mut Self, bound| b.as_row(&function, bound);
                 let inner = self.body_query(&function, &query, call.args.clone(), shape)?;
                 (function.returns.clone(), inner)
@@ -404,12 +410,47 @@ fn named_like_values(function: &UserFunction, mut alias: ast::TableAlias) -> ast
     alias
 }
 
-fn body_of(call: &UserCall) -> SqlResult<&ast::Query> {
-    call.body.query.as_deref().ok_or_else(|| {
+/// The query of a body. Of a row that is written out, the fields are what the function gives.
+fn body_of(call: &UserCall) -> SqlResult<Cow<'_, ast::Query>> {
+    let query = call.body.query.as_deref().ok_or_else(|| {
         braid_scalar::wrong_result(&call.function.returns, &SqlType::Void).with_detail(
             "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
         )
-    })
+    })?;
+    let width = call.function.columns.len();
+    let ast::SetExpr::Select(select) = &*query.body else { return Ok(Cow::Borrowed(query)) };
+    let fields = match select.projection.as_slice() {
+        [ast::SelectItem::UnnamedExpr(row) | ast::SelectItem::ExprWithAlias { expr: row, .. }]
+            if width > 1 && query.order_by.is_none() =>
+        {
+            written_fields(row).filter(|fields| fields.len() == width)
+        }
+        _ => None,
+    };
+    let Some(fields) = fields else { return Ok(Cow::Borrowed(query)) };
+    let projection = fields.into_iter().cloned().map(ast::SelectItem::UnnamedExpr).collect();
+    let select = ast::Select { projection, ..(**select).clone() };
+    let body = Box::new(ast::SetExpr::Select(Box::new(select)));
+    Ok(Cow::Owned(ast::Query { body, ..query.clone() }))
+}
+
+/// The fields of `ROW(..)`, or `(.., ..)`.
+fn written_fields(row: &ast::Expr) -> Option<Vec<&ast::Expr>> {
+    match row {
+        ast::Expr::Tuple(fields) => Some(fields.iter().collect()),
+        ast::Expr::Nested(inner) => written_fields(inner),
+        ast::Expr::Function(f) if *object_name_parts(&f.name) == ["row"] => {
+            let ast::FunctionArguments::List(list) = &f.args else { return None };
+            list.args
+                .iter()
+                .map(|arg| match arg {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(e)) => Some(e),
+                    _ => None,
+                })
+                .collect()
+        }
+        _ => None,
+    }
 }
 
 /// A query around a body, which is named `b` in it.

@@ -134,8 +134,8 @@ fn visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> 
         return type_is_visible(session, catalog, oid);
     };
     let database = catalog.database(&session.database)?.id;
-    let found = catalog.resolve(database, &session.search_path(), &name)?;
-    Some(found.id() == id)
+    let found = catalog.resolve(database, &session.search_path(), &name);
+    Some(found.is_some_and(|found| found.id() == id))
 }
 
 /// Whether names of a schema of the system need no schema.
@@ -152,11 +152,24 @@ fn type_is_visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Optio
         let schema = name.split_once('.').map_or("pg_catalog", |(schema, _)| schema);
         return Some(in_search_path(session, schema));
     }
-    let braid_catalog::NamedType { user, name, .. } = catalog.by_oid(oid)?;
+    let Some(braid_catalog::NamedType { user, name, .. }) = catalog.by_oid(oid) else {
+        // Rows of a relation are called as it is.
+        return visible(session, catalog, oid_of(catalog.relation_of_rows(oid)?));
+    };
     let database = catalog.database(&session.database)?.id;
     let found = catalog.resolve_named(database, &session.search_path(), name);
     // Types that are built in are found first.
     Some(SqlType::from_name(name).is_none() && found.is_some_and(|t| t.id == user.id))
+}
+
+/// Whether the name of a collation finds it without its schema; `None`: there is none.
+fn collation_is_visible(session: &SessionState, catalog: &Catalog, oid: u32) -> Option<bool> {
+    let collation = catalog.collation_by_oid(oid)?;
+    let built_in = |name: &str| braid_types::built_in_collations().iter().any(|c| c.name == name);
+    let Some(id) = id_of_oid(oid) else { return Some(true) };
+    let database = catalog.database(&session.database)?.id;
+    let found = catalog.resolve_collation(database, &session.search_path(), &collation.name);
+    Some(!built_in(&collation.name) && found.is_some_and(|c| c.id == id))
 }
 
 /// The function of a user that is asked for.
@@ -406,6 +419,10 @@ pub fn catalog_function(
             Some(f) => function_is_visible(session, &catalog, f),
             None => true,
         })),
+        "pg_collation_is_visible" => {
+            let oid = oid_arg(args, 0);
+            oid.and_then(|oid| collation_is_visible(session, &catalog, oid)).map(Datum::Bool)
+        }
         _ if name.starts_with("pg_get_function") => {
             as_text(function_text(session, &catalog, name, args))
         }

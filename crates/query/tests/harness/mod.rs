@@ -83,11 +83,16 @@ impl Db {
             let prepared = self.session.prepare(statement, &[])?;
             lines.clear();
             if let Outcome::Rows(mut rows) = self.session.execute(&prepared, Vec::new())? {
+                let columns = prepared.columns().expect("columns");
+                let names = self.session.object_names();
                 while let Some(batch) = rows.next_answer()? {
                     for row in batch.into_rows() {
-                        let cells: Vec<String> = row
-                            .iter()
-                            .map(|v| v.to_text(TimeZone::utc()).unwrap_or_default())
+                        let cells: Vec<String> = (row.iter().zip(columns))
+                            .map(|(v, c)| {
+                                let name = names.of(v, &c.ty).expect("a name");
+                                name.as_ref().unwrap_or(v).to_text(TimeZone::utc())
+                            })
+                            .map(Option::unwrap_or_default)
                             .collect();
                         lines.push(cells.join("|"));
                     }

@@ -108,6 +108,12 @@ impl UserFunction {
         *ty == self.returns || is_record(ty) && is_record(&self.returns)
     }
 
+    /// Whether a value of a type is a row of as many fields as the function has OUT parameters.
+    pub fn takes_fields_of(&self, ty: &SqlType) -> bool {
+        let declared = self.returns.oid() == SqlType::Record.oid();
+        matches!(ty, SqlType::Composite(row) if declared && row.fields.len() == self.columns.len())
+    }
+
     /// The columns by which a body names its arguments, texts with the collation of a call.
     fn scope(&self, collation: &Collated) -> Scope {
         let mut scope = Scope::empty();

@@ -438,8 +438,7 @@ impl Connection {
         columns: &[ColumnInfo],
         formats: &[Format],
     ) -> Result<String, Failure> {
-        let style = self.session.state().style();
-        let mut writer = RowWriter { columns, formats, style, scratch: Vec::new() };
+        let mut writer = RowWriter::new(&self.session, columns, formats);
         let mut batch = first;
         while let Some(rows_now) = batch {
             writer.send_all(&mut self.wire, &rows_now)?;

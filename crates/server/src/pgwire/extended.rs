@@ -14,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use braid_sql::answer::Answer;
+use braid_sql::object_names::names_objects;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -206,9 +207,7 @@ impl Connection {
                 (_, value) => value,
             };
             parameters.push(match *value {
-                Some(name)
-                    if ty.element().unwrap_or(ty).names_objects() && format == Format::Text =>
-                {
+                Some(name) if names_objects(ty) && format == Format::Text => {
                     self.session.object_named(checked_text(name)?, ty)?
                 }
                 value => rows::decode(value, ty, format, &style)?,
@@ -321,12 +320,8 @@ impl Connection {
     }
 
     fn send_portal_rows(&mut self, portal: &mut Portal, max_rows: usize) -> Result<(), Failure> {
-        let mut writer = RowWriter {
-            columns: portal.prepared.columns().unwrap_or_default(),
-            formats: &portal.formats,
-            style: self.session.state().style(),
-            scratch: Vec::new(),
-        };
+        let columns = portal.prepared.columns().unwrap_or_default();
+        let mut writer = RowWriter::new(&self.session, columns, &portal.formats);
         let mut sent = 0;
         let tag = match &mut portal.state {
             PortalState::Fresh => unreachable!("a fresh portal was executed above"),

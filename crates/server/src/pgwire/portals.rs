@@ -86,9 +86,7 @@ impl Connection {
             portal.state = PortalState::Open { rows, rest: VecDeque::<Row>::new() };
         }
         let columns = portal.prepared.columns().unwrap_or_default();
-        let style = self.session.state().style();
-        let mut writer =
-            formats.map(|formats| RowWriter { columns, formats, style, scratch: Vec::new() });
+        let mut writer = formats.map(|f| RowWriter::new(&self.session, columns, f));
         let PortalState::Open { rows, rest } = &mut portal.state else { return Ok(0) };
         let mut passed = 0;
         while passed < most {

@@ -1,8 +1,9 @@
 //! Values to bytes and back, and the description of result columns.
 
 use braid_rows::Row;
-use braid_sql::ColumnInfo;
 use braid_sql::answer::{Answer, Cell};
+use braid_sql::object_names::{ObjectNames, names_objects};
+use braid_sql::{ColumnInfo, Session};
 use braid_types::encodings::{Encoding, recode_binary};
 use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};
@@ -73,15 +74,29 @@ pub(crate) fn describe(
 
 /// Writes rows of one result.
 pub(crate) struct RowWriter<'a> {
-    pub(crate) columns: &'a [ColumnInfo],
-    pub(crate) formats: &'a [Format],
+    columns: &'a [ColumnInfo],
+    formats: &'a [Format],
     /// How values look in text form.
-    pub(crate) style: Style,
+    style: Style,
+    /// What oids are shown as in text form, if a column has such.
+    names: Option<ObjectNames>,
     /// Binary forms are made here, then copied.
-    pub(crate) scratch: Vec<u8>,
+    scratch: Vec<u8>,
 }
 
-impl RowWriter<'_> {
+impl<'a> RowWriter<'a> {
+    /// A writer for a session's rows as its settings are now.
+    pub(crate) fn new(
+        session: &Session,
+        columns: &'a [ColumnInfo],
+        formats: &'a [Format],
+    ) -> RowWriter<'a> {
+        let style = session.state().style();
+        let is_named = columns.iter().any(|c| names_objects(&c.ty));
+        let names = is_named.then(|| session.object_names());
+        RowWriter { columns, formats, style, names, scratch: Vec::new() }
+    }
+
     /// Sends one DataRow.
     pub(crate) fn send(&mut self, wire: &mut Wire, row: &Row) -> Result<(), Failure> {
         if let Some(encoding) = wire.encoding {
@@ -90,7 +105,7 @@ impl RowWriter<'_> {
         wire.send_raw(b'D', |out| {
             out.put_i16(row.len() as i16);
             for (i, datum) in row.iter().enumerate() {
-                self.put(i, datum, out);
+                self.put(i, datum, out)?;
             }
             Ok(())
         })
@@ -115,7 +130,7 @@ impl RowWriter<'_> {
                     match reader.cell(row) {
                         // Both forms of a text are its bytes.
                         Cell::Text(text) => put_text(text, out),
-                        Cell::Value(value) => self.put(i, &value, out),
+                        Cell::Value(value) => self.put(i, &value, out)?,
                     }
                 }
                 Ok::<(), Failure>(())
@@ -138,7 +153,7 @@ impl RowWriter<'_> {
                 let at = out.len();
                 match cell(i) {
                     Cell::Text(text) => put_text(text, out),
-                    Cell::Value(value) => self.put(i, &value, out),
+                    Cell::Value(value) => self.put(i, &value, out)?,
                 }
                 let own = &out[at + 4..];
                 if own.is_ascii() {
@@ -161,7 +176,7 @@ impl RowWriter<'_> {
         })
     }
 
-    fn put(&mut self, i: usize, datum: &Datum, out: &mut BytesMut) {
+    fn put(&mut self, i: usize, datum: &Datum, out: &mut BytesMut) -> Result<(), SqlError> {
         let binary = format_of(self.formats, i) == Format::Binary;
         match (datum, binary, self.columns.get(i)) {
             (Datum::Null, ..) => out.put_i32(-1),
@@ -176,8 +191,16 @@ impl RowWriter<'_> {
             (Datum::Int2(v), ..) => put_text(itoa::Buffer::new().format(*v), out),
             (Datum::Int4(v), ..) => put_text(itoa::Buffer::new().format(*v), out),
             (Datum::Int8(v), ..) => put_text(itoa::Buffer::new().format(*v), out),
-            _ => put_text(&datum.to_text(self.style).unwrap_or_default(), out),
+            (_, _, column) => {
+                let name = match (&self.names, column) {
+                    (Some(names), Some(column)) => names.of(datum, &column.ty)?,
+                    _ => None,
+                };
+                let shown = name.as_ref().unwrap_or(datum);
+                put_text(&shown.to_text(self.style).unwrap_or_default(), out);
+            }
         }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use crate::dml::scope_of;
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad, Written};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::general_query::ColumnInfo;
+use crate::object_names::names_objects;
 use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
 use crate::session::Context;
@@ -356,7 +357,7 @@ impl Loader {
                     "invalid byte sequence for encoding \"UTF8\"",
                 )
             })?;
-            if ty.element().unwrap_or(ty).names_objects() {
+            if names_objects(ty) {
                 let (text, how) = (Datum::text(text), CastContext::Assignment);
                 return convert_datum(&text, &SqlType::Text, ty, how, eval);
             }

@@ -10,6 +10,7 @@ use super::load::encoding_of;
 use crate::dml::WithPlan;
 use crate::dml::source::Source;
 use crate::general_query::{ColumnInfo, RowStream};
+use crate::object_names::with_names;
 use crate::runtime::copies::{Copied, CopyProgress};
 use crate::runtime::measure::Measure;
 use crate::session::{Context, VecRows, begun};
@@ -103,6 +104,10 @@ impl CopyOut {
             }
         };
         let named = columns.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
+        let (named, stream) = match c.options.format {
+            CopyFormat::Binary => (named, stream),
+            _ => with_names(ctx, named, stream),
+        };
         let encoder = Encoder::new(&c.options, named, ctx.eval.style)?
             .in_encoding(encoding_of(ctx, &c.options));
         let who = (ctx.session.pid(), &*ctx.session.database);

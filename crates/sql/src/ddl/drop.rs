@@ -133,10 +133,13 @@ fn drop_relation(
                 format!("function {}({}) depends on type {}", f.name, types.join(","), v.name)
             };
             lines.extend(over.iter().map(line));
+            let mut named = users::of_rows(c, v.id, &of);
+            lines.extend(users::in_order(std::mem::take(&mut named.lines)));
             refuse_or_notice(c, cascade, &what, &lines)?;
             sequence::forget_defaults(c, &defaults)?;
+            users::remove(c, &named)?;
             users::remove_functions(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
-            remove_views(c, dependent_views(c, &of))?;
+            remove_views(c, dependent_views(c, &of).union(named.views()).copied())?;
             c.catalog.remove(v.id);
             c.sync();
             Ok(())
@@ -324,11 +327,16 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     }
     let owned = dying.iter().flat_map(|t| truncate::owned_sequences(&c.catalog, t));
     let gone: BTreeSet<u32> = owned.map(|s| s.id).chain(ids.iter().copied()).collect();
-    let views = dependent_views(c, &gone);
+    let mut views = dependent_views(c, &gone);
     lines.extend(view_lines(c, &gone));
     let over = functions_over(c, &dying.iter().map(|t| oid_of(t.id)).collect::<Vec<_>>());
     for f in &over {
         lines.push(format!("function {} depends on type of a table's rows", f.shown()));
+    }
+    let mut naming: Vec<_> = dying.iter().map(|t| users::of_rows(c, t.id, &ids)).collect();
+    for named in &mut naming {
+        lines.extend(users::in_order(std::mem::take(&mut named.lines)));
+        views.extend(named.views());
     }
     let defaults = sequence::defaults_of(c, &gone, &|t, _| ids.contains(&t.id))?;
     lines.extend(sequence::lines(&defaults));
@@ -350,6 +358,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     }
     sequence::forget_defaults(c, &defaults)?;
     remove_views(c, views)?;
+    naming.iter().try_for_each(|named| users::remove(c, named))?;
     users::remove_functions(c, &over.iter().map(|f| f.id).collect::<Vec<_>>())?;
     for t in &survivors {
         move_out(c, t.id)?;

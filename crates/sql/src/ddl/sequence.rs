@@ -16,7 +16,7 @@ use super::access::roles::wrong_kind;
 use super::named_relations::{may_name, name_of_constant};
 use super::other_kinds::in_schema;
 use super::{Change, exists, named_relations, temporary};
-use crate::session::SessionState;
+use crate::session::{SessionState, is_temporary_schema};
 use braid_parser::{Name, SequenceChange, named_sequence};
 
 fn bad(message: impl Into<String>) -> SqlError {
@@ -453,7 +453,7 @@ pub(super) fn defaults_of(
             for one in named.0 {
                 let found = match one {
                     Ok(id) => Some(id),
-                    Err(name) => c.ctx.find_relation(&name)?.map(|relation| relation.id()),
+                    Err(name) => named_in_default(c, &name)?,
                 };
                 let Some(id) = found.filter(|id| relations.contains(id)) else { continue };
                 let kind = c.catalog.relation_by_id(id).map_or("", |relation| relation.kind());
@@ -469,6 +469,19 @@ pub(super) fn defaults_of(
         }
     }
     Ok(out)
+}
+
+/// The relation that a default names, in temporary tables of other sessions, too: whoever drops
+/// something looks at all defaults.
+fn named_in_default(c: &Change, name: &Name) -> SqlResult<Option<u32>> {
+    let found = match name.as_slice() {
+        [schema, bare] if is_temporary_schema(schema) => {
+            let schema = c.catalog.schema(c.ctx.database, schema);
+            schema.and_then(|schema| c.catalog.relation(schema.id, bare))
+        }
+        _ => c.ctx.find_relation(name)?,
+    };
+    Ok(found.map(|relation| relation.id()))
 }
 
 /// A relation's name, with its schema where the search path does not find it.

@@ -7,27 +7,97 @@
 //!     users_login    (tenant, login)                          another key
 //! ```
 //! A list of columns and expressions means every unique key of exactly those, in any order; that
-//! of a partial index only if the WHERE behind the list implies its predicate.
+//! of a partial index only if the WHERE behind the list implies its predicate. If parameters stand
+//! in there, each execution tells.
+
+use std::borrow::Cow;
 
 use braid_parser::Inference;
-use braid_scalar::{Bound, ParamTypes, beginning, ident_name, object_name_parts};
+use braid_scalar::{
+    Bound, EvalContext, Node, ParamTypes, Volatility, beginning, ident_name, object_name_parts,
+};
 use braid_types::{Mark, Place, SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 
 use super::target::Target;
 use super::writer::TableInfo;
+use crate::session::Context;
 use braid_planner::implied::implies;
 use braid_rows::IndexLayout;
 
-/// The caught keys: `None` is the primary key, else a position among the secondary indexes.
+/// Unique keys: `None` is the primary key, else a position among the secondary indexes.
+type Keys = Vec<Option<usize>>;
+
+/// The caught keys.
+pub(super) enum Arbiters {
+    /// These.
+    Fixed(Keys),
+    /// Those of which the conditions imply the predicate, once their parameters have values.
+    ByValues { keys: Keys, conditions: Vec<Bound> },
+}
+
+impl Arbiters {
+    /// The keys of an execution.
+    ///
+    /// # Errors
+    /// 42P10 if there are none; those of computing the conditions.
+    pub(super) fn now(
+        &self,
+        ctx: &Context,
+        info: &TableInfo,
+    ) -> SqlResult<Cow<'_, [Option<usize>]>> {
+        let (keys, conditions) = match self {
+            Arbiters::Fixed(keys) => return Ok(Cow::Borrowed(keys)),
+            Arbiters::ByValues { keys, conditions } => (keys, conditions),
+        };
+        let conditions: Vec<Bound> =
+            conditions.iter().map(|c| with_values(c, &ctx.eval)).collect::<SqlResult<_>>()?;
+        let caught = |key: &Option<usize>| {
+            key.is_none_or(|at| is_implied(&info.layout.indexes[at], &conditions))
+        };
+        some(keys.iter().copied().filter(caught).collect()).map(Cow::Owned)
+    }
+}
+
+/// A condition with values in the place of what does not look at the row.
+fn with_values(e: &Bound, eval: &EvalContext) -> SqlResult<Bound> {
+    let fixed = e.columns().is_empty() && e.volatility() != Volatility::Volatile;
+    if fixed && e.as_const().is_none() {
+        return Ok(Bound::constant(e.eval(&[], eval)?, e.ty().clone()));
+    }
+    let mut failed = None;
+    let mapped = e.map_children(&mut |part| {
+        with_values(part, eval).unwrap_or_else(|e| {
+            failed = Some(e);
+            part.clone()
+        })
+    });
+    failed.map_or(Ok(mapped), Err)
+}
+
+fn is_implied(index: &IndexLayout, conditions: &[Bound]) -> bool {
+    index.predicate.as_ref().is_none_or(|p| implies(conditions, &p.condition, 0))
+}
+
+fn some(keys: Keys) -> SqlResult<Keys> {
+    match keys.is_empty() {
+        false => Ok(keys),
+        true => Err(SqlError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+        )),
+    }
+}
+
+/// The keys that ON CONFLICT catches.
 pub(super) fn of(
     info: &TableInfo,
     target: &Target,
     (c, inference): (&ast::OnConflict, Option<&Inference>),
     params: &mut ParamTypes,
-) -> SqlResult<Vec<Option<usize>>> {
-    match (&c.conflict_target, inference) {
-        (_, Some(inference)) => inferred(info, target, inference, params),
+) -> SqlResult<Arbiters> {
+    let keys = match (&c.conflict_target, inference) {
+        (_, Some(inference)) => return inferred(info, target, inference, params),
         (None, None) => {
             if matches!(c.action, ast::OnConflictAction::DoUpdate(_)) {
                 return Err(SqlError::syntax(
@@ -37,16 +107,17 @@ pub(super) fn of(
             info.layout.indexes.iter().try_for_each(check_immediate)?;
             let indexes = info.layout.indexes.iter().enumerate();
             let unique = indexes.filter(|(_, i)| i.index.unique).map(|(n, _)| Some(n));
-            Ok(std::iter::once(None).chain(unique).collect())
+            std::iter::once(None).chain(unique).collect()
         }
         (Some(ast::ConflictTarget::Columns(names)), None) => {
             let elements = names.iter().cloned().map(ast::Expr::Identifier).collect();
-            inferred(info, target, &Inference { elements, predicate: None }, params)
+            return inferred(info, target, &Inference { elements, predicate: None }, params);
         }
         (Some(ast::ConflictTarget::OnConstraint(name)), None) => {
-            constraint(info, object_name_parts(name).pop().unwrap_or_default()).map(|n| vec![n])
+            vec![constraint(info, object_name_parts(name).pop().unwrap_or_default())?]
         }
-    }
+    };
+    Ok(Arbiters::Fixed(keys))
 }
 
 /// Unique keys of exactly these columns and expressions.
@@ -55,7 +126,7 @@ fn inferred(
     target: &Target,
     inference: &Inference,
     params: &mut ParamTypes,
-) -> SqlResult<Vec<Option<usize>>> {
+) -> SqlResult<Arbiters> {
     let table = &target.table;
     let scope = target.scope();
     let (mut columns, mut expressions) = (Vec::new(), Vec::new());
@@ -70,10 +141,11 @@ fn inferred(
     }
     columns.sort_unstable();
     columns.dedup();
-    let predicate = match &inference.predicate {
+    let conditions = match &inference.predicate {
         Some(e) => target.settle(braid_scalar::bind_bool(e, "WHERE", &scope, params)?)?.conjuncts(),
         None => Vec::new(),
     };
+    let by_values = conditions.iter().any(has_parameter);
     let mut found = Vec::new();
     let mut key = table.key_columns();
     key.sort_unstable();
@@ -81,19 +153,21 @@ fn inferred(
         found.push(None);
     }
     for (n, i) in info.layout.indexes.iter().enumerate() {
-        let implied = i.predicate.as_ref().is_none_or(|p| implies(&predicate, &p.condition, 0));
+        let implied = by_values || is_implied(i, &conditions);
         if i.index.is_unique() && implied && is_key(info, i, &columns, &expressions) {
             check_immediate(i)?;
             found.push(Some(n));
         }
     }
-    if found.is_empty() {
-        return Err(SqlError::new(
-            SqlState::INVALID_COLUMN_REFERENCE,
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-        ));
-    }
-    Ok(found)
+    let keys = some(found)?;
+    Ok(match by_values {
+        true => Arbiters::ByValues { keys, conditions },
+        false => Arbiters::Fixed(keys),
+    })
+}
+
+fn has_parameter(e: &Bound) -> bool {
+    matches!(e.node(), Node::Param(_)) || e.children().into_iter().any(has_parameter)
 }
 
 /// The column that ON CONFLICT names.

@@ -12,13 +12,13 @@ use sqlparser::ast::{self, AssignmentTarget, Spanned};
 
 use super::Written;
 use super::ahead;
-use super::arbiters;
+use super::arbiters::{self, Arbiters};
 use super::assigned::commit_time;
 use super::assigned::default_marks::{Marks, marked, taken_off};
 use super::assigned::fields::whole_columns;
 use super::assigned::set_list::set_list;
 use super::assigned::untyped;
-use super::query_load::{self, Taken, take_rows};
+use super::query_load::{Taken, take_rows};
 use super::source::Source;
 use super::target::{
     Returning, Target, UpdateByQuery, Verb, ViewChecks, beginning, bind_inserted, check_assignable,
@@ -64,8 +64,8 @@ struct FromQuery {
 }
 
 struct Conflict {
-    /// Unique keys whose conflicts are caught: `None` is the primary key.
-    arbiters: Vec<Option<usize>>,
+    /// Unique keys whose conflicts are caught.
+    arbiters: Arbiters,
     update: Option<ConflictUpdate>,
 }
 
@@ -262,9 +262,6 @@ impl InsertPlan {
             .map(|((v, from), at)| {
                 let to = &table.columns[*at].ty;
                 let from = if *from == SqlType::Unknown { &SqlType::Text } else { from };
-                if query_load::is_named(from, to) {
-                    return query_load::named(ctx, v, to).map(Some);
-                }
                 crate::dml::assign(&v, from, to, &ctx.eval).map(Some)
             })
             .collect()
@@ -308,9 +305,10 @@ impl InsertPlan {
             }
             ConflictUpdate::ByQuery(_) => false,
         };
+        let arbiters = arbiters.now(ctx, &self.info)?;
         let (mut changes, mut locks) = (Vec::new(), Vec::new());
         for ((), row) in rows {
-            let Some((key, old)) = self.existing(ctx, arbiters, row)? else { continue };
+            let Some((key, old)) = self.existing(ctx, &arbiters, row)? else { continue };
             if !foreseen {
                 locks.push(key);
                 continue;
@@ -418,7 +416,7 @@ impl InsertPlan {
             }
             return Ok(Some((row, false)));
         };
-        for arbiter in &conflict.arbiters {
+        for arbiter in &*conflict.arbiters.now(ctx, &self.info)? {
             let Some((key, old)) = w.find_conflict(&self.info, *arbiter, &row)? else { continue };
             let Some(update) = &conflict.update else { return Ok(None) };
             let first = one.is_none_or(|one| one.wrote(&key));
@@ -519,10 +517,7 @@ fn rows(
     }
     if !from_values {
         for (n, (c, at)) in source.columns().iter().zip(targets.iter()).enumerate() {
-            // Names of objects come as text, and are found again.
-            let is_same = table.columns[*at].ty == c.kept;
-            let ty = if is_same { &c.kept } else { &c.ty };
-            check_assignable(table, *at, ty, exprs.get(n).copied())?;
+            check_assignable(table, *at, &c.ty, exprs.get(n).copied())?;
         }
     }
     Ok(Rows::Query(Box::new(FromQuery { source, pending, defaults })))

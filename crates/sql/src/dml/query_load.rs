@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use braid_catalog::Table;
 use braid_rows::{Row, row_memory};
-use braid_scalar::convert_datum;
-use braid_types::{CastContext, Datum, SqlResult, SqlType};
+use braid_types::{Datum, SqlResult};
 
 use super::source::Source;
 use super::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
@@ -67,21 +66,6 @@ pub(crate) fn take_rows(
     Ok(Taken::Loaded(count))
 }
 
-/// Whether a query gives names for a column of what they name: `regclass` and its like.
-pub(super) fn is_named(given: &SqlType, column: &SqlType) -> bool {
-    column.element().unwrap_or(column).names_objects()
-        && given.element().unwrap_or(given).is_text_like()
-}
-
-/// What a name names, for a column of a type.
-pub(super) fn named(ctx: &Context, value: Datum, ty: &SqlType) -> SqlResult<Datum> {
-    if value.is_null() {
-        return Ok(value);
-    }
-    let text = if ty.element().is_some() { SqlType::Text.array_of() } else { SqlType::Text };
-    convert_datum(&value, &text, ty, CastContext::Assignment, &ctx.eval)
-}
-
 /// Fills a table with the rows of a query, whose columns are the table's visible ones in order.
 ///
 /// # Errors
@@ -94,13 +78,7 @@ pub(crate) fn fill_table(ctx: &Context, table: &Arc<Table>, source: &Source) -> 
         columns
             .map(|(at, c)| match c.hidden {
                 true => info.filler.default(ctx, at),
-                false => {
-                    let value = values.next().unwrap_or(Datum::Null);
-                    match is_named(&SqlType::Text, &c.ty) {
-                        true => named(ctx, value, &c.ty),
-                        false => Ok(value),
-                    }
-                }
+                false => Ok(values.next().unwrap_or(Datum::Null)),
             })
             .collect()
     };

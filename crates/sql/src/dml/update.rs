@@ -307,7 +307,11 @@ fn bind_general(
     }
     items.extend_from_slice(extras);
     let source = key_query(ctx, &items, &from, update.selection.as_ref(), "", params)?;
-    sets.typed(table, &source.columns()[table.primary.columns.len()..])?;
+    let plan = |items: &[String]| {
+        let selection = update.selection.as_ref();
+        Ok(key_query(ctx, items, &from, selection, "", params)?.columns().to_vec())
+    };
+    sets.typed(table, &source.columns()[table.primary.columns.len()..], plan)?;
     Ok(How::General { source, sets })
 }
 

@@ -13,6 +13,7 @@ use braid_types::{Datum, SqlResult, SqlType, Style};
 use super::options::{Format, Options};
 use crate::copy::{Encoder, planned};
 use crate::general_query::ColumnInfo;
+use crate::object_names::with_names;
 use crate::session::{Context, Outcome, Rows, RowsTag, VecRows, begun};
 
 /// CSV text that is handed over at once.
@@ -30,7 +31,7 @@ pub(crate) fn columns() -> Vec<ColumnInfo> {
 pub(crate) fn export(ctx: &Context, e: &Export) -> SqlResult<Outcome> {
     let options = Options::read(e)?;
     let source = planned(ctx, e.table.as_ref(), &[], e.query.as_deref())?;
-    let named = source.columns().iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
+    let columns = source.columns().iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
     let folder = ctx.db.import_folder()?;
     let id = ctx.db.new_ids(1)?;
     let (suffix, compression) = match &options.format {
@@ -38,18 +39,18 @@ pub(crate) fn export(ctx: &Context, e: &Export) -> SqlResult<Outcome> {
         // Compressed page by page.
         Format::Parquet(_) => (".parquet", braid_import::Compression::None),
     };
+    let (columns, mut stream) = with_names(ctx, columns, begun(ctx, source.stream(ctx)?)?);
     let fs = DiskFs::shared();
     let parts = Parts::start(fs, folder, &e.folder, id, suffix, compression)?;
     let mut writing = Writing {
         options,
-        columns: named,
+        columns,
         memory: ctx.memory.clone(),
         parts,
         open: None,
         rows: 0,
         total: 0,
     };
-    let mut stream = begun(ctx, source.stream(ctx)?)?;
     // A file without rows tells that there were none, and what columns they would have.
     writing.begin()?;
     while let Some(rows) = stream.next_batch()? {

@@ -28,6 +28,7 @@ use crate::dml::table_load::{TableLoad, Written};
 use crate::dml::writer::TableInfo;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, State};
+use crate::object_names::names_objects;
 use crate::session::{Context, Outcome};
 
 /// How much of an import reading is; the rest is sorting and writing.
@@ -471,11 +472,6 @@ pub(super) fn in_order(batch: &mut Batch) -> impl Iterator<Item = (u64, Item)> +
             None => misfits.next().map(|m| (m.number, Item::Misfit(m))),
         }
     })
-}
-
-/// Whether values are names of tables, types and their like.
-fn names_objects(ty: &SqlType) -> bool {
-    ty.element().unwrap_or(ty).names_objects()
 }
 
 /// The memory of an import. Where rows may be left out, the first one wins of those that want one

@@ -12,7 +12,7 @@ use braid_catalog::{kv_error, memory_error};
 use braid_env::memory::Held;
 use braid_kv::{LockItem, Locked, Target, Wait};
 use braid_rows::{Row, row_memory};
-use braid_scalar::Bound;
+use braid_scalar::{Bound, Volatility};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
@@ -201,6 +201,10 @@ impl RowStream for SelectStream {
             return Err(SqlError::internal("aggregates are not streamed"));
         };
         let moves = are_moved(exprs);
+        let passed: Vec<&Bound> = match self.skip {
+            0 => Vec::new(),
+            _ => exprs.iter().filter(|e| e.volatility() == Volatility::Volatile).collect(),
+        };
         while out.len() < BATCH && self.left != Some(0) {
             let Some((_, mut row)) = self.next_kept()? else {
                 self.left = Some(0);
@@ -208,6 +212,8 @@ impl RowStream for SelectStream {
             };
             if self.skip > 0 {
                 self.skip -= 1;
+                // What a volatile function does counts, not only what it gives.
+                passed.iter().try_for_each(|e| e.eval(&row, &self.ctx.eval).map(drop))?;
                 continue;
             }
             let value = |e: &Bound| match e.as_column().filter(|_| moves) {

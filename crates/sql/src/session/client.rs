@@ -20,6 +20,7 @@ use super::shapes::Shapes;
 use super::state::SessionState;
 use super::transaction::OpenTxn;
 use crate::database::Database;
+use crate::object_names::ObjectNames;
 use crate::runtime::measure::Measure;
 use crate::runtime::{Activity, State};
 use braid_parser::Statement;
@@ -141,6 +142,11 @@ impl Session {
         let ctx = self.state.eval_now();
         let (name, context) = (Datum::text(name), CastContext::Explicit);
         braid_scalar::convert_datum(&name, &SqlType::Text, ty, context, &ctx)
+    }
+
+    /// What values of `regclass` and its like are shown as to the client.
+    pub fn object_names(&self) -> ObjectNames {
+        ObjectNames::new(self.state.eval_now())
     }
 
     /// The encoding that the client has asked for; `None` if texts need not be changed for it.

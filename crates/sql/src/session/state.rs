@@ -809,7 +809,11 @@ impl SessionFunctions for SessionState {
         }
         let Some(named) = catalog.by_oid(oid) else { return catalog.type_name(oid) };
         let user = named.user;
-        let found = catalog.resolve_named(self.database_id(), &self.search_path(), named.name);
+        // Types that are built in are found first.
+        let found = match SqlType::from_name(named.name) {
+            None => catalog.resolve_named(self.database_id(), &self.search_path(), named.name),
+            Some(_) => None,
+        };
         let schema = catalog.schema_by_id(user.schema).map_or("", |schema| &schema.name);
         let name = shown_name(found.map(|t| t.id) == Some(user.id), schema, named.name);
         Some(if named.is_array { format!("{name}[]") } else { name })

@@ -14,7 +14,9 @@ use braid_kv::{ScanOptions, Store, StoreOptions, Txn};
 use braid_rows::Row;
 use braid_rows::{TableLayout, TableScan};
 use braid_sim::{LiveCluster, LiveOptions};
-use braid_sql::{Database, GeneralQueries, NoGeneralQueries, Outcome, Session, SessionOptions};
+use braid_sql::{
+    ColumnInfo, Database, GeneralQueries, NoGeneralQueries, Outcome, Session, SessionOptions,
+};
 use braid_types::{Datum, SqlError, SqlResult, TimeZone};
 
 /// A fresh database on an in-memory file system.
@@ -79,9 +81,14 @@ pub fn try_run(s: &mut Session, sql: &str, params: &[Datum]) -> SqlResult<Answer
         last = match s.execute(&p, params.to_vec())? {
             Outcome::Rows(mut rows) => {
                 let mut out = Vec::new();
+                let names = s.object_names();
+                let columns = p.columns().expect("columns");
                 while let Some(batch) = rows.next_batch()? {
                     for row in batch {
-                        out.push(row.iter().map(text).collect());
+                        let shown = |(d, c): (&Datum, &ColumnInfo)| {
+                            text(names.of(d, &c.ty).expect("a name").as_ref().unwrap_or(d))
+                        };
+                        out.push(row.iter().zip(columns).map(shown).collect());
                     }
                 }
                 Answer { rows: out, tag: rows.tag() }

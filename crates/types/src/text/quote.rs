@@ -5,27 +5,37 @@
 pub fn quote_ident(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !KEYWORDS.split(' ').any(|word| word == name);
+        && !is_reserved(name)
+        && !NO_FUNCTION.split(' ').any(|word| word == name);
     if plain { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// Keywords of PostgreSQL 15 that are reserved in some place (`pg_get_keywords()`, all but
-/// category U).
-const KEYWORDS: &str = "\
-    all analyse analyze and any array as asc asymmetric authorization between bigint binary \
-    bit boolean both case cast char character check coalesce collate collation column \
-    concurrently constraint create cross current_catalog current_date current_role \
-    current_schema current_time current_timestamp current_user dec decimal default \
-    deferrable desc distinct do else end except exists extract false fetch float for foreign \
-    freeze from full grant greatest group grouping having ilike in initially inner inout int \
-    integer intersect interval into is isnull join lateral leading least left like limit \
-    localtime localtimestamp national natural nchar none normalize not notnull null nullif \
-    numeric offset on only or order out outer overlaps overlay placing position precision \
-    primary real references returning right row select session_user setof similar smallint \
-    some substring symmetric table tablesample then time timestamp to trailing treat trim \
-    true union unique user using values varchar variadic verbose when where window with \
-    xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi \
-    xmlroot xmlserialize xmltable";
+/// Whether a word in small letters stands for no table, column, cursor and the like unless it is
+/// quoted.
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.split(' ').any(|reserved| reserved == word)
+}
+
+/// Keywords of PostgreSQL 15 that name no table and no column unless they are quoted
+/// (`pg_get_keywords()`, categories R and T).
+const RESERVED: &str = "\
+    all analyse analyze and any array as asc asymmetric authorization binary both case cast \
+    check collate collation column concurrently constraint create cross current_catalog \
+    current_date current_role current_schema current_time current_timestamp current_user \
+    default deferrable desc distinct do else end except false fetch for foreign freeze from \
+    full grant group having ilike in initially inner intersect into is isnull join lateral \
+    leading left like limit localtime localtimestamp natural not notnull null offset on only \
+    or order outer overlaps placing primary references returning right select session_user \
+    similar some symmetric table tablesample then to trailing true union unique user using \
+    variadic verbose when where window with";
+
+/// Those that do, but no function and no type (category C).
+const NO_FUNCTION: &str = "\
+    between bigint bit boolean char character coalesce dec decimal exists extract float \
+    greatest grouping inout int integer interval least national nchar none normalize nullif \
+    numeric out overlay position precision real row setof smallint substring time timestamp \
+    treat trim values varchar xmlattributes xmlconcat xmlelement xmlexists xmlforest \
+    xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
 #[cfg(test)]
 mod tests {

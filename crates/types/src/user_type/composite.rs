@@ -16,6 +16,16 @@ pub struct CompositeField {
     pub name: Arc<str>,
     /// Type.
     pub ty: SqlType,
+    /// Oid of the declared type: of a domain its own, and not that of what its values are kept as.
+    pub oid: u32,
+}
+
+impl CompositeField {
+    /// A field that is declared with the type of its values.
+    pub fn new(name: &str, ty: SqlType) -> CompositeField {
+        let oid = ty.oid();
+        CompositeField { name: name.into(), ty, oid }
+    }
 }
 
 /// A composite type: its names and its fields.
@@ -47,10 +57,7 @@ impl CompositeType {
 
     /// `record`, of which it is known what its fields are called.
     pub fn record(columns: &[(String, SqlType)]) -> CompositeType {
-        let field = |(name, ty): &(String, SqlType)| CompositeField {
-            name: name.as_str().into(),
-            ty: ty.clone(),
-        };
+        let field = |(name, ty): &(String, SqlType)| CompositeField::new(name, ty.clone());
         let oids = (SqlType::Record.oid(), SqlType::Record.array_oid());
         let name = ("pg_catalog".to_string(), "record".to_string());
         CompositeType::new(oids, name, columns.iter().map(field).collect())

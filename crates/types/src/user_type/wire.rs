@@ -7,11 +7,12 @@ use crate::{Datum, RecordValue, SqlError, SqlResult, SqlState, SqlType};
 pub(crate) fn to_wire(row: &RecordValue, ty: &SqlType, out: &mut Vec<u8>) {
     out.extend((row.len() as i32).to_be_bytes());
     for (at, field) in row.iter().enumerate() {
-        let ty = match ty {
-            SqlType::Composite(known) if at < known.fields.len() => known.fields[at].ty.clone(),
-            _ => field.implied_type(),
+        let known = match ty {
+            SqlType::Composite(ty) => ty.fields.get(at),
+            _ => None,
         };
-        out.extend(ty.oid().to_be_bytes());
+        let ty = known.map_or_else(|| field.implied_type(), |known| known.ty.clone());
+        out.extend(known.map_or(ty.oid(), |known| known.oid).to_be_bytes());
         crate::binary::sized(field, &ty, out);
     }
 }
@@ -32,12 +33,12 @@ pub(crate) fn from_wire(bytes: &[u8], ty: &CompositeType) -> Option<SqlResult<Da
     let mut fields = Vec::with_capacity(ty.fields.len());
     for (at, field) in ty.fields.iter().enumerate() {
         let sent = int(&mut rest)? as u32;
-        if sent != field.ty.oid() {
+        if sent != field.oid {
             let name = SqlType::from_oid(sent, -1).map_or("???".into(), |t| t.base_name());
             return mismatch(format!(
                 "binary data has type {sent} ({name}) instead of expected {} ({}) in record \
                  column {}",
-                field.ty.oid(),
+                field.oid,
                 field.ty.base_name(),
                 at + 1
             ));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Function, Relation, UserType};
 use braid_parser::Name;
 use braid_scalar::{object_name_parts, overloads, user_type_name};
+use braid_types::SqlType;
 use braid_walk::VisitorMut;
 use sqlparser::ast::{self, DataType, Expr, ObjectName, TableFactor};
 
@@ -148,6 +149,34 @@ impl Finder<'_> {
                 own.or_else(|| self.catalog.multirange_in(schema, bare)).cloned()
             }
             _ => None,
+        };
+        found(parts).or_else(|| {
+            let (last, schema) = parts.split_last()?;
+            found(&[schema, &[last.strip_prefix('_')?.to_string()]].concat())
+        })
+    }
+
+    /// The table or view whose rows have the type of a name, or are the elements of the array
+    /// type of that name.
+    pub(super) fn rows_of(&self, parts: &[String]) -> Option<u32> {
+        if self.user_type(parts).is_some() {
+            return None;
+        }
+        let found = |parts: &[String]| {
+            let relation = match parts {
+                // Types that are built in are found first.
+                [bare] if SqlType::from_name(bare).is_some() => None,
+                [bare] => self.catalog.resolve(self.database, self.path, bare),
+                [schema, bare] => {
+                    self.catalog.resolve(self.database, std::slice::from_ref(schema), bare)
+                }
+                _ => None,
+            };
+            match relation? {
+                Relation::Table(table) => Some(table.id),
+                Relation::View(view) => Some(view.id),
+                _ => None,
+            }
         };
         found(parts).or_else(|| {
             let (last, schema) = parts.split_last()?;

@@ -93,6 +93,44 @@ pub(in crate::ddl) fn of_type(c: &Change, ty: &UserType, shown: &str) -> Users {
     out
 }
 
+/// What names the type of the rows of a relation that goes, with the lines that say so; nothing of
+/// what goes, too.
+pub(in crate::ddl) fn of_rows(c: &Change, relation: u32, going: &BTreeSet<u32>) -> Users {
+    let Some(known) = c.catalog.relation_by_id(relation) else { return Users::default() };
+    let (_, name) = c.catalog.qualified_name(relation).unwrap_or_default();
+    let shown = drop::called(c, &known);
+    let uses = |text: &str, _: &dyn Fn() -> Scope, path: &[String]| {
+        let named = |mut expr| names_rows(c, &mut expr, path, relation);
+        text.contains(&name) && parse_expr(text).is_ok_and(named)
+    };
+    let mut out = of_texts(c, &Sought { shown: shown.clone(), uses: &uses });
+    out.leave_out(going);
+    let mut views = BTreeSet::new();
+    for (view, d) in c.catalog.definitions().filter(|(_, d)| d.query.contains(&name)) {
+        let reads = going.contains(&view) || d.depends_on.iter().any(|on| going.contains(on));
+        let named = |mut query| names_rows(c, &mut query, &d.search_path, relation);
+        if !reads && parse_query(&d.query).is_ok_and(named) {
+            views.insert(view);
+        }
+    }
+    let (views, lines) = views_over(c, &views, &shown);
+    out.views = views;
+    out.lines.extend(lines);
+    out
+}
+
+/// Whether a text names the type of a relation's rows.
+fn names_rows(c: &Change, tree: &mut impl WalkMut, path: &[String], relation: u32) -> bool {
+    let finder = Finder { catalog: &c.catalog, database: c.ctx.database, path };
+    let mut found = false;
+    let mut look = |meant: Meant, parts: &[String]| {
+        found |= meant == Meant::Type && finder.rows_of(parts) == Some(relation);
+        None
+    };
+    let _ = tree.walk_mut(&mut Names { of: &mut look, changed: false });
+    found
+}
+
 /// The functions that name a type in a default of a parameter.
 pub(in crate::ddl) fn functions_naming(c: &Change, ty: &UserType) -> Vec<Arc<Function>> {
     let in_default = |f: &&Arc<Function>| {
@@ -270,7 +308,7 @@ pub(in crate::ddl) fn views_over(
     let mut lines = Vec::new();
     for id in direct {
         let Some(relation) = c.catalog.relation_by_id(*id) else { continue };
-        lines.push((*id, format!("{} depends on type {shown}", drop::called(c, &relation))));
+        lines.push((*id, format!("{} depends on {shown}", drop::called(c, &relation))));
         let own = BTreeSet::from([*id]);
         let more = drop::dependent_views(c, &own);
         let told = drop::view_lines_by_id(c, &own).into_iter().map(|(_, line)| (*id, line));
@@ -282,8 +320,16 @@ pub(in crate::ddl) fn views_over(
     (all, lines)
 }
 
-/// The views that name a type.
 impl Users {
+    /// Leaves out what is kept with these tables.
+    fn leave_out(&mut self, going: &BTreeSet<u32>) {
+        self.defaults.retain(|(table, _)| !going.contains(table));
+        self.generated.retain(|(table, _)| !going.contains(table));
+        self.checks.retain(|(table, _)| !going.contains(table));
+        self.lines.retain(|(id, _)| !going.contains(id));
+    }
+
+    /// The views that name a type.
     pub(in crate::ddl) fn views(&self) -> &BTreeSet<u32> {
         &self.views
     }

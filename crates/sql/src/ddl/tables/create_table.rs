@@ -326,7 +326,7 @@ pub(in crate::ddl) fn of_query(
                 format!("column \"{name}\" specified more than once"),
             ));
         }
-        let ty = if info.ty == SqlType::Unknown { SqlType::Text } else { info.kept.clone() };
+        let ty = if info.ty == SqlType::Unknown { SqlType::Text } else { info.ty.clone() };
         composite::refuse_row_type(c, &name, &ty)?;
         let id = t.next_column;
         t.next_column += 1;

@@ -390,7 +390,7 @@ pub(in crate::ddl) fn drop_type(c: &mut Change, ty: &UserType, cascade: bool) ->
     let mut named = users::of_type(c, ty, &shown);
     lines.append(&mut named.lines);
     let direct = views_with(c, ty).union(named.views()).copied().collect();
-    let (views, told) = users::views_over(c, &direct, &shown);
+    let (views, told) = users::views_over(c, &direct, &format!("type {shown}"));
     lines.extend(told);
     let mut over = drop::functions_over(c, &[oid]);
     let naming = users::functions_naming(c, ty).into_iter();

@@ -38,7 +38,7 @@ pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<Stri
     let source = Source::plan_query(&c.ctx, &v.query)?;
     let known = |ty| composite::as_known_elsewhere(c, ty);
     let mut columns: Vec<_> =
-        source.columns().iter().map(|i| (i.name.clone(), known(&i.kept))).collect();
+        source.columns().iter().map(|i| (i.name.clone(), known(&i.ty))).collect();
     if v.columns.len() > columns.len() {
         return Err(SqlError::syntax("CREATE VIEW specifies more column names than columns"));
     }

@@ -147,7 +147,7 @@ fn check_columns(t: &Table, now: &[ColumnInfo]) -> SqlResult<()> {
         && own
             .iter()
             .zip(now)
-            .all(|(c, now)| now.kept == c.ty || now.ty == braid_types::SqlType::Unknown);
+            .all(|(c, now)| now.ty == c.ty || now.ty == braid_types::SqlType::Unknown);
     let names = || own.iter().zip(now).all(|(c, now)| c.name == now.name);
     if types && (own.len() == now.len() || names()) {
         return Ok(());

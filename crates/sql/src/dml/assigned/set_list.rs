@@ -5,8 +5,8 @@
 //!   SET (a, b) = (SELECT x, y FROM ..)   a = (SELECT x FROM ..)   b = (SELECT y FROM ..)
 //! ```
 //! A subquery is taken apart by its select list, or as a whole where the list alone is not all of
-//! it (DISTINCT, UNION, ORDER BY of an item), so it is computed for each column: not if that could
-//! give something else.
+//! it (DISTINCT, UNION, ORDER BY of an item), or what it calls is volatile. Parts of a whole can be
+//! asked for together again ([`shared`]).
 
 use std::borrow::Cow;
 
@@ -65,6 +65,9 @@ pub(in crate::dml) fn set_list<'a>(
         }
     }
     for (column, places, exprs) in fields {
+        if exprs.iter().filter_map(shared).any(|part| params.calls_volatile(part.query)) {
+            return Err(cannot_part("a volatile function to fields of columns"));
+        }
         let own = [target.alias.as_str(), target.name_of(column)]
             .map(|name| Ident::with_quote('"', name));
         let base = Expr::CompoundIdentifier(own.to_vec());
@@ -120,13 +123,13 @@ fn row(f: &ast::Function) -> Option<Vec<&Expr>> {
 
 /// A subquery for each of its columns.
 fn parts(query: &ast::Query, count: usize, params: &ParamTypes) -> SqlResult<Vec<Expr>> {
-    if params.calls_volatile(query) {
-        return Err(cannot_part("a volatile function"));
-    }
     let width = width(&query.body)
         .ok_or_else(|| cannot_part("a list of columns that is not written out"))?;
     if width != count {
         return Err(SqlError::syntax("number of columns does not match number of values"));
+    }
+    if params.calls_volatile(query) {
+        return wholes(query, count);
     }
     let select = match &*query.body {
         ast::SetExpr::Select(select)
@@ -193,14 +196,55 @@ fn width(body: &ast::SetExpr) -> Option<usize> {
     }
 }
 
+/// The alias of a subquery of which each column is asked for by itself.
+const WHOLE: &str = "\0whole";
+
 /// A subquery for each of its columns, around all of it.
 fn wholes(query: &ast::Query, count: usize) -> SqlResult<Vec<Expr>> {
-    let names: Vec<String> = (0..count).map(|n| format!("\"\0part {n}\"")).collect();
+    let names = part_names(count);
     let one = |name: &String| {
-        let text = format!("SELECT {name} FROM ({query}) AS \"\0whole\" ({})", names.join(", "));
+        let text = format!("SELECT {name} FROM ({query}) AS \"{WHOLE}\" ({})", names.join(", "));
         Ok(Expr::Subquery(braid_parser::parse_query(&text)?))
     };
     names.iter().map(one).collect()
+}
+
+fn part_names(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("\"\0part {n}\"")).collect()
+}
+
+/// One column of a subquery that was assigned to several.
+pub(in crate::dml) struct Shared<'a> {
+    /// The subquery.
+    pub(in crate::dml) query: &'a ast::Query,
+    /// Which of its columns.
+    pub(in crate::dml) field: usize,
+    width: usize,
+}
+
+impl Shared<'_> {
+    /// The subquery's row as one value.
+    pub(in crate::dml) fn row(&self) -> String {
+        let (query, names) = (self.query, part_names(self.width).join(", "));
+        format!("(SELECT ROW({names}) FROM ({query}) AS \"{WHOLE}\" ({names}))")
+    }
+}
+
+/// Whether an expression is one of those that a subquery was taken apart into.
+pub(in crate::dml) fn shared(e: &Expr) -> Option<Shared<'_>> {
+    let Expr::Subquery(outer) = e else { return None };
+    let ast::SetExpr::Select(select) = &*outer.body else { return None };
+    let ([SelectItem::UnnamedExpr(Expr::Identifier(part))], [from]) =
+        (&*select.projection, &*select.from)
+    else {
+        return None;
+    };
+    let ast::TableFactor::Derived { subquery, alias: Some(alias), .. } = &from.relation else {
+        return None;
+    };
+    let field = alias.columns.iter().position(|column| column.name == *part)?;
+    let known = alias.name.value == WHOLE;
+    known.then_some(Shared { query: subquery, field, width: alias.columns.len() })
 }
 
 fn cannot_part(what: &str) -> SqlError {

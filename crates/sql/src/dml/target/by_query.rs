@@ -16,15 +16,14 @@ use std::sync::Arc;
 use braid_catalog::{Identity, Table, kv_error, oid_of};
 use braid_kv::SavepointId;
 use braid_rows::Row;
-use braid_scalar::{LATE_ITEM, ParamTypes, ident_name, object_name_parts, output_name};
+use braid_scalar::{ParamTypes, ident_name, object_name_parts, output_name};
 use braid_types::{Collated, Datum, SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use braid_walk::WalkMut;
 use sqlparser::ast::{self, Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind, VisitorMut};
 
-use super::written::{Target, check_assignable, is_default};
+use super::sets::Sets;
+use super::written::Target;
 use crate::dml::assigned::calls::refuse_calls;
-use crate::dml::assigned::commit_time::{is_pending, pending};
-use crate::dml::assigned::set_list::set_list;
 use crate::dml::source::Source;
 use crate::dml::with::With;
 use crate::dml::writer::TableInfo;
@@ -136,102 +135,6 @@ impl ByQuery {
     }
 }
 
-/// What a column is set to by a query.
-pub(in crate::dml) enum Set {
-    /// Its default.
-    Default,
-    /// The same for all rows.
-    Constant(Datum),
-    /// A value of this type.
-    Value(SqlType),
-}
-
-/// The assigned columns, and what a query selects for them.
-pub(in crate::dml) struct Sets {
-    pub(in crate::dml) items: Vec<String>,
-    pub(in crate::dml) columns: Vec<(usize, Set)>,
-}
-
-impl Sets {
-    /// Of the assignments of a statement.
-    pub(in crate::dml) fn new(
-        target: &Target,
-        assignments: &[ast::Assignment],
-        params: &ParamTypes,
-    ) -> SqlResult<Sets> {
-        let table = &target.table;
-        let mut sets = Sets { items: Vec::new(), columns: Vec::new() };
-        for (at, e) in set_list(target, assignments, params)? {
-            let e = &*e;
-            if is_default(e) {
-                sets.columns.push((at, Set::Default));
-                continue;
-            }
-            check_settable(table, at)?;
-            if is_pending(e) {
-                let value = pending(table, at)?.as_const().cloned().unwrap_or(Datum::Null);
-                sets.columns.push((at, Set::Constant(value)));
-                continue;
-            }
-            let ty = &table.columns[at].ty;
-            let untyped = matches!(e, Expr::Value(v) if matches!(
-                v.value,
-                ast::Value::Placeholder(_)
-                    | ast::Value::SingleQuotedString(_)
-                    | ast::Value::EscapedStringLiteral(_)
-            ));
-            // An untyped literal takes the column's type; modifiers come with the assignment.
-            let item = match e {
-                _ if untyped => format!("CAST({e} AS {})", ty.base_name()),
-                // As a select item it would be all of its columns.
-                Expr::QualifiedWildcard(row, _) => row.to_string(),
-                e => e.to_string(),
-            };
-            // It comes behind WHERE, whatever the query has first.
-            let name = quote_ident(&format!("{LATE_ITEM}{}", sets.items.len())).to_string();
-            sets.items.push(format!("{item} AS {name}"));
-            sets.columns.push((at, Set::Value(ty.clone())));
-        }
-        Ok(sets)
-    }
-
-    /// Learns the types of what is selected.
-    pub(in crate::dml) fn typed(&mut self, table: &Table, given: &[ColumnInfo]) -> SqlResult<()> {
-        let mut given = given.iter();
-        for (at, from) in &mut self.columns {
-            if let Set::Value(from) = from {
-                let c = given.next().ok_or_else(|| SqlError::internal("a SET value is missing"))?;
-                check_assignable(table, *at, &c.ty, None)?;
-                *from = if c.ty == SqlType::Unknown { SqlType::Text } else { c.ty.clone() };
-            }
-        }
-        Ok(())
-    }
-
-    /// Sets the columns of a row to what was selected for it.
-    pub(in crate::dml) fn apply(
-        &self,
-        ctx: &Context,
-        info: &TableInfo,
-        given: &[Datum],
-        row: &mut Row,
-    ) -> SqlResult<()> {
-        let mut given = given.iter();
-        for (at, from) in &self.columns {
-            row[*at] = match from {
-                Set::Constant(value) => value.clone(),
-                Set::Value(from) => {
-                    let v = given.next().cloned().unwrap_or(Datum::Null);
-                    let to = &info.table().columns[*at].ty;
-                    crate::dml::assign(&v, from, to, &ctx.eval)?
-                }
-                Set::Default => info.filler.default(ctx, *at)?,
-            };
-        }
-        Ok(())
-    }
-}
-
 /// 428C9 for a column whose value is not the user's to set.
 pub(in crate::dml) fn check_settable(table: &Table, at: usize) -> SqlResult<()> {
     let c = &table.columns[at];
@@ -290,7 +193,10 @@ impl UpdateByQuery {
             false => Some(ByQuery::plan(ctx, &sets.items, both(), "", params)?),
         };
         if let Some(values) = &values {
-            sets.typed(table, values.columns())?;
+            let plan = |items: &[String]| {
+                Ok(ByQuery::plan(ctx, items, both(), "", params)?.columns().to_vec())
+            };
+            sets.typed(table, values.columns(), plan)?;
         }
         Ok(UpdateByQuery { filter, values, sets })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use braid_catalog::{Relation, Table, oid_of};
 use braid_kv::SavepointId;
-use braid_types::{CastContext, SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
 use braid_walk::WalkMut;
 use bytes::Bytes;
 use sqlparser::ast::{
@@ -22,7 +22,7 @@ use crate::partitions;
 use crate::session::{Context, current_row};
 use braid_parser::cursor_of;
 use braid_rows::Row;
-use braid_scalar::{Bound, Node, ParamTypes, Scope, ident_name, is_only, object_name_parts};
+use braid_scalar::{Bound, ParamTypes, Scope, ident_name, is_only, object_name_parts};
 
 /// What is only said of a table whose rows are all in its partitions.
 fn only_of_partitioned(table: &Table) -> SqlError {
@@ -397,21 +397,9 @@ impl Returning {
         Ok(Returning { exprs: exprs.collect::<SqlResult<_>>()?, ..self })
     }
 
-    /// Adds a result column. Clients are shown names for `regclass` and `regtype`, as text.
+    /// Adds a result column.
     fn push(&mut self, name: &str, bound: Bound, origin: &dyn Fn(usize) -> Option<(u32, u32)>) {
-        let mut info = column_info(name, &bound, origin);
-        let bound = match bound.ty() {
-            ty if ty.names_objects() => {
-                info.ty = SqlType::Text;
-                Bound::new(Node::Cast(bound, CastContext::Explicit), SqlType::Text)
-            }
-            SqlType::Array(element) if element.names_objects() => {
-                info.ty = SqlType::Text.array_of();
-                Bound::new(Node::Cast(bound, CastContext::Explicit), info.ty.clone())
-            }
-            _ => bound,
-        };
-        self.columns.push(info);
+        self.columns.push(column_info(name, &bound, origin));
         self.exprs.push(bound);
     }
 }

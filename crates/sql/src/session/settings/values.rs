@@ -27,7 +27,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("compute_query_id", "auto", "", true),
     ("datestyle", "ISO, MDY", "DateStyle", true),
     ("default_statistics_target", "100", "", true),
-    ("default_table_access_method", "braid", "", true),
+    ("default_table_access_method", "heap", "", true),
     ("default_tablespace", "", "", true),
     ("default_transaction_deferrable", "off", "", true),
     ("default_transaction_isolation", "serializable", "", true),
