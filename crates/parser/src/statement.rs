@@ -77,12 +77,7 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     } else if c.take(&["execute"]) {
         execute(c)?
     } else if c.take(&["deallocate"]) {
-        c.take(&["prepare"]);
-        if c.take(&["all"]) {
-            Kind::Deallocate(None)
-        } else {
-            Kind::Deallocate(Some(c.own_name()?))
-        }
+        deallocate(c)?
     } else if c.take(&["discard"]) {
         Kind::Discard(c.ident()?)
     } else if c.take(&["do"]) {
@@ -100,6 +95,11 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     };
     c.expect_end()?;
     Ok(Some(kind))
+}
+
+fn deallocate(c: &mut Cursor) -> SqlResult<Kind> {
+    c.take(&["prepare"]);
+    Ok(Kind::Deallocate(if c.take(&["all"]) { None } else { Some(c.own_name()?) }))
 }
 
 /// Statements that have files of their own.
