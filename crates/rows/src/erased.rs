@@ -11,7 +11,7 @@
 //! An entry whose row lies in no such span is live, because everything else that takes a row away
 //! takes its entries too. A tombstone could not tell that for ever: it is dropped with what it
 //! covers, and entries are no part of that. The record is dropped when all entries have been
-//! compared with their rows ([`crate::jobs::reclaim`]).
+//! compared with their rows, by a job.
 //!
 //! A record is read as of the reader's time, like the entries; own erasures are among them. A
 //! serializable reader's commit depends on that there are no others.

@@ -41,7 +41,8 @@ fn those_of_others_are_in_nobodys_way() {
     run(&mut a, "create temp table w (a int default nextval('used'))");
     assert_eq!(error(&mut b, "drop sequence used").state().0, "2BP01");
     run(&mut a, "insert into t default values; insert into u default values");
-    assert_eq!(rows(&mut a, "select t.a, t.b, u.a from t, u"), ["1|1|1"]);
+    assert_eq!(rows(&mut a, "select a, b from t"), ["1|1"]);
+    assert_eq!(rows(&mut a, "select a from u"), ["1"]);
 }
 
 #[test]
