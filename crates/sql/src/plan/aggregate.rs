@@ -74,11 +74,7 @@ impl Aggregate {
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
         let args: Vec<String> = self.args.iter().map(|arg| arg.to_sql(names)).collect();
         let mut text = if args.is_empty() { "*".to_string() } else { args.join(", ") };
-        for (n, key) in self.order.iter().enumerate() {
-            text.push_str(if n == 0 { " by " } else { ", " });
-            text.push_str(&key.expr.to_sql(names));
-            text.push_str(if key.desc { " desc" } else { "" });
-        }
+        text.push_str(&SortKey::describe(&self.order, " by ", names));
         match &self.filter {
             Some(filter) => format!("{}({text}) filter {}", self.name, filter.to_sql(names)),
             None => format!("{}({text})", self.name),

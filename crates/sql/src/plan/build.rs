@@ -546,10 +546,8 @@ fn sort_keys(
             }
             (e, None) => braid_scalar::bind(e, scope, params)?,
         };
-        let desc = o.options.asc == Some(false);
-        let nulls_first = o.options.nulls_first.unwrap_or(desc);
         bound.ty().check_comparable("ordering")?;
-        out.push(SortKey { expr: braid_scalar::order_form(bound)?, desc, nulls_first });
+        out.push(SortKey::by(braid_scalar::order_form(bound)?, &o.options));
     }
     Ok(out)
 }

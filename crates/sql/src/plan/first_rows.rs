@@ -57,12 +57,7 @@ impl FirstRows {
 
     /// What it wants, for EXPLAIN.
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
-        let mut text = String::from("first rows");
-        for (n, key) in self.order.iter().enumerate() {
-            text.push_str(if n == 0 { " by " } else { ", " });
-            text.push_str(&key.expr.to_sql(names));
-            text.push_str(if key.desc { " desc" } else { "" });
-        }
+        let mut text = format!("first rows{}", SortKey::describe(&self.order, " by ", names));
         for (what, number) in [("limit", &self.page.0), ("offset", &self.page.1)] {
             if let Some(number) = number {
                 text.push_str(&format!(", {what} {}", number.to_sql(names)));
@@ -177,10 +172,8 @@ fn bind(
         let OrderByKind::Expressions(list) = &by.kind else { return Ok(None) };
         for key in list {
             let expr = sort_expr(&key.expr, &shown, (&inner, &inside), params)?;
-            let desc = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(desc);
             expr.ty().check_comparable("ordering")?;
-            order.push(SortKey { expr: order_form(expr)?, desc, nulls_first });
+            order.push(SortKey::by(order_form(expr)?, &key.options));
         }
     }
     inner.first = Some(Arc::new(FirstRows { order, page: limits_over(query, around, params)? }));

@@ -128,10 +128,8 @@ impl Groups {
                 _ => by_expr(),
             };
             let Some(at) = at.filter(|at| columns[*at].ty.is_comparable()) else { return false };
-            let desc = wanted.options.asc == Some(false);
-            let nulls_first = wanted.options.nulls_first.unwrap_or(desc);
             let expr = Bound::column(at, columns[at].ty.clone());
-            self.sort.push(SortKey { expr, desc, nulls_first });
+            self.sort.push(SortKey::by(expr, &wanted.options));
         }
         true
     }

@@ -27,6 +27,7 @@ use braid_rows::Row;
 use braid_rows::TableLayout;
 use braid_scalar::Bound;
 use parking_lot::Mutex;
+use sqlparser::ast::OrderByOptions;
 
 /// One table of the chain.
 pub(super) struct Step {
@@ -79,6 +80,28 @@ pub(super) struct SortKey {
     pub(super) expr: Bound,
     pub(super) desc: bool,
     pub(super) nulls_first: bool,
+}
+
+impl SortKey {
+    /// As ORDER BY says: NULLs are larger than all else unless it says where they are.
+    pub(super) fn by(expr: Bound, options: &OrderByOptions) -> SortKey {
+        let desc = options.asc == Some(false);
+        SortKey { expr, desc, nulls_first: options.nulls_first.unwrap_or(desc) }
+    }
+
+    /// An order for EXPLAIN, behind a word where there is one.
+    pub(super) fn describe(
+        order: &[SortKey],
+        word: &str,
+        names: &dyn Fn(usize) -> String,
+    ) -> String {
+        let key = |key: &SortKey| {
+            let desc = if key.desc { " desc" } else { "" };
+            format!("{}{desc}", key.expr.to_sql(names))
+        };
+        let keys: Vec<String> = order.iter().map(key).collect();
+        if keys.is_empty() { String::new() } else { format!("{word}{}", keys.join(", ")) }
+    }
 }
 
 /// What becomes of the joined rows.

@@ -194,9 +194,7 @@ fn bind_ordered(
         if !expr.ty().is_comparable() || !expr.collation().is_by_bytes() {
             return Ok(None);
         }
-        let desc = key.options.asc == Some(false);
-        let nulls_first = key.options.nulls_first.unwrap_or(desc);
-        order.push(SortKey { expr, desc, nulls_first });
+        order.push(SortKey::by(expr, &key.options));
     }
     Ok(Some(found.ordered(order)))
 }

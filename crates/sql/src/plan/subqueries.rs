@@ -631,11 +631,8 @@ fn sorted_by(
             }
             e => braid_scalar::bind(e, &inside.scope, params)?,
         };
-        let desc = key.options.asc == Some(false);
-        let nulls_first = key.options.nulls_first.unwrap_or(desc);
         expr.ty().check_comparable("ordering")?;
-        let expr = inside.resolved(&order_form(expr)?);
-        out.push(SortKey { expr, desc, nulls_first });
+        out.push(SortKey::by(inside.resolved(&order_form(expr)?), &key.options));
     }
     Ok(Some(out))
 }

@@ -212,11 +212,7 @@ impl Value {
             What::Exists(true) => "is there one?".to_string(),
             What::Exists(false) => "is there none?".to_string(),
         };
-        for (n, key) in self.order.iter().enumerate() {
-            text.push_str(if n == 0 { ", rows by " } else { ", " });
-            text.push_str(&key.expr.to_sql(names));
-            text.push_str(if key.desc { " desc" } else { "" });
-        }
+        text.push_str(&SortKey::describe(&self.order, ", rows by ", names));
         if let Some(limit) = &self.page.0 {
             text.push_str(&format!(", limit {limit}"));
         }
