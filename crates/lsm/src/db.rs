@@ -297,6 +297,13 @@ impl Db {
         self.store.flush_all()
     }
 
+    /// To be called again and again, a few times in a second: if next to nothing was written since
+    /// the call before, and the memtable is worth an sst, begins to write it out. Returns whether it
+    /// did. Does not wait, for that nor for anybody else.
+    pub fn flush_if_idle(&self) -> bool {
+        self.store.flush_if_idle()
+    }
+
     /// Compacts a span down to the bottom level, dropping what may be dropped. Blocks.
     pub fn compact_span(&self, span: &KeySpan) -> Result<()> {
         self.store.compact_to_bottom(span)

@@ -32,7 +32,7 @@ use crate::compaction::{Background, ReadMeter, Throttle};
 use crate::error::{Error, Result};
 use crate::inspect::Events;
 use crate::memtable::Memtable;
-use crate::options::Options;
+use crate::options::{Options, RowClassFn};
 use crate::sstable::{check_identity, sst_path};
 use crate::state::State;
 use crate::store::Store;
@@ -64,7 +64,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
     // Above everything that is there, and at the beginning of a memtable's numbers.
     let highest = recovered.version.ssts().map(|sst| sst.arrival_high).max().unwrap_or(0);
     let arrival = recovered.next_arrival.max(highest + 1).next_multiple_of(ARRIVAL_STEP);
-    let mut replayed = Replayed::new(&recovered, arrival, options.memtable_size);
+    let mut replayed = Replayed::new(&recovered, arrival, &options);
     let walked =
         walk_log(&*fs, dir, &names, &recovered.log(), &mut |segment, path, at, record| {
             let record =
@@ -135,6 +135,7 @@ pub(crate) fn open(fs: Arc<dyn FileSystem>, dir: &Path, options: Options) -> Res
         prepared: Default::default(),
         read_meter,
         dead_spans: Default::default(),
+        last_look: Default::default(),
         closed: AtomicBool::new(false),
         counters: Default::default(),
     });
@@ -154,18 +155,21 @@ struct Replayed {
     idx: u64,
     newest_ts: u64,
     memtable_size: usize,
+    row_class: RowClassFn,
 }
 
 impl Replayed {
-    fn new(recovered: &Recovered, arrival: u64, memtable_size: usize) -> Replayed {
+    fn new(recovered: &Recovered, arrival: u64, options: &Options) -> Replayed {
+        let (memtable_size, row_class) = (options.memtable_size, options.row_class);
         let floor = recovered.wal_floor;
+        let mutable = Memtable::new(arrival, floor, b"", memtable_size).of_classes(row_class);
         let state = State {
-            mutable: Arc::new(Memtable::new(arrival, floor, b"", memtable_size)),
+            mutable: Arc::new(mutable),
             immutable: Vec::new(),
             structural: Vec::new(),
             version: recovered.version.clone(),
         };
-        Replayed { state, segment: floor, idx: 0, newest_ts: 0, memtable_size }
+        Replayed { state, segment: floor, idx: 0, newest_ts: 0, memtable_size, row_class }
     }
 
     fn insert(&mut self, segment: u64, batch: &Batch) {
@@ -214,7 +218,8 @@ impl Replayed {
         }
         let prefix = self.state.mutable.common_prefix();
         let arrival = self.state.mutable.arrival + ARRIVAL_STEP;
-        let next = Arc::new(Memtable::new(arrival, segment, &prefix, self.memtable_size));
+        let next = Memtable::new(arrival, segment, &prefix, self.memtable_size);
+        let next = Arc::new(next.of_classes(self.row_class));
         let full = std::mem::replace(&mut self.state.mutable, next);
         self.state.immutable.insert(0, full);
     }

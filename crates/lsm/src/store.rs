@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 
 use crate::ballast::Ballast;
 use crate::commit::CommitState;
-use crate::compaction::{Background, CompactionCounters, JobOutput, ReadMeter, Throttle, debt};
+use crate::compaction::{
+    Background, CompactionCounters, JobOutput, LastLook, ReadMeter, Throttle, debt,
+};
 use crate::error::{Error, Result};
 use crate::inspect::Events;
 use crate::iter::{DeadSpans, ReadPoint};
@@ -83,6 +85,7 @@ pub(crate) struct Store {
     pub(crate) prepared: Prepared,
     pub(crate) read_meter: ReadMeter,
     pub(crate) dead_spans: DeadSpans,
+    pub(crate) last_look: LastLook,
     pub(crate) closed: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) events: Events,
@@ -131,7 +134,7 @@ impl Store {
         let old = self.state.load_full();
         let prefix = old.mutable.common_prefix();
         let mutable = Memtable::with_filter(commit.arrival, segment, &prefix, filter);
-        let mutable = Arc::new(mutable);
+        let mutable = Arc::new(mutable.of_classes(self.options.row_class));
         let mut immutable = vec![old.mutable.clone()];
         immutable.extend(old.immutable.iter().cloned());
         self.state.store(Arc::new(State { mutable, immutable, ..State::clone(&old) }));

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::iter::{Export, MergeCursor, ReadPoint, ReadWork, Scan, ScanOptions, ScanPlan};
 use crate::key::{CommitTs, KeySpan};
-use crate::options::RowClassFn;
 use crate::state::State;
 use crate::store::Store;
 use crate::structure::Queued;
@@ -45,10 +44,6 @@ impl View {
     #[inline]
     pub(crate) fn state(&self) -> &State {
         &self.pinned.state
-    }
-
-    pub(crate) fn row_class(&self) -> RowClassFn {
-        self.pinned.store.options.row_class
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {

@@ -277,3 +277,34 @@ fn keys_len(db: &Db) -> usize {
     }
     rows
 }
+
+#[test]
+fn a_memtable_is_written_out_once_nobody_writes() {
+    let db = open(&MemFs::new());
+    let fill = |ts: u64, rows: u64| {
+        let mut batch = Batch::at(CommitTs(ts));
+        for row in 0..rows {
+            batch.put(format!("{ts:03}/{row:06}").as_bytes(), &[7; 100]);
+        }
+        db.write(batch, Durability::Buffered).unwrap();
+    };
+    // Not worth it.
+    fill(1, 100);
+    assert!(!db.flush_if_idle() && !db.flush_if_idle());
+    // Somebody writes between any two looks.
+    for ts in 2..6 {
+        fill(ts, 10_000);
+        assert!(!db.flush_if_idle());
+    }
+    put(&db, 6, "bookkeeping", "is next to nothing");
+    assert!(db.flush_if_idle());
+    db.flush().unwrap();
+    let flushed = db.metrics();
+    assert_eq!(flushed.flushes, 1);
+    // It is empty now.
+    assert!(!db.flush_if_idle() && !db.flush_if_idle());
+    let view = db.view(CommitTs(9)).unwrap();
+    let scan = view.scan(KeySpan::all(), ScanOptions::default()).unwrap();
+    let rows = { scan }.next_batch(usize::MAX, usize::MAX).unwrap().len();
+    assert_eq!(rows, 100 + 4 * 10_000 + 1);
+}

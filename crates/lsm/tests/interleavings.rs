@@ -11,17 +11,23 @@ use loom::sync::Arc;
 use loom::thread;
 
 mod atomics {
-    pub(super) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+    pub(super) use loom::sync::atomic::{
+        AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
 }
 
 #[path = "../src/memtable/link.rs"]
 mod link;
+
+#[path = "../src/memtable/classes.rs"]
+mod classes;
 
 #[path = "../src/cache/owners.rs"]
 #[expect(dead_code, reason = "not every model needs every method")]
 mod owners;
 
 use atomics::{AtomicU64, AtomicUsize, Ordering};
+use classes::{Passed, Towers};
 use link::Link;
 use owners::Owners;
 
@@ -142,6 +148,106 @@ fn a_reader_behind_the_last_entry_sees_all_of_a_sorted_batch() {
         let (visible, found) = list.get(4);
         assert_eq!(found, (visible >= 2).then_some(40));
     });
+}
+
+/// A node of a list with two levels at most, of a class.
+struct Tall {
+    class: u8,
+    height: usize,
+    links: [Link<Tall>; 2],
+    passed: Passed,
+}
+
+fn tall(class: u8, height: usize) -> *mut Tall {
+    let links = [Link::end(), Link::end()];
+    Box::into_raw(Box::new(Tall { class, height, links, passed: Passed::everything() }))
+}
+
+/// The list's own tower.
+struct TallList {
+    links: [Link<Tall>; 2],
+    passed: Passed,
+}
+
+// SAFETY: the pointers lead to nodes that live as long as the model.
+unsafe impl Send for TallList {}
+// SAFETY: as above.
+unsafe impl Sync for TallList {}
+
+impl Towers for TallList {
+    type Node = Tall;
+
+    fn link(&self, node: *mut Tall, level: usize) -> &Link<Tall> {
+        // SAFETY: nodes are never freed while the model runs, here and below.
+        if node.is_null() { &self.links[level] } else { unsafe { &(*node).links[level] } }
+    }
+
+    fn passed(&self, node: *mut Tall, _: usize) -> &Passed {
+        // SAFETY: as above.
+        if node.is_null() { &self.passed } else { unsafe { &(*node).passed } }
+    }
+
+    fn class(&self, node: *mut Tall) -> u8 {
+        // SAFETY: as above.
+        unsafe { (*node).class }
+    }
+
+    fn height(&self, node: *mut Tall) -> usize {
+        // SAFETY: as above.
+        unsafe { (*node).height }
+    }
+}
+
+/// A list of nodes `(class, height)`. Behind its first one comes a node of class 0 and two levels:
+/// whoever looks from the first one for class 1 finds what is of it all the same.
+fn beside_a_tall_one(nodes: &'static [(u8, usize)]) {
+    loom::model(move || {
+        let links = [Link::end(), Link::end()];
+        let list = Arc::new(TallList { links, passed: Passed::nothing() });
+        let mut all: Vec<*mut Tall> = Vec::new();
+        // Last node of each level.
+        let mut path: [*mut Tall; 2] = [std::ptr::null_mut(); 2];
+        for (head, (class, height)) in nodes.iter().enumerate() {
+            let node = tall(*class, *height);
+            list.pass_over(&path, *height, *class);
+            for level in 0..*height {
+                list.link_in(path[level], node, 10 * head as u64, level);
+                path[level] = node;
+            }
+            all.push(node);
+        }
+        let first = all[0];
+        let on_top = if list.height(first) == 2 { first } else { std::ptr::null_mut() };
+        let writer = {
+            let (list, path) = (list.clone(), [first as usize, on_top as usize]);
+            thread::spawn(move || {
+                let node = tall(0, 2);
+                for (level, before) in path.into_iter().enumerate() {
+                    list.link_in(before as *mut Tall, node, 5, level);
+                }
+                node as usize
+            })
+        };
+        let expected = all.iter().skip(1).copied().find(|node| list.class(*node) == 1);
+        assert_eq!(Some(list.next_of(first, 1 << 1)), expected);
+        all.push(writer.join().unwrap() as *mut Tall);
+        for node in all {
+            // SAFETY: both threads are done with the list.
+            drop(unsafe { Box::from_raw(node) });
+        }
+    });
+}
+
+#[test]
+fn a_link_that_is_shortened_does_not_pass_over_what_lies_behind_it() {
+    beside_a_tall_one(&[(0, 2), (1, 1), (0, 2)]);
+    beside_a_tall_one(&[(0, 2), (0, 1), (1, 2)]);
+}
+
+#[test]
+fn nobody_goes_on_by_a_link_that_is_not_made_yet() {
+    beside_a_tall_one(&[(0, 1), (1, 1)]);
+    beside_a_tall_one(&[(0, 1), (0, 2), (1, 1)]);
 }
 
 /// A frame: its memory may be taken back only when the last owner has read it.

@@ -327,6 +327,7 @@ fn spawn(
         .map_err(StartError::System)
 }
 
+/// Small work that comes again: the GC threshold, jobs, what nobody can reach, an idle memtable.
 fn gc_loop(shared: &Shared) {
     const STEP: Duration = Duration::from_millis(200);
     let interval = shared.config.gc_window.clamp(5 * STEP, GC_INTERVAL);
@@ -334,6 +335,7 @@ fn gc_loop(shared: &Shared) {
     while !shared.stopping.load(Ordering::Relaxed) {
         std::thread::sleep(STEP);
         waited += STEP;
+        shared.place.engine().flush_if_idle();
         if waited >= interval {
             waited = Duration::ZERO;
             if let Err(e) = shared.place.advance_gc() {

@@ -10,6 +10,7 @@ mod counters;
 mod delete_only;
 mod drop_rules;
 mod entry_merge;
+mod idle;
 mod job;
 mod output_cuts;
 mod picker;
@@ -23,6 +24,7 @@ mod unit;
 
 pub(crate) use counters::CompactionCounters;
 pub(crate) use entry_merge::EntryMerge;
+pub(crate) use idle::LastLook;
 pub(crate) use job::JobOutput;
 pub(crate) use picker::{debt, levels_targets};
 pub(crate) use read_meter::{ReadDebt, ReadMeter};

@@ -104,7 +104,7 @@ impl<'a> Stretch<'a> {
 
     /// Whether the batch takes another row, and it is worth looking for.
     #[inline]
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.batch.len() < self.max_rows
             && !self.is_too_long()
             && (self.batch.byte_len() < self.max_bytes || self.batch.is_empty())

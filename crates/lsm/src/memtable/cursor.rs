@@ -5,14 +5,16 @@ use std::sync::Arc;
 use super::skiplist::NodeRef;
 use super::table::Memtable;
 use crate::error::Result;
-use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source};
+use crate::iter::{ReadPoint, ReadWork, ScanPlan, Source, Stretch};
 use crate::key::{KeySpan, Kind, compare};
-use crate::options::RowClassFn;
 use crate::range_tombstone::{Cover, Finger};
 
 /// Entries from after the read are passed so many one by one, before it is searched where those
 /// end that it may see.
 const TOO_NEW_MAX: usize = 8;
+/// Entries of other classes are passed so many one by one, each on its way from memory when the one
+/// before is looked at; more by the list's upper levels.
+const UNWANTED_MAX: usize = 32;
 
 /// A cursor over the newest visible entry of each key.
 pub(crate) struct MemtableCursor {
@@ -21,10 +23,11 @@ pub(crate) struct MemtableCursor {
     read: ReadPoint,
     backward: bool,
     classes: u32,
-    row_class: RowClassFn,
     work: ReadWork,
-    /// The scan's span: rows that are not wanted are not passed beyond it.
+    /// The scan's span: rows that are not wanted are not passed beyond it. With its end comes the
+    /// head of that.
     span: KeySpan,
+    end_head: u64,
     /// Where it looked last for tombstones to pass.
     finger: Finger,
     table: Arc<Memtable>,
@@ -37,8 +40,8 @@ impl MemtableCursor {
             read,
             backward: plan.options.reverse,
             classes: plan.options.classes,
-            row_class: plan.view.row_class(),
             work: ReadWork::default(),
+            end_head: table.points().head_of(&plan.span.end),
             span: plan.span.clone(),
             finger: Finger::nowhere(),
             table,
@@ -47,7 +50,7 @@ impl MemtableCursor {
 
     /// Forward: the first visible entry at or after `node`.
     fn settle_forward(&mut self, mut node: Option<NodeRef<'static>>) {
-        let mut too_new = 0;
+        let (mut too_new, mut unwanted) = (0, 0);
         while let Some(found) = node {
             // Neighbours in key order are strangers in memory.
             found.prefetch_next();
@@ -57,8 +60,12 @@ impl MemtableCursor {
                 break;
             }
             self.work.rows_passed += 1;
-            let next = if !wanted {
+            let next = if !wanted && unwanted < UNWANTED_MAX {
+                unwanted += 1;
                 found.next_key()
+            } else if !wanted {
+                // SAFETY: see `outlive`.
+                unsafe { outlive(self.table.points().next_of(found, self.classes)) }
             } else if in_time || too_new < TOO_NEW_MAX {
                 too_new += 1;
                 found.next()
@@ -67,7 +74,7 @@ impl MemtableCursor {
                 // SAFETY: see `outlive`.
                 unsafe { outlive(self.table.points().seek(found.key(), self.read.ts)) }
             };
-            node = next.filter(|_| found.key() < self.span.end.as_ref());
+            node = next.filter(|_| found.is_below(&self.span.end, self.end_head));
         }
         self.at = node;
     }
@@ -96,8 +103,7 @@ impl MemtableCursor {
     }
 
     fn wanted(&self, node: &NodeRef<'_>) -> bool {
-        self.classes == u32::MAX
-            || self.classes & (1 << u32::from((self.row_class)(node.key()) & 31)) != 0
+        self.classes & (1 << u32::from(node.class())) != 0
     }
 
     fn node(&self) -> &NodeRef<'static> {
@@ -136,6 +142,27 @@ impl Source for MemtableCursor {
             let below = unsafe { outlive(self.table.points().last_below(key)) };
             self.settle_backward(below);
         } else {
+            self.settle_forward(node.next_key());
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, stretch: &mut Stretch<'_>) -> Result<()> {
+        if self.backward {
+            return self.fill_by_steps(stretch);
+        }
+        let (until, hidden_below) = (stretch.until(), stretch.hidden_below());
+        // Most keys are told by eight bytes that lie in front of the entry.
+        let head = self.table.points().head_of(until);
+        while let Some(node) = self.at {
+            if !node.is_below(until, head) || !stretch.has_room() {
+                break;
+            }
+            if node.kind() == Kind::Put && node.ts() >= hidden_below {
+                stretch.push(node.key(), node.value(), node.ts());
+            } else {
+                stretch.pass();
+            }
             self.settle_forward(node.next_key());
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 mod arena;
 mod arrival_log;
+mod classes;
 mod cursor;
 mod head;
 mod key_filter;
@@ -14,7 +15,7 @@ mod table;
 
 /// The atomics of the parts that loom runs as well (`tests/interleavings.rs`).
 mod atomics {
-    pub(super) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+    pub(super) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 }
 
 pub(crate) use arena::{Arena, prepare_chunks, wants_chunks};

@@ -3,7 +3,7 @@
 //! ```text
 //!   order:   key ascending, then ts descending, then commit index descending
 //!   node:    head u64 | ts u64 | idx u64 | key_len u32 | value_len u32 | kind u8 | height u8 |
-//!            link[height] | key bytes | value bytes
+//!            class u8 | link[height] | passed[height - 1] u32 | key bytes | value bytes
 //!   link:    pointer to the next node | head of that node
 //! ```
 //!
@@ -14,6 +14,9 @@
 //!
 //! Nodes are never changed or freed before the list is dropped. The last insert's path is
 //! remembered, so that a sorted batch costs O(1) per entry.
+//!
+//! Above the lowest level each link also says which classes of rows it passes over
+//! ([`classes`](super::classes)).
 
 use std::cmp::Ordering as Cmp;
 use std::marker::PhantomData;
@@ -24,6 +27,7 @@ use braid_env::random::Random;
 use parking_lot::Mutex;
 
 use super::arena::Arena;
+use super::classes::{Passed, Towers};
 use super::head::key_head;
 use super::link::Link;
 use crate::cache::prefetch;
@@ -31,8 +35,9 @@ use crate::key::Kind;
 
 const MAX_HEIGHT: usize = 20;
 
+/// An entry's header.
 #[repr(C)]
-struct Node {
+pub(crate) struct Node {
     head: u64,
     ts: u64,
     idx: u64,
@@ -40,10 +45,21 @@ struct Node {
     value_len: u32,
     kind: Kind,
     height: u8,
-    // links: [Link; height], key, value follow.
+    class: u8,
+    // links: [Link; height], passed: [Passed; height - 1], key, value follow.
 }
 
 const TOWER_OFFSET: usize = size_of::<Node>();
+
+/// Where what the links of a node of this height pass over begins.
+fn passed_offset(height: usize) -> usize {
+    TOWER_OFFSET + height * size_of::<Link<Node>>()
+}
+
+/// Where its key begins.
+fn key_offset(height: usize) -> usize {
+    passed_offset(height) + (height - 1) * size_of::<Passed>()
+}
 
 /// The writer's side: memory, heights and the path of the last insert.
 struct Writer {
@@ -60,6 +76,8 @@ unsafe impl Send for Writer {}
 /// An ordered list of entries.
 pub(crate) struct SkipList {
     tower: [Link<Node>; MAX_HEIGHT],
+    /// Of the tower's links; that of level 0 is not used.
+    passed: [Passed; MAX_HEIGHT],
     height: AtomicUsize,
     prefix: Box<[u8]>,
     writer: Mutex<Writer>,
@@ -100,8 +118,7 @@ impl<'a> NodeRef<'a> {
     }
 
     fn bytes(&self, skip: usize, len: usize) -> &'a [u8] {
-        let header = self.header();
-        let start = TOWER_OFFSET + usize::from(header.height) * size_of::<Link<Node>>() + skip;
+        let start = key_offset(usize::from(self.header().height)) + skip;
         // SAFETY: `insert` allocated and filled tower, key and value behind the header; the
         // callers pass positions within key and value. The bytes are immutable.
         unsafe { std::slice::from_raw_parts(self.node.as_ptr().cast::<u8>().add(start), len) }
@@ -128,6 +145,11 @@ impl<'a> NodeRef<'a> {
         self.header().kind
     }
 
+    /// See `RowClassFn`.
+    pub(crate) fn class(&self) -> u8 {
+        self.header().class
+    }
+
     /// Brings the following entry closer: key, value and all, if they are short.
     pub(crate) fn prefetch_next(&self) {
         // SAFETY: every node has at least one level.
@@ -147,8 +169,11 @@ impl<'a> NodeRef<'a> {
     /// key that is written all the time costs the logarithm of its versions, and one with a single
     /// version no more than [`NodeRef::next`]. (*Finger search*: Pugh, A Skip List Cookbook, 1990.)
     pub(crate) fn next_key(&self) -> Option<NodeRef<'a>> {
-        let mut at = *self;
-        let mut level = 0;
+        let mut at = self.next()?;
+        if !at.is_of_key(self) {
+            return Some(at);
+        }
+        let mut level = usize::from(at.header().height) - 1;
         // Up, as high as what is reached allows.
         while let Some(next) = at.next_version(level) {
             at = next;
@@ -175,6 +200,13 @@ impl<'a> NodeRef<'a> {
         let (head, next) = unsafe { link_of(self.node.as_ptr(), level) }.read();
         // The head tells most other keys without a look at their nodes.
         NodeRef::new(next).filter(|next| head == self.header().head && next.is_of_key(self))
+    }
+
+    /// Whether its key lies below another one, whose head in this list is known.
+    #[inline]
+    pub(crate) fn is_below(&self, key: &[u8], head: u64) -> bool {
+        let own = self.header().head;
+        own < head || (own == head && self.key() < key)
     }
 
     fn is_of_key(&self, other: &NodeRef<'_>) -> bool {
@@ -205,6 +237,7 @@ impl SkipList {
     pub(crate) fn new(prefix: &[u8], seed: u64) -> SkipList {
         SkipList {
             tower: std::array::from_fn(|_| Link::end()),
+            passed: std::array::from_fn(|_| Passed::nothing()),
             height: AtomicUsize::new(1),
             prefix: prefix.into(),
             writer: Mutex::new(Writer {
@@ -216,17 +249,18 @@ impl SkipList {
         }
     }
 
-    fn link(&self, node: *mut Node, level: usize) -> &Link<Node> {
-        if node.is_null() {
-            &self.tower[level]
-        } else {
-            // SAFETY: callers come to `node` over a link of this or a higher level.
-            unsafe { link_of(node, level) }
-        }
+    /// The head of a key in this list.
+    pub(crate) fn head_of(&self, key: &[u8]) -> u64 {
+        key_head(&self.prefix, key)
     }
 
     fn follow(&self, node: *mut Node, level: usize) -> *mut Node {
         self.link(node, level).next()
+    }
+
+    /// The first entry behind one of this list that has one of these classes (bit c: class c).
+    pub(crate) fn next_of<'a>(&'a self, from: NodeRef<'a>, classes: u32) -> Option<NodeRef<'a>> {
+        NodeRef::new(Towers::next_of(self, from.node.as_ptr(), classes))
     }
 
     /// Moves forward on one level while the next node is before `position`.
@@ -329,7 +363,7 @@ impl SkipList {
         key: &[u8],
         ts: u64,
         idx: u64,
-        kind: Kind,
+        (kind, class): (Kind, u8),
         value: &[u8],
     ) -> NodeRef<'_> {
         let mut writer = self.writer.lock();
@@ -341,16 +375,14 @@ impl SkipList {
         // (1 - p)/p per level, on log n / log(1/p) levels. As links know the next head, that is
         // a third less than with every fourth node, for eleven bytes more per node.
         let height = (1 + writer.random.next_u64().trailing_zeros() as usize).min(MAX_HEIGHT);
-        let node = allocate_node(&mut writer.arena, &position, kind, value, height);
+        let node = allocate_node(&mut writer.arena, &position, (kind, class), value, height);
         if height > old_height {
             writer.path[old_height..height].fill(ptr::null_mut());
             self.height.store(height, Ordering::Relaxed);
         }
+        self.pass_over(&writer.path[..old_height], height, class);
         for level in 0..height {
-            let before = self.link(writer.path[level], level);
-            // SAFETY: `node` has `height` levels and is not yet reachable on this one.
-            unsafe { link_of(node, level) }.follow(before);
-            before.publish(node, position.head);
+            self.link_in(writer.path[level], node, position.head, level);
             writer.path[level] = node;
         }
         writer.last = node;
@@ -385,6 +417,40 @@ impl SkipList {
     }
 }
 
+impl Towers for SkipList {
+    type Node = Node;
+
+    fn link(&self, node: *mut Node, level: usize) -> &Link<Node> {
+        if node.is_null() {
+            &self.tower[level]
+        } else {
+            // SAFETY: callers come to `node` over a link of this or a higher level.
+            unsafe { link_of(node, level) }
+        }
+    }
+
+    fn passed(&self, node: *mut Node, level: usize) -> &Passed {
+        if node.is_null() {
+            return &self.passed[level];
+        }
+        // SAFETY: nodes live as long as the list, and what their links pass over follows the links.
+        unsafe {
+            let start = passed_offset(usize::from((*node).height));
+            &*node.cast::<u8>().add(start).cast::<Passed>().add(level - 1)
+        }
+    }
+
+    fn class(&self, node: *mut Node) -> u8 {
+        // SAFETY: nodes live as long as the list, and never change.
+        unsafe { (*node).class }
+    }
+
+    fn height(&self, node: *mut Node) -> usize {
+        // SAFETY: as above.
+        usize::from(unsafe { (*node).height })
+    }
+}
+
 fn node_before(node: NodeRef<'_>, position: &Position<'_>) -> bool {
     let header = node.header();
     let order = header.head.cmp(&position.head).then_with(|| node.key().cmp(position.key));
@@ -399,12 +465,12 @@ fn node_before(node: NodeRef<'_>, position: &Position<'_>) -> bool {
 fn allocate_node(
     arena: &mut Arena,
     position: &Position<'_>,
-    kind: Kind,
+    (kind, class): (Kind, u8),
     value: &[u8],
     height: usize,
 ) -> *mut Node {
-    let tower = height * size_of::<Link<Node>>();
-    let raw = arena.allocate(TOWER_OFFSET + tower + position.key.len() + value.len()).as_ptr();
+    let key_at = key_offset(height);
+    let raw = arena.allocate(key_at + position.key.len() + value.len()).as_ptr();
     let header = Node {
         head: position.head,
         ts: position.ts,
@@ -413,6 +479,7 @@ fn allocate_node(
         value_len: value.len() as u32,
         kind,
         height: height as u8,
+        class,
     };
     // SAFETY: the allocation is large enough for header, tower, key and value, is aligned to 8,
     // and nobody else has a pointer to it yet.
@@ -421,7 +488,11 @@ fn allocate_node(
         for level in 0..height {
             raw.add(TOWER_OFFSET).cast::<Link<Node>>().add(level).write(Link::end());
         }
-        let key_at = raw.add(TOWER_OFFSET + tower);
+        for level in 1..height {
+            let passed = raw.add(passed_offset(height)).cast::<Passed>();
+            passed.add(level - 1).write(Passed::everything());
+        }
+        let key_at = raw.add(key_at);
         ptr::copy_nonoverlapping(position.key.as_ptr(), key_at, position.key.len());
         ptr::copy_nonoverlapping(value.as_ptr(), key_at.add(position.key.len()), value.len());
     }
@@ -445,7 +516,7 @@ mod tests {
                 let n = if idx % 3 == 0 { random.below(2_000) } else { idx };
                 let key = format!("k{n:04}").into_bytes();
                 let ts = random.below(50);
-                list.insert(&key, ts, idx, Kind::Put, &idx.to_le_bytes());
+                list.insert(&key, ts, idx, (Kind::Put, 0), &idx.to_le_bytes());
                 expected.insert((key, u64::MAX - ts, u64::MAX - idx), idx);
             }
             let mut at = list.first();
@@ -475,7 +546,7 @@ mod tests {
         let list = SkipList::new(b"k", 3);
         let key = |n: u64| format!("k{n:06}").into_bytes();
         for n in 0..20_000 {
-            list.insert(&key(n), 1, n, Kind::Put, b"");
+            list.insert(&key(n), 1, n, (Kind::Put, 0), b"");
         }
         let (from, to) = (key(5_000), key(15_000));
         for enough in [1, 16, 100, 1_000] {
@@ -500,7 +571,7 @@ mod tests {
         for idx in 1..20_000u64 {
             // A key in three is written again and again.
             let n = if random.below(2) == 0 { random.below(10) * 30 } else { random.below(300) };
-            list.insert(&key(n), idx, idx, Kind::Put, b"");
+            list.insert(&key(n), idx, idx, (Kind::Put, 0), b"");
             *versions.entry(n).or_insert(0) += 1;
         }
         let mut at = list.first();
@@ -520,6 +591,76 @@ mod tests {
             at = first.next_key();
         }
         assert!(at.is_none());
+    }
+
+    #[test]
+    fn nodes_of_a_class_are_found_over_those_of_others() {
+        for seed in 0..30 {
+            let mut random = Random::seeded(seed);
+            let list = SkipList::new(b"k", seed);
+            let mut expected = BTreeMap::new();
+            for idx in 1..1_500u64 {
+                // Runs of one class, single ones, and what comes in between later.
+                let n = if random.below(2) == 0 { idx * 7 } else { random.below(10_500) };
+                let class = if random.below(8) == 0 { random.below(32) } else { n / 700 % 3 } as u8;
+                let key = format!("k{n:08}").into_bytes();
+                let class = *expected.entry(key.clone()).or_insert(class);
+                list.insert(&key, idx, idx, (Kind::Put, class), b"");
+            }
+            for classes in [1, 2, 4, 1 << 31, 6, 1 << 9 | 1 << 10, 0, u32::MAX] {
+                let is_of = |class: &u8| classes & (1 << u32::from(*class)) != 0;
+                let mut at = list.first().filter(|node| !is_of(&node.class()));
+                let first = expected.first_key_value().filter(|(_, class)| !is_of(class));
+                assert_eq!(at.is_some(), first.is_some());
+                let rest = expected.iter().filter(|(_, class)| is_of(class));
+                for (key, _) in rest.take(if at.is_some() { usize::MAX } else { 0 }) {
+                    at = at.and_then(|node| list.next_of(node, classes));
+                    assert_eq!(at.map(|node| node.key()), Some(key.as_slice()), "seed {seed}");
+                    // Past its older versions.
+                    while let Some(next) =
+                        at.and_then(|node| node.next()).filter(|n| n.key() == key)
+                    {
+                        at = Some(next);
+                    }
+                }
+                assert!(at.and_then(|node| list.next_of(node, classes)).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_reader_sees_is_passed_by_no_link_of_another_class() {
+        let list = Arc::new(SkipList::new(b"", 1));
+        // Batches are visible up to this one.
+        let visible = Arc::new(AtomicUsize::new(0));
+        let reader = {
+            let (list, visible) = (list.clone(), visible.clone());
+            braid_env::tasks::spawn_thread("reader", move || {
+                loop {
+                    let seen = visible.load(Ordering::Acquire);
+                    let mut found = 0;
+                    let mut at = list.first();
+                    while let Some(node) = at {
+                        found += usize::from(node.class() == 1 && node.idx() <= seen as u64);
+                        at = list.next_of(node, 2);
+                    }
+                    // A node in four is of the class, the first of all is not.
+                    assert_eq!(found, seen / 4);
+                    if seen == 20_000 {
+                        return;
+                    }
+                }
+            })
+        };
+        let mut random = Random::seeded(3);
+        list.insert(&[0], 1, 0, (Kind::Put, 0), b"");
+        for idx in 1..=20_000u64 {
+            let mut key = random.next_u64().to_be_bytes().to_vec();
+            key.extend_from_slice(&idx.to_be_bytes());
+            list.insert(&key, 1, idx, (Kind::Put, u8::from(idx % 4 == 0)), b"");
+            visible.store(idx as usize, Ordering::Release);
+        }
+        reader.join().unwrap();
     }
 
     #[test]
@@ -545,7 +686,7 @@ mod tests {
         for idx in 0..20_000u64 {
             let mut key = random.next_u64().to_be_bytes().to_vec();
             key.extend_from_slice(&idx.to_be_bytes());
-            list.insert(&key, 1, idx, Kind::Put, &key);
+            list.insert(&key, 1, idx, (Kind::Put, 0), &key);
         }
         done.store(true, Ordering::Relaxed);
         reader.join().unwrap();

@@ -10,6 +10,7 @@ use super::key_filter::KeyFilter;
 use super::skiplist::{NodeRef, SkipList};
 use crate::iter::ReadPoint;
 use crate::key::{Between, KeySpan, Kind};
+use crate::options::RowClassFn;
 use crate::range_tombstone::Skyline;
 use crate::sstable::key_hash;
 
@@ -38,6 +39,8 @@ pub(crate) struct Memtable {
     filter: KeyFilter,
     skyline: Skyline,
     log: Mutex<ArrivalLog>,
+    /// Entries are classified once, when they come: scans ask each of them.
+    row_class: RowClassFn,
     min_ts: AtomicU64,
     max_ts: AtomicU64,
     bytes: AtomicUsize,
@@ -65,10 +68,16 @@ impl Memtable {
             filter,
             skyline: Skyline::new(prefix),
             log: Mutex::default(),
+            row_class: |_| 0,
             min_ts: AtomicU64::new(u64::MAX),
             max_ts: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
         }
+    }
+
+    /// The same, empty still, with entries of these classes.
+    pub(crate) fn of_classes(self, row_class: RowClassFn) -> Memtable {
+        Memtable { row_class, ..self }
     }
 
     /// Adds range tombstones of one batch. They stay invisible until the commit pipeline raises
@@ -112,7 +121,8 @@ impl Memtable {
             }
             let hash = key_hash(key);
             self.filter.prefetch(hash);
-            let node = self.points.insert(key, ts, idx, kind, value);
+            let class = (self.row_class)(key) & 31;
+            let node = self.points.insert(key, ts, idx, (kind, class), value);
             self.filter.insert(hash);
             if count == 0 {
                 log.batch(ts);
