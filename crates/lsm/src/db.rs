@@ -298,8 +298,8 @@ impl Db {
     }
 
     /// To be called again and again, a few times in a second: if next to nothing was written since
-    /// the call before, and the memtable is worth an sst, begins to write it out. Returns whether it
-    /// did. Does not wait, for that nor for anybody else.
+    /// the call before, and the memtable is worth an sst, begins to write it out. Returns whether
+    /// it did. Does not wait, for that nor for anybody else.
     pub fn flush_if_idle(&self) -> bool {
         self.store.flush_if_idle()
     }

@@ -115,6 +115,58 @@ fn a_scan_of_one_class_does_not_read_blocks_without_it() {
     }
 }
 
+/// Parents with so many children each; all of them were deleted and came again, if asked for.
+fn fill_families(db: &Db, parents: u64, children: u64, again: bool) {
+    for ts in 1..=if again { 3 } else { 1 } {
+        let mut batch = Batch::at(CommitTs(ts));
+        for parent in 0..parents {
+            if ts == 1 {
+                batch.put(&[&key(parent)[..], b"/"].concat(), &[1; 20]);
+            }
+            for child in 0..children {
+                let key = [&key(parent)[..], format!("/{child:06}").as_bytes()].concat();
+                match ts {
+                    2 => batch.delete(&key),
+                    _ => batch.put(&key, &[2; 40]),
+                };
+            }
+        }
+        db.write(batch, Durability::Buffered).unwrap();
+    }
+}
+
+#[test]
+fn rows_of_a_long_run_cost_scans_of_others_little() {
+    let parents_only = ScanOptions { classes: 1 << 0, ..ScanOptions::default() };
+    for again in [false, true] {
+        let db = open_without_compactions();
+        fill_families(&db, 100, 600, again);
+        let (rows, stats) = scan(&db, parents_only.clone());
+        assert_eq!(rows, 100);
+        // In a memtable some are passed one by one, and then by the upper levels of the list.
+        assert!(stats.rows_visited <= 100 * 80, "memtable: {stats:?}");
+        db.flush().unwrap();
+        let (rows, stats) = scan(&db, parents_only.clone());
+        assert_eq!(rows, 100);
+        assert_eq!(stats.rows_visited, 100, "{stats:?}");
+        let (rows, _) = scan(&db, ScanOptions::default());
+        assert_eq!(rows, 100 * 601);
+    }
+}
+
+#[test]
+fn short_runs_share_blocks() {
+    let blocks_of = |parents, children| {
+        let db = open_without_compactions();
+        fill_families(&db, parents, children, false);
+        db.flush().unwrap();
+        scan(&db, ScanOptions::default()).1.blocks_read
+    };
+    // As many rows, all of one class.
+    let (in_families, alone) = (blocks_of(2_000, 5), blocks_of(12_000, 0));
+    assert!(in_families <= alone + alone / 2, "{in_families} blocks, {alone}");
+}
+
 #[test]
 fn a_range_delete_writes_one_tombstone_and_gc_frees_the_room() {
     let db = open();

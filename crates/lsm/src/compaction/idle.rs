@@ -1,9 +1,9 @@
 //! Writing out a memtable in which nothing happens any more.
 //!
 //! After a load come the queries: what lies in a memtable is walked over entry by entry, where
-//! blocks of an sst are read by columns. While nobody writes there is time to write it out, and after
-//! a crash there is less of the log to replay. A memtable of less than an eighth of its size stays:
-//! small ssts, one for each pause, would only have to be merged.
+//! blocks of an sst are read by columns. While nobody writes there is time to write it out, and
+//! after a crash there is less of the log to replay. A memtable of less than an eighth of its size
+//! stays: small ssts, one for each pause, would only have to be merged.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

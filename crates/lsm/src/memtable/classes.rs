@@ -10,8 +10,8 @@
 //! The classes stand beside a link as the head of its node does ([`link`](super::link)): they are
 //! written after the pointer and read before it, so a reader may follow a pointer that leads less
 //! far than what it has read, and never one that leads further. Nodes that come meanwhile belong to
-//! batches that the reader does not see. The link of a node that is not linked on its level yet says
-//! that it passes over everything: nobody goes on by it.
+//! batches that the reader does not see. The link of a node that is not linked on its level yet
+//! says that it passes over everything: nobody goes on by it.
 //!
 //! `tests/interleavings.rs` runs this file under loom.
 

@@ -25,6 +25,12 @@ pub(crate) struct RowBlockBuilder {
     keys: Vec<u8>,
     values: Vec<u8>,
     image: Vec<u8>,
+    /// Where the rows begin that have the class of the last one.
+    run: usize,
+    /// Bytes of them in the blocks before, if they are all of this one.
+    run_before: usize,
+    /// Class of the last row of the block before, and the bytes of the rows there that end with it.
+    before: Option<(u8, usize)>,
 }
 
 /// What an index says about a block.
@@ -68,7 +74,56 @@ impl RowBlockBuilder {
 
     /// Rough size of the finished block.
     pub(crate) fn size(&self) -> usize {
-        self.keys.len() / 2 + self.values.len() + self.rows.len() * 8
+        self.size_from(0)
+    }
+
+    /// Of its rows from one on.
+    fn size_from(&self, row: usize) -> usize {
+        let (key_start, value_start) = self.start(row);
+        let (keys, values) = (self.keys.len() - key_start, self.values.len() - value_start);
+        keys / 2 + values + (self.rows.len() - row) * 8
+    }
+
+    /// Whether its last rows are of one class and another one comes now, and have so many bytes,
+    /// with those of the blocks before.
+    pub(crate) fn ends_run(&self, class: u8, least: usize) -> bool {
+        let ends = self.rows.last().is_some_and(|last| last.class != class);
+        ends && self.run_bytes() >= least
+    }
+
+    fn run_bytes(&self) -> usize {
+        let before = if self.run == 0 { self.run_before } else { 0 };
+        before + self.size_from(self.run)
+    }
+
+    /// Takes its last rows out, if they have so many bytes, are of one class, and stand behind
+    /// others.
+    pub(crate) fn split_run(&mut self, least: usize) -> Option<RowBlockBuilder> {
+        let run = self.run;
+        if run == 0 || self.size_from(run) < least {
+            return None;
+        }
+        let (key_start, value_start) = self.start(run);
+        let mut rows = self.rows.split_off(run);
+        for row in &mut rows {
+            row.key_end -= key_start as u32;
+            row.value_end -= value_start as u32;
+        }
+        let (keys, values) = (self.keys.split_off(key_start), self.values.split_off(value_start));
+        Some(RowBlockBuilder { rows, keys, values, ..RowBlockBuilder::default() })
+    }
+
+    /// Where the key and the value of a row begin.
+    fn start(&self, row: usize) -> (usize, usize) {
+        row.checked_sub(1).map_or((0, 0), |before| {
+            let before = &self.rows[before];
+            (before.key_end as usize, before.value_end as usize)
+        })
+    }
+
+    /// Of a builder that is not empty.
+    pub(crate) fn first_key(&self) -> &[u8] {
+        self.key(0)
     }
 
     pub(crate) fn last_key(&self) -> &[u8] {
@@ -84,6 +139,14 @@ impl RowBlockBuilder {
         class: u8,
         same_key: bool,
     ) {
+        match self.rows.last() {
+            None => {
+                let before = self.before.filter(|(before, _)| *before == class);
+                (self.run, self.run_before) = (0, before.map_or(0, |(_, bytes)| bytes));
+            }
+            Some(last) if last.class != class => self.run = self.rows.len(),
+            Some(_) => {}
+        }
         self.keys.extend_from_slice(key);
         self.values.extend_from_slice(value);
         self.rows.push(PendingRow {
@@ -97,8 +160,7 @@ impl RowBlockBuilder {
     }
 
     fn key(&self, row: usize) -> &[u8] {
-        let start = if row == 0 { 0 } else { self.rows[row - 1].key_end as usize };
-        &self.keys[start..self.rows[row].key_end as usize]
+        &self.keys[self.start(row).0..self.rows[row].key_end as usize]
     }
 
     fn facts(&self) -> BlockFacts {
@@ -185,6 +247,7 @@ impl RowBlockBuilder {
         out[24..32].copy_from_slice(&facts.max_ts.to_le_bytes());
         out[32..36].copy_from_slice(&keys_start.to_le_bytes());
         out[36..40].copy_from_slice(&values_start.to_le_bytes());
+        self.before = self.rows.last().map(|last| (last.class, self.run_bytes()));
         self.rows.clear();
         self.keys.clear();
         self.values.clear();
@@ -216,8 +279,7 @@ impl RowBlockBuilder {
             let (first, end, shared) = self.bundle(bundle, prefix_len);
             out.extend_from_slice(&at.to_le_bytes());
             out.extend_from_slice(&(shared as u16).to_le_bytes());
-            let start = if first == 0 { 0 } else { self.rows[first - 1].key_end as usize };
-            let bytes = self.rows[end - 1].key_end as usize - start;
+            let bytes = self.rows[end - 1].key_end as usize - self.start(first).0;
             at += (bytes - (end - first) * (prefix_len + shared) + shared) as u32;
         }
     }

@@ -53,6 +53,9 @@ pub(crate) struct SstWriter {
 
 /// A block of rows holds at most this many, so that counts fit their fields.
 const MAX_BLOCK_ROWS: usize = 4_096;
+/// Rows of one class that make up this part of a block stand in blocks without others: a child's
+/// rows, of one family, that scans of its neighbours then pass by the index.
+const RUN_OF_BLOCK: usize = 2;
 /// Bytes that go to the disk at once, unless memory is short.
 pub(crate) const WRITE_SIZE: usize = 1 << 20;
 /// So much of a file is made durable at once. Whoever commits meanwhile syncs the log, and the
@@ -124,7 +127,10 @@ impl SstWriter {
         let full = self.block.size() >= self.options.block_size;
         // The versions of one key stay together unless they fill a block by themselves.
         let crowded = self.block.size() >= 8 * self.options.block_size;
-        if (full && (!same_key || crowded)) || self.block.len() >= MAX_BLOCK_ROWS {
+        let class = (self.options.row_class)(key) & 31;
+        let long_run = self.options.block_size / RUN_OF_BLOCK;
+        let ends_run = self.block.ends_run(class, long_run);
+        if (full && (!same_key || crowded)) || ends_run || self.block.len() >= MAX_BLOCK_ROWS {
             self.finish_block()?;
         }
         if let Some((last, handle, facts)) = self.waiting.take() {
@@ -139,8 +145,10 @@ impl SstWriter {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }
-        let class = (self.options.row_class)(key) & 31;
         self.block.add(key, ts, kind, value, class, same_key);
+        if let Some(run) = self.block.split_run(long_run) {
+            self.finish_in_front_of(run)?;
+        }
         let facts = &mut self.properties;
         facts.rows += 1;
         facts.deletes += u64::from(kind == Kind::Delete);
@@ -165,6 +173,16 @@ impl SstWriter {
         let handle = self.append(&image, BlockKind::Rows)?;
         self.block.recycle(image);
         self.waiting = Some((last, handle, facts));
+        Ok(())
+    }
+
+    /// The rows of a run get a block of their own.
+    fn finish_in_front_of(&mut self, run: RowBlockBuilder) -> Result<()> {
+        self.finish_block()?;
+        if let Some((last, handle, facts)) = self.waiting.take() {
+            self.index(separator(&last, Some(run.first_key())), handle, facts)?;
+        }
+        self.block = run;
         Ok(())
     }
 
