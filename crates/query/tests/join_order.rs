@@ -74,7 +74,7 @@ fn the_smaller_side_is_held() {
     let mut db = shop();
     for (sql, join) in [
         ("SELECT o FROM orders WHERE c IN (SELECT r FROM region)", "RightSemi"),
-        ("SELECT r FROM region WHERE r IN (SELECT c FROM orders)", "LeftSemi"),
+        ("SELECT r FROM region WHERE EXISTS (SELECT 1 FROM orders WHERE c = r)", "LeftSemi"),
         ("SELECT o FROM orders WHERE NOT EXISTS (SELECT 1 FROM region WHERE r = c)", "RightAnti"),
         ("SELECT o, name FROM orders LEFT JOIN region ON r = c WHERE day > 1", "Right"),
         ("SELECT o, name FROM region LEFT JOIN orders ON r = c", "Left"),

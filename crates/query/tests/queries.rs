@@ -282,14 +282,15 @@ fn explain_analyze_counts_the_requests_of_a_general_plan() {
     let (all, scans) = asked("select n, sum(v) from a where n in (3, 4, 5) group by rollup (n)");
     assert_eq!(scans, [all]);
     assert!((2..=10).contains(&all), "{all}");
-    let (all, _) = asked("with few as (select * from a limit 10) select count(*), max(v) from few");
+    let (all, _) =
+        asked("with few as (select * from a limit 10) select count(distinct n), max(v) from few");
     assert!(all <= 2, "{all}");
     let plain = db.run("explain select n, count(*) + 1 from a group by rollup (n)");
     assert!(plain.iter().all(|line| !line.contains("requests")), "{plain:?}");
 }
 
 /// Every aggregate of one value, over columns of its type: by our own plan, which reads the table,
-/// and by a general one, which reads a query. Both take the registry's accumulators.
+/// and by a general one, which reads a function as well. Both take the registry's accumulators.
 #[test]
 fn own_and_general_plans_aggregate_alike() {
     use braid_scalar::{ArgType, FunctionKind, functions_of};
@@ -322,7 +323,7 @@ fn own_and_general_plans_aggregate_alike() {
                     continue;
                 }
                 let own = format!("select {}(v) from of_{ty}", f.name);
-                let general = format!("select {}(v) from (select v from of_{ty}) as q", f.name);
+                let general = format!("select {}(v) from of_{ty}, generate_series(1, 1)", f.name);
                 let state =
                     |r: Result<Vec<String>, braid_types::SqlError>| r.map_err(|e| e.state().0);
                 let found = state(db.try_run(&own));

@@ -63,7 +63,7 @@ pub use context::{
 pub use conversion::{common_type, convert as convert_datum, system_oid, written_arguments};
 pub use functions::populate::{no_row_type, populate};
 pub use functions::type_functions::{Direction, TypeFunction, functions_of_type, type_functions};
-pub use functions::{NULL_BOUND, partition_hash, plain_text, to_json};
+pub use functions::{NULL_BOUND, can_fail, is_short, partition_hash, plain_text, to_json};
 pub use named_arguments::ordered_arguments;
 pub use operators::add_interval;
 pub use refinement::{Domain, Refinement};
@@ -78,7 +78,7 @@ pub use scope::{
 pub use syntax::{
     Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison,
     decide_by_casts, deparse, deparse_of_domain, deparse_query, names_itself, typed_literal,
-    with_in_order,
+    untyped_items, with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

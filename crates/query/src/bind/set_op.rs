@@ -57,7 +57,7 @@ impl Binder<'_> {
         let mut inputs = Vec::with_capacity(operands.len());
         for operand in &operands {
             let mut input = self.deeper(|b| b.set_expr(operand))?;
-            for at in literals(operand) {
+            for at in braid_scalar::untyped_items(operand) {
                 if let Some(column) = input.columns.get_mut(at) {
                     column.ty = SqlType::Unknown;
                 }
@@ -532,47 +532,6 @@ impl Visitor for Aggregates {
             _ => ControlFlow::Continue(()),
         }
     }
-}
-
-/// The columns of an operand that are literals without a type: the other side gives them theirs.
-/// Where duplicates are told apart inside the operand, they are text already.
-fn literals(operand: &ast::SetExpr) -> Vec<usize> {
-    let select = match operand {
-        ast::SetExpr::Select(select) => select,
-        ast::SetExpr::Query(query)
-            if query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() =>
-        {
-            return match &*query.body {
-                ast::SetExpr::SetOperation { .. } => Vec::new(),
-                body => literals(body),
-            };
-        }
-        _ => return Vec::new(),
-    };
-    let mut found = Vec::new();
-    for (at, item) in select.projection.iter().enumerate() {
-        let mut expr = match item {
-            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                expr
-            }
-            // What follows a star stands at a place that only the tables know.
-            _ => break,
-        };
-        while let ast::Expr::Nested(inner) = expr {
-            expr = inner;
-        }
-        if let ast::Expr::Value(value) = expr
-            && matches!(
-                value.value,
-                ast::Value::Null
-                    | ast::Value::SingleQuotedString(_)
-                    | ast::Value::EscapedStringLiteral(_)
-            )
-        {
-            found.push(at);
-        }
-    }
-    if select.distinct.is_some() { Vec::new() } else { found }
 }
 
 /// Where an item of an operand begins, if its list is written out so far.

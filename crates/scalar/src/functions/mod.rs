@@ -41,6 +41,7 @@ mod row_images;
 mod slices;
 mod system;
 mod text;
+mod total;
 pub mod type_functions;
 mod unicode;
 mod zoned_time;
@@ -60,6 +61,7 @@ pub(crate) use jsonpath::fill_rows as fill_path_rows;
 pub(crate) use multiranges::listed;
 pub use partition_hash::partition_hash;
 pub(crate) use ranges::constructed as ranged;
+pub use total::{can_fail, is_short};
 
 /// What adds the functions of each subject to the registry.
 pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[

@@ -1,6 +1,8 @@
-//! Constants as PostgreSQL prints them, with their types where they would be lost.
+//! Constants as PostgreSQL prints them, with their types where they would be lost; and those that
+//! have none.
 
 use braid_types::{Datum, SqlType, Style};
+use sqlparser::ast;
 
 /// A literal of a type: its value as that type prints it, and the type where it would be lost.
 pub fn typed_literal(literal: &str, ty: &SqlType) -> String {
@@ -63,3 +65,44 @@ pub const SPECIAL: [&str; 10] = [
     "current_catalog",
     "current_schema",
 ];
+
+/// The columns of an operand of a set operation that are literals without a type: the other side
+/// gives them theirs. Where duplicates are told apart inside the operand, they are text already.
+pub fn untyped_items(operand: &ast::SetExpr) -> Vec<usize> {
+    let select = match operand {
+        ast::SetExpr::Select(select) => select,
+        ast::SetExpr::Query(query)
+            if query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() =>
+        {
+            return match &*query.body {
+                ast::SetExpr::SetOperation { .. } => Vec::new(),
+                body => untyped_items(body),
+            };
+        }
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (at, item) in select.projection.iter().enumerate() {
+        let mut expr = match item {
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                expr
+            }
+            // What follows a star stands at a place that only the tables know.
+            _ => break,
+        };
+        while let ast::Expr::Nested(inner) = expr {
+            expr = inner;
+        }
+        if let ast::Expr::Value(value) = expr
+            && matches!(
+                value.value,
+                ast::Value::Null
+                    | ast::Value::SingleQuotedString(_)
+                    | ast::Value::EscapedStringLiteral(_)
+            )
+        {
+            found.push(at);
+        }
+    }
+    if select.distinct.is_some() { Vec::new() } else { found }
+}

@@ -26,7 +26,7 @@ pub use by_number::column_by_number;
 pub use cast_params::{LATE_ITEM, decide_by_casts};
 pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
 pub(crate) use interval_literal::{bind_interval, interval_text};
-pub use literals::{SPECIAL, typed_literal};
+pub use literals::{SPECIAL, typed_literal, untyped_items};
 pub use operator_names::comparison;
 pub(crate) use operator_names::{operator_name, plain_operator};
 pub(crate) use places::at_its_place;

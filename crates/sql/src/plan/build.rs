@@ -1,4 +1,4 @@
-//! From a parsed query to a [`SelectPlan`], or to the answer that it is none of ours.
+//! From a parsed SELECT to a [`Chain`], or to the answer that it is none of ours.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,23 +6,24 @@ use std::sync::Arc;
 use braid_catalog::{Relation, kv_error};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast::{
-    self, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, OrderByKind, SetExpr, TableFactor,
+    self, Distinct, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, SetExpr, TableFactor,
 };
 
 use super::aggregate::Aggregate;
 use super::choice;
+use super::compound::{self, Keys, Made, SelectPlan, plan_any};
 use super::first_rows::{self, FirstRows};
 use super::gather::Gather;
-use super::groups::{Groups, MANY_ROWS, Over, has_groups};
+use super::groups::{MANY_ROWS, has_groups};
 use super::lock_clauses::{check_lockable, locked_in};
 use super::order::{Met, met, met_within};
 use super::passes::AllPasses;
-use super::select::{Locking, Output, Parts, SelectPlan, SortKey, Step, Totals};
+use super::select::{Chain, Locking, Output, Parts, SortKey, Step};
+use super::select_list::{self, shown, sort_key};
 use super::semi::{Condition, Semi, divided};
-use super::shown::Showing;
 use super::subqueries::{self, Lateral, Taken};
 use super::value::Value;
-use crate::dml::{returning, scope_of};
+use crate::dml::scope_of;
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
 use braid_planner::access::Access;
@@ -39,6 +40,8 @@ pub(super) struct From {
     pub(super) semi: Option<Semi>,
     pub(super) value: Option<Arc<Value>>,
     pub(super) first: Option<Arc<FirstRows>>,
+    /// Its rows are those of a query.
+    pub(super) made: Option<Arc<Made>>,
     /// What its value needs of each of its rows.
     pub(super) nested: Vec<From>,
     pub(super) on: Vec<Bound>,
@@ -48,8 +51,9 @@ impl From {
     /// A table of FROM without conditions: where its columns begin, and whether rows stay that
     /// have none of its.
     fn of_table(layout: Arc<TableLayout>, alias: String, (offset, left): (usize, bool)) -> From {
-        let (semi, value, first, nested, on) = (None, None, None, Vec::new(), Vec::new());
-        From { layout, alias, offset, left, semi, value, first, nested, on }
+        let (semi, value, first, made) = (None, None, None, None);
+        let (nested, on) = (Vec::new(), Vec::new());
+        From { layout, alias, offset, left, semi, value, first, made, nested, on }
     }
 
     /// How wide the joined row is with it.
@@ -86,7 +90,7 @@ pub(crate) fn plan_query(
     params: &mut ParamTypes,
 ) -> SqlResult<Option<SelectPlan>> {
     let mut tried = params.clone();
-    match plan(ctx, q, &mut tried) {
+    match plan_any(ctx, q, &mut tried) {
         Ok(Some(p)) => {
             *params = tried;
             Ok(Some(p))
@@ -115,7 +119,8 @@ fn simple_or_having(q: &ast::Query) -> Option<&ast::Select> {
     let SetExpr::Select(s) = &*q.body else { return None };
     let ungrouped =
         matches!(&s.group_by, GroupByExpr::Expressions(e, m) if e.is_empty() && m.is_empty());
-    let plain = (s.distinct.is_none() || has_groups(s))
+    let on = matches!(s.distinct, Some(Distinct::On(_))) && ungrouped;
+    let plain = (s.distinct.is_none() || on || has_groups(s))
         && s.top.is_none()
         && s.into.is_none()
         && s.lateral_views.is_empty()
@@ -132,106 +137,170 @@ fn simple_or_having(q: &ast::Query) -> Option<&ast::Select> {
 
 /// A SELECT that has no HAVING either.
 pub(super) fn simple_select(q: &ast::Query) -> Option<&ast::Select> {
-    simple_or_having(q).filter(|select| select.having.is_none())
+    simple_or_having(q).filter(|select| {
+        select.having.is_none() && !matches!(select.distinct, Some(Distinct::On(_)))
+    })
 }
 
-fn plan(ctx: &Context, q: &ast::Query, params: &mut ParamTypes) -> SqlResult<Option<SelectPlan>> {
+/// Plans one SELECT.
+pub(super) fn plan(
+    ctx: &Context,
+    q: &ast::Query,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<Chain>> {
     let Some(select) = simple_or_having(q) else { return Ok(None) };
-    let without = subqueries::taken_out(select);
-    let (select, laterals, values) =
-        without.as_ref().map_or((select, &[][..], &[][..]), |(s, l, v)| (s, l, v));
-    let Some((mut tables, mut scope)) = from(ctx, select, params)? else { return Ok(None) };
-    let joined = tables.len();
-    let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
-    let asks = !asked.is_empty() || !values.is_empty() || !laterals.is_empty();
-    let gives_values = !values.is_empty() && asked.is_empty() && laterals.is_empty();
-    if asks && (joined == 0 && !gives_values || !q.locks.is_empty()) {
-        return Ok(None);
+    match BoundSelect::bind(ctx, (q, select), params)? {
+        Some(bound) => bound.planned(ctx),
+        None => Ok(None),
     }
-    let all = (laterals, asked.as_slice(), values);
-    if !add_subqueries(ctx, all, (&mut tables, &mut scope), params)? {
-        return Ok(None);
-    }
-    let mut filter = Vec::new();
-    for condition in plain {
-        filter.extend(braid_scalar::bind_bool(condition, "WHERE", &scope, params)?.conjuncts());
-    }
-    let origin = |at: usize| {
-        let t = tables.iter().rev().find(|t| t.offset <= at)?;
-        let c = t.layout.table.columns.get(at - t.offset)?;
-        Some((t.layout.table.id, c.id))
-    };
-    let bound = output(q, select, &Over { scope: &scope, origin: &origin }, params)?;
-    let Some((mut output, columns)) = bound else { return Ok(None) };
-    let mut sort = sort_keys(q, select, &output, &columns, &scope, params)?;
-    if matches!(output, Output::Groups(_)) && !q.locks.is_empty() {
-        return Ok(None);
-    }
-    if matches!(output, Output::Aggregates(_)) {
-        if !sort.is_empty() || !q.locks.is_empty() {
+}
+
+/// A SELECT whose names are bound, and for which no keys are chosen yet.
+struct BoundSelect {
+    /// The tables of FROM, and behind them those of subqueries.
+    tables: Vec<From>,
+    joined: usize,
+    /// Whether there are such subqueries.
+    asks: bool,
+    filter: Vec<Bound>,
+    output: Output,
+    columns: Vec<ColumnInfo>,
+    sort: Vec<SortKey>,
+    page: (Option<Bound>, Option<Bound>),
+    locking: Option<Locking>,
+}
+
+impl BoundSelect {
+    fn bind(
+        ctx: &Context,
+        (q, select): (&ast::Query, &ast::Select),
+        params: &mut ParamTypes,
+    ) -> SqlResult<Option<BoundSelect>> {
+        let without = subqueries::taken_out(select);
+        let (select, laterals, values) =
+            without.as_ref().map_or((select, &[][..], &[][..]), |(s, l, v)| (s, l, v));
+        let Some((mut tables, mut scope)) = from(ctx, select, params)? else { return Ok(None) };
+        let joined = tables.len();
+        let (asked, plain) = select.selection.as_ref().map(divided).unwrap_or_default();
+        let asks = !asked.is_empty() || !values.is_empty() || !laterals.is_empty();
+        let gives_values = !values.is_empty() && asked.is_empty() && laterals.is_empty();
+        if asks && (joined == 0 && !gives_values || !q.locks.is_empty()) {
             return Ok(None);
         }
-        sort = extreme_order(&output, &tables[..joined]);
+        let all = (laterals, asked.as_slice(), values);
+        if !add_subqueries(ctx, all, (&mut tables, &mut scope), params)? {
+            return Ok(None);
+        }
+        let mut filter = Vec::new();
+        for condition in plain {
+            filter.extend(braid_scalar::bind_bool(condition, "WHERE", &scope, params)?.conjuncts());
+        }
+        scope.pad(tables.last().map_or(0, From::end));
+        let shown = shown((q, select), &tables, joined, &mut scope, params)?;
+        let Some((mut output, columns, mut sort)) = shown else { return Ok(None) };
+        let in_parts = !output.is_plain() && !matches!(output, Output::Aggregates(_));
+        if (in_parts || select.distinct.is_some()) && !q.locks.is_empty() {
+            return Ok(None);
+        }
+        if matches!(output, Output::Aggregates(_)) {
+            if !sort.is_empty() || !q.locks.is_empty() {
+                return Ok(None);
+            }
+            sort = extreme_order(&output, &tables[..joined]);
+        }
+        if let (Output::Rows(out), Some(Distinct::On(on))) = (&mut output, &select.distinct) {
+            let over = (out.exprs.as_slice(), columns.as_slice(), &scope);
+            let key = |e: &ast::Expr| sort_key(e, over, params);
+            // What is wrong with it, general plans tell.
+            match select_list::distinct_on(on, &mut sort, key) {
+                Ok(Some(on)) => out.on = on,
+                _ => return Ok(None),
+            }
+        }
+        let page = limits(q, params)?;
+        let Some(locking) = locking(q, select, &tables[..joined])? else { return Ok(None) };
+        Ok(Some(BoundSelect { tables, joined, asks, filter, output, columns, sort, page, locking }))
     }
-    let first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
-    let (limit, offset) = limits(q, params)?;
-    let Some(locking) = locking(q, select, &tables[..joined])? else { return Ok(None) };
-    let first = match first_only {
-        true => Some(1.0),
-        // All rows are wanted for the first group.
-        false if matches!(output, Output::Groups(_)) => None,
-        false => limit.as_ref().map(|limit| first_rows(ctx, limit, offset.as_ref())),
-    };
-    let used = used_columns(&output, &sort, &filter, &tables);
-    let covers = locking.is_none().then_some(&used);
-    let mut steps = chain(ctx, &tables, &filter, (&sort, covers), first);
-    let mut first_only = first_only;
-    if first_only && !matches!(steps, Some((_, _, Met::Forward | Met::Backward))) {
-        first_only = false;
-        sort.clear();
-        steps = chain(ctx, &tables, &filter, (&sort, covers), None);
+
+    /// Chooses keys; `None` if a general plan is better.
+    fn planned(self, ctx: &Context) -> SqlResult<Option<Chain>> {
+        let BoundSelect { mut tables, joined, asks, filter, mut output, mut sort, .. } = self;
+        let (columns, (limit, offset), locking) = (self.columns, self.page, self.locking);
+        let mut first_only = matches!(output, Output::Aggregates(_)) && !sort.is_empty();
+        let in_parts = matches!(output, Output::Groups(_)) || output.wants_all();
+        let first = match first_only {
+            true => Some(1.0),
+            // All rows are wanted for the first group.
+            false if in_parts => None,
+            false => limit.as_ref().map(|limit| first_rows(ctx, limit, offset.as_ref())),
+        };
+        let used = used_columns(&output, &sort, &filter, &tables);
+        let covers = locking.is_none().then_some(&used);
+        let mut steps = chain(ctx, &tables, &filter, (&sort, covers), first);
+        if first_only && !matches!(steps, Some((_, _, Met::Forward | Met::Backward))) {
+            first_only = false;
+            sort.clear();
+            steps = chain(ctx, &tables, &filter, (&sort, covers), None);
+        }
+        let plain = |t: &From| !t.left && t.is_joined() && t.first.is_none();
+        if steps.is_none()
+            && tables.len() == 2
+            && joined == 2
+            && tables.iter().all(plain)
+            && locking.is_none()
+            && !output.wants_all()
+        {
+            let filter = turn_round(&mut tables, &filter, &mut output, &mut sort);
+            steps = chain(ctx, &tables, &filter, (&sort, None), first);
+        }
+        let Some((mut steps, constant, order)) = steps else { return Ok(None) };
+        if !first_only && puts_much_together(ctx, &output, &steps)?
+            || asks && joins_many(ctx, &steps)?
+        {
+            return Ok(None);
+        }
+        let reverse = order == Met::Backward;
+        if order != Met::No {
+            sort.clear();
+        }
+        note_wanted(&mut steps, &output, &sort);
+        let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
+        let ends_early = limit.is_some() && sort.is_empty() && !output.wants_all();
+        let all_wanted = !ends_early && locking.is_none() && !first_only;
+        if is_costly(ctx, (&steps, &passes), (&output, &sort), all_wanted) {
+            return Ok(None);
+        }
+        let parts = Parts {
+            steps,
+            passes,
+            constant,
+            output,
+            sort,
+            reverse,
+            first_only,
+            limit,
+            offset,
+            locking,
+            columns,
+        };
+        Ok(Some(Chain { parts: Arc::new(parts) }))
     }
-    let plain = |t: &From| !t.left && t.is_joined() && t.first.is_none();
-    if steps.is_none() && tables.len() == 2 && tables.iter().all(plain) && locking.is_none() {
-        let filter = turn_round(&mut tables, &filter, &mut output, &mut sort);
-        steps = chain(ctx, &tables, &filter, (&sort, None), first);
-    }
-    let Some((mut steps, constant, order)) = steps else { return Ok(None) };
-    if !first_only && puts_much_together(ctx, &output, &steps)? || asks && joins_many(ctx, &steps)?
-    {
-        return Ok(None);
-    }
-    let reverse = order == Met::Backward;
-    if order != Met::No {
-        sort.clear();
-    }
-    note_wanted(&mut steps, &output, &sort);
-    let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
+}
+
+/// Whether looking things up costs so much that a general plan is better.
+fn is_costly(
+    ctx: &Context,
+    (steps, passes): (&[Step], &AllPasses),
+    (output, sort): (&Output, &[SortKey]),
+    all_wanted: bool,
+) -> bool {
     let known = passes.of(false);
-    let all_wanted = (limit.is_none() || !sort.is_empty()) && locking.is_none() && !first_only;
-    let by_row = is_work_by_row(&steps, &output, &sort);
+    let by_row = is_work_by_row(steps, output, sort);
     // General plans run such a query for each row as well.
     let firsts = steps.iter().any(|step| step.first.is_some());
-    if looks_up_deeply(&steps, known.gather.as_ref())
-        || all_wanted && !firsts && choice::looks_up_too_much(ctx, &steps, &known.ends)
-        || all_wanted && by_row && choice::finds_too_much(ctx, &steps)
-    {
-        return Ok(None);
-    }
-    let parts = Parts {
-        steps,
-        passes,
-        constant,
-        output,
-        sort,
-        reverse,
-        first_only,
-        limit,
-        offset,
-        locking,
-        columns,
-    };
-    Ok(Some(SelectPlan { parts: Arc::new(parts) }))
+    looks_up_deeply(steps, known.gather.as_ref())
+        || all_wanted && !firsts && choice::looks_up_too_much(ctx, steps, &known.ends)
+        || all_wanted && by_row && choice::finds_too_much(ctx, steps)
 }
 
 /// Adds what is asked of subqueries as more tables; `false` if one is none of ours.
@@ -258,7 +327,7 @@ fn is_work_by_row(steps: &[Step], output: &Output, sort: &[SortKey]) -> bool {
     let takes_all = |step: &Step| step.value.is_some() && step.in_order.is_none();
     steps.iter().any(|step| filters(step) || takes_all(step))
         || !sort.is_empty()
-        || !matches!(output, Output::Rows(_))
+        || !output.is_plain()
 }
 
 /// Whether values within values would be looked up row by row: those are many requests.
@@ -284,7 +353,7 @@ fn turn_round(
     tables[1].offset = widths[1];
     tables[1].on = on;
     match output {
-        Output::Rows(exprs) => exprs.iter_mut().for_each(|e| *e = remap(e)),
+        Output::Rows(out) => out.exprs.iter_mut().for_each(|e| *e = remap(e)),
         Output::Aggregates(totals) => {
             let exprs = totals.list.iter_mut().flat_map(Aggregate::exprs_mut);
             exprs.for_each(|e| *e = remap(e));
@@ -306,7 +375,7 @@ fn from(
     for item in &select.from {
         let both = (&mut tables, &mut scope);
         if !first_rows::add_query(ctx, &item.relation, false, both, params)?
-            && !add_table(ctx, &item.relation, false, &mut tables, &mut scope)?
+            && !add_table(ctx, &item.relation, false, (&mut tables, &mut scope), params)?
         {
             return Ok(None);
         }
@@ -330,7 +399,7 @@ fn from(
             if always && first_rows::add_query(ctx, &join.relation, left, both, params)? {
                 continue;
             }
-            if !add_table(ctx, &join.relation, left, &mut tables, &mut scope)? {
+            if !add_table(ctx, &join.relation, left, (&mut tables, &mut scope), params)? {
                 return Ok(None);
             }
             let on = match constraint {
@@ -359,9 +428,15 @@ pub(super) fn add_table(
     ctx: &Context,
     factor: &TableFactor,
     left: bool,
-    tables: &mut Vec<From>,
-    scope: &mut Scope,
+    (tables, scope): (&mut Vec<From>, &mut Scope),
+    params: &mut ParamTypes,
 ) -> SqlResult<bool> {
+    if let Some((made, alias)) = compound::made_of(ctx, factor, params)? {
+        check_alias(tables, &alias)?;
+        push_table(made.layout().clone(), (alias, None), left, (tables, scope));
+        tables.last_mut().expect("added just now").made = Some(made);
+        return Ok(true);
+    }
     let TableFactor::Table {
         name,
         alias,
@@ -400,21 +475,38 @@ pub(super) fn add_table(
         Some(a) => (ident_name(&a.name), None),
         None => (table.name.clone(), Some(ctx.schema_name(table.schema))),
     };
+    check_alias(tables, &alias)?;
+    let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
+    push_table(layout, (alias, schema), left, (tables, scope));
+    Ok(true)
+}
+
+/// 42712 for an alias that is there.
+fn check_alias(tables: &[From], alias: &str) -> SqlResult<()> {
     if tables.iter().any(|t| t.alias == alias) {
         return Err(SqlError::new(
             SqlState::DUPLICATE_ALIAS,
             format!("table name \"{alias}\" specified more than once"),
         ));
     }
+    Ok(())
+}
+
+/// Adds a table with its columns, under an alias and perhaps the name of its schema.
+fn push_table(
+    layout: Arc<TableLayout>,
+    (alias, schema): (String, Option<String>),
+    left: bool,
+    (tables, scope): (&mut Vec<From>, &mut Scope),
+) {
     let offset = scope.len();
-    for c in scope_of(&table, &alias, schema.as_deref()).columns() {
+    for c in scope_of(&layout.table, &alias, schema.as_deref()).columns() {
         let mut c = c.clone();
         c.nullable |= left;
+        c.hidden |= compound::is_unseen(&alias);
         scope.push(c);
     }
-    let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
     tables.push(From::of_table(layout, alias, (offset, left)));
-    Ok(true)
 }
 
 /// Stored bytes from which on columns are worth the start of a general plan, twice.
@@ -423,7 +515,7 @@ const MUCH_BYTES: u64 = 256 << 10;
 /// Whether one table is read as a whole, and is large: general plans read columns, not rows.
 fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
     let [step] = steps else { return Ok(false) };
-    if !step.access.is_full() || !ctx.db.general().reads_columns() {
+    if !step.is_whole_table() || !ctx.db.general().reads_columns() {
         return Ok(false);
     }
     let whole = step.layout.rows.whole_span();
@@ -433,7 +525,7 @@ fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
 /// Whether so many rows are aggregated or grouped that a general plan does it faster.
 fn puts_much_together(ctx: &Context, output: &Output, steps: &[Step]) -> SqlResult<bool> {
     match output {
-        Output::Rows(_) => Ok(false),
+        Output::Rows(out) => Ok(!out.is_plain() && (steps.is_empty() || joins_many(ctx, steps)?)),
         Output::Aggregates(totals) => {
             let keeps = totals.list.iter().any(Aggregate::keeps);
             Ok(reads_much(ctx, steps)? || keeps && joins_many(ctx, steps)?)
@@ -448,7 +540,7 @@ fn joins_many(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
         return Ok(false);
     }
     // A hash join reads each table once.
-    if steps.len() > 1 && steps[0].access.is_full() || reads_much(ctx, steps)? {
+    if steps.len() > 1 && steps[0].is_whole_table() || reads_much(ctx, steps)? {
         return Ok(true);
     }
     let mut rows = 1.0;
@@ -456,44 +548,6 @@ fn joins_many(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
         rows = step.rows_expected(ctx, rows);
         rows > MANY_ROWS
     }))
-}
-
-/// What is selected: groups, plain expressions, or aggregates only.
-fn output(
-    q: &ast::Query,
-    select: &ast::Select,
-    over: &Over<'_>,
-    params: &mut ParamTypes,
-) -> SqlResult<Option<(Output, Vec<ColumnInfo>)>> {
-    let (scope, origin) = (over.scope, over.origin);
-    if has_groups(select) {
-        let groups = Groups::bind(q, select, over, params)?;
-        return Ok(groups.map(|(groups, columns)| (Output::Groups(groups), columns)));
-    }
-    let mut plain = params.clone();
-    match returning(&select.projection, scope, origin, &mut plain) {
-        Ok(r) if select.having.is_none() => {
-            *params = plain;
-            return Ok(Some((Output::Rows(r.exprs), r.columns)));
-        }
-        Ok(_) => return Ok(None),
-        Err(e) if braid_scalar::needs_general_query(&e) => {}
-        Err(e) => return Err(e),
-    }
-    let mut showing = Showing::new(over, &[], &[]);
-    for item in &select.projection {
-        if !showing.show(item, params)? {
-            return Ok(None);
-        }
-    }
-    if let Some(having) = &select.having
-        && !showing.having(having, params)?
-    {
-        return Ok(None);
-    }
-    let (list, shown, columns) = showing.done();
-    // Without any it is one row of something else.
-    Ok((!list.is_empty()).then_some((Output::Aggregates(Totals { list, shown }), columns)))
 }
 
 /// The order in which the first row holds the wanted minimum or maximum.
@@ -509,47 +563,6 @@ fn extreme_order(output: &Output, tables: &[From]) -> Vec<SortKey> {
         }],
         _ => Vec::new(),
     }
-}
-
-/// ORDER BY: ordinals, output names, expressions over the tables.
-fn sort_keys(
-    q: &ast::Query,
-    select: &ast::Select,
-    output: &Output,
-    columns: &[ColumnInfo],
-    scope: &Scope,
-    params: &mut ParamTypes,
-) -> SqlResult<Vec<SortKey>> {
-    let Some(order) = &q.order_by else { return Ok(Vec::new()) };
-    let OrderByKind::Expressions(list) = &order.kind else {
-        return Err(SqlError::unsupported("ORDER BY ALL"));
-    };
-    let exprs = match output {
-        Output::Rows(exprs) => exprs,
-        // They know it themselves.
-        Output::Groups(_) => return Ok(Vec::new()),
-        Output::Aggregates(_) => return Err(SqlError::unsupported("ORDER BY of an aggregate")),
-    };
-    let _ = select;
-    let mut out = Vec::new();
-    for o in list {
-        let numbered = braid_scalar::column_by_number(&o.expr, exprs.len(), "ORDER BY")?;
-        let bound = match (&o.expr, numbered) {
-            (_, Some(at)) => exprs[at].clone(),
-            (ast::Expr::Identifier(i), None) => {
-                let name = ident_name(i);
-                // An output name wins over a column, as in PostgreSQL.
-                match columns.iter().position(|c| c.name == name) {
-                    Some(n) => exprs[n].clone(),
-                    None => braid_scalar::bind(&o.expr, scope, params)?,
-                }
-            }
-            (e, None) => braid_scalar::bind(e, scope, params)?,
-        };
-        bound.ty().check_comparable("ordering")?;
-        out.push(SortKey::by(braid_scalar::order_form(bound)?, &o.options));
-    }
-    Ok(out)
 }
 
 pub(super) fn limits(
@@ -588,7 +601,7 @@ fn locking(
     if q.locks.is_empty() {
         return Ok(Some(None));
     }
-    let [From { layout, .. }] = tables else { return Ok(None) };
+    let [From { layout, made: None, .. }] = tables else { return Ok(None) };
     check_lockable(&layout.table)?;
     let mut locked = locked_in(select, &q.locks)?;
     Ok(locked.pop().map(|(_, locking)| Some(locking)))
@@ -598,7 +611,7 @@ fn locking(
 const SOME_ROWS: f64 = 100.0;
 
 /// How many rows LIMIT and OFFSET want to be found.
-fn first_rows(ctx: &Context, limit: &Bound, offset: Option<&Bound>) -> f64 {
+pub(super) fn first_rows(ctx: &Context, limit: &Bound, offset: Option<&Bound>) -> f64 {
     let number = |bound: &Bound| match bound.eval(&[], &ctx.eval) {
         Ok(Datum::Int8(rows)) => rows.max(0) as f64,
         _ => SOME_ROWS,
@@ -635,22 +648,24 @@ fn chain(
         } else if t.semi.is_none() {
             on.extend(take(&mut left_over, ready));
         }
-        let all = Access::candidates(&t.layout, &on, t.offset);
         // Rests are evaluated over the joined row; nothing to remap.
-        let best = match n == 0 && joined == 1 {
-            true => choose_ordered(ctx, t, all, (sort, used), first),
-            false => choose_joined(ctx, t, all, n == 0),
+        let candidates = |on| Access::candidates(&t.layout, on, t.offset);
+        let best = match (&t.made, n == 0 && joined == 1) {
+            (Some(_), _) => Made::access(on),
+            (None, true) => choose_ordered(ctx, t, candidates(&on), (sort, used), first),
+            (None, false) => choose_joined(ctx, t, candidates(&on), n == 0),
         };
+        let made = t.made.is_some();
         let family =
             n > 0 && t.is_joined() && t.first.is_none() && is_family(&tables[n - 1], t, &best);
-        if n > 0 && best.eq_len() == 0 {
+        if n > 0 && !made && best.eq_len() == 0 {
             return None;
         }
-        if n > 0 && !t.is_joined() && best.columns().into_iter().all(|c| c >= t.offset) {
+        if n > 0 && !made && !t.is_joined() && best.columns().into_iter().all(|c| c >= t.offset) {
             // The same rows for each outer one: a general plan reads them once.
             return None;
         }
-        let whole_tables = || steps.iter().all(|s: &Step| s.access.is_full());
+        let whole_tables = || steps.iter().all(Step::is_whole_table);
         if n > 0 && !family && t.first.is_none() && whole_tables() && first.is_none() {
             // Looking up a row for each row of a whole table: a hash join does better.
             return None;
@@ -665,7 +680,7 @@ fn chain(
     }
     let order = met(&steps, sort);
     // Sorting in memory is for what a key has narrowed down.
-    if order == Met::No && steps.iter().all(|s| s.access.is_full()) {
+    if order == Met::No && steps.iter().all(Step::is_whole_table) {
         return None;
     }
     Some((steps, constant, order))
@@ -684,14 +699,23 @@ fn note_order(step: &mut Step) {
 
 /// A step within another one that gives a value.
 fn nested_step(ctx: &Context, t: &From) -> Step {
-    let all = Access::candidates(&t.layout, &t.on, t.offset);
     let nested = t.nested.iter().map(|inner| nested_step(ctx, inner)).collect();
-    Step { nested, ..Step::of(t, choose_joined(ctx, t, all, false)) }
+    let access = match t.made {
+        Some(_) => Made::access(t.on.clone()),
+        None => {
+            let all = Access::candidates(&t.layout, &t.on, t.offset);
+            choose_joined(ctx, t, all, false)
+        }
+    };
+    Step { nested, ..Step::of(t, access) }
 }
 
 impl Step {
     /// A step that reads a table in this way, and nothing else yet.
     fn of(t: &From, access: Access) -> Step {
+        let end = t.offset + t.layout.table.columns.len();
+        let made = t.made.as_ref();
+        let made = made.map(|made| (made.clone(), Keys::among(&access.rest, t.offset, end)));
         Step {
             layout: t.layout.clone(),
             offset: t.offset,
@@ -700,6 +724,7 @@ impl Step {
             semi: t.semi,
             value: t.value.clone(),
             first: t.first.clone(),
+            made,
             in_order: None,
             nested: Vec::new(),
             after: Vec::new(),
@@ -782,7 +807,7 @@ fn is_family(outer: &From, inner: &From, access: &Access) -> bool {
 fn columns_out(output: &Output, sort: &[SortKey]) -> BTreeSet<usize> {
     let mut used = BTreeSet::new();
     match output {
-        Output::Rows(exprs) => exprs.iter().for_each(|e| used.extend(e.columns())),
+        Output::Rows(out) => out.all().for_each(|e| used.extend(e.columns())),
         Output::Aggregates(totals) => {
             let exprs = totals.list.iter().flat_map(Aggregate::exprs);
             exprs.for_each(|e| used.extend(e.columns()));

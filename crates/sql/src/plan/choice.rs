@@ -33,9 +33,7 @@ pub(super) fn finds_too_much(ctx: &Context, steps: &[Step]) -> bool {
     {
         return false;
     }
-    let facts = Facts::new(ctx.db.clone(), step.layout.clone());
-    let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: step.offset };
-    estimator.rows_found(&step.access) * cost_of_row(step) > GENERAL
+    step.rows_found(ctx) * cost_of_row(step) > GENERAL
 }
 
 /// What a row that a step finds costs in our own plans.
@@ -55,14 +53,12 @@ pub(super) fn looks_up_too_much(ctx: &Context, steps: &[Step], ends: &[usize]) -
     }
     let (mut cost, mut whole, mut outer, mut pass) = (0.0, 0.0, 1.0, 0);
     for (n, step) in steps.iter().enumerate() {
-        let facts = Facts::new(ctx.db.clone(), step.layout.clone());
-        let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: step.offset };
-        let found = estimator.rows_found(&step.access);
+        let found = step.rows_found(ctx);
         // The first row is enough to know.
         let found = if step.semi.is_some() { found.min(1.0) } else { found };
         let begins = n == 0 || n > pass;
         cost += outer * (found * cost_of_row(step) + if begins && n > 0 { LOOKUP } else { 0.0 });
-        whole += facts.rows();
+        whole += step.facts(ctx).rows();
         outer = step.rows_expected(ctx, outer);
         pass = if begins { ends[n] } else { pass };
     }

@@ -90,18 +90,20 @@ impl ColumnarRows {
         let layout = &step.layout;
         let plain = parts.sort.is_empty()
             && parts.locking.is_none()
-            && ctx.measured.is_none()
+            && ctx.within.measured.is_none()
             && step.access.rest.is_empty()
             && !step.access.is_point(layout)
             && step.after.is_empty()
             && step.semi.is_none()
             && step.value.is_none()
+            && step.made.is_none()
             && (step.access.index.is_some() || !layout.has_children || layout.jumps());
         if !plain {
             return Ok(None);
         }
         let columns: Option<Vec<usize>> = match &parts.output {
-            Output::Rows(exprs) => exprs.iter().map(|e| e.as_column()).collect(),
+            Output::Rows(out) if !out.is_plain() => None,
+            Output::Rows(out) => out.exprs.iter().map(|e| e.as_column()).collect(),
             // Those that arguments are made of.
             Output::Aggregates(aggregates) => {
                 let exprs = aggregates.list.iter().flat_map(Aggregate::exprs);

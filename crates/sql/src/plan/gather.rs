@@ -73,7 +73,9 @@ impl Gather {
         passes: &[usize],
         same: Same<'_>,
     ) -> Option<Gather> {
-        let head = steps.first().filter(|head| head.access.index.is_none() && !head.left)?;
+        let is_head =
+            |head: &&Step| head.access.index.is_none() && !head.left && head.made.is_none();
+        let head = steps.first().filter(is_head)?;
         let mut out = Gather { last: 0, tables: Vec::new(), of: BTreeMap::new() };
         for n in 1..steps.len() {
             let before: Vec<&Step> =
@@ -178,7 +180,7 @@ impl Step {
 }
 
 /// An expression over the columns from `offset` on, as one over columns from the first on.
-fn at_own_place(e: &Bound, offset: usize) -> Bound {
+pub(super) fn at_own_place(e: &Bound, offset: usize) -> Bound {
     match e.as_column() {
         Some(at) => Bound::column(at - offset, e.ty().clone()),
         None => e.map_children(&mut |part| at_own_place(part, offset)),
@@ -207,6 +209,8 @@ fn lies_in(outer: &Step, inner: &Step, catalog: &Catalog, same: Same<'_>) -> boo
     let found = (!outer.left).then_some(&outer.access);
     let below = |t: &Arc<braid_catalog::Table>| catalog.is_self_or_ancestor(outer.id(), t);
     outer.access.index.is_none()
+        && outer.made.is_none()
+        && inner.made.is_none()
         && inner.id() != outer.id()
         && below(&inner.layout.table)
         && inner.access.is_exactly(key.iter().map(|k| outer.offset + k.ordinal), found, same)

@@ -194,6 +194,11 @@ impl Groups {
         }
     }
 
+    /// What is shown of each.
+    pub(super) fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
     /// All expressions over the joined row, to be changed.
     pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
         self.keys.iter_mut().chain(self.aggregates.iter_mut().flat_map(Aggregate::exprs_mut))
@@ -263,6 +268,6 @@ fn group_key(
 }
 
 /// Whether two expressions give the same value for each row.
-fn same(a: &Bound, b: &Bound) -> bool {
+pub(super) fn same(a: &Bound, b: &Bound) -> bool {
     a.ty() == b.ty() && a.columns() == b.columns() && a.to_string() == b.to_string()
 }

@@ -17,6 +17,7 @@ use braid_scalar::{Bound, Volatility};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
+use super::compound::{ByKey, Keys, Made, MadeRows};
 use super::family::{FamilyScan, joined};
 use super::gather::GatherScan;
 use super::order::Met;
@@ -88,7 +89,8 @@ enum Taken {
 
 impl Open {
     /// Takes the next row of the table of a step.
-    fn take(&mut self, (n, step): (usize, &Step), own: Row, ctx: &Context) -> SqlResult<Taken> {
+    fn take(&mut self, parts: &Parts, n: usize, own: Row, ctx: &Context) -> SqlResult<Taken> {
+        let step = &parts.steps[n];
         let row = match self.outer.is_empty() {
             true => own,
             false => joined(&self.outer, own),
@@ -96,7 +98,7 @@ impl Open {
         if !passes(&step.access.rest, &row, ctx)? {
             return Ok(Taken::Passed);
         }
-        note(ctx, n, 1, 0);
+        note(ctx, parts, n, (1, 0));
         if let (Some(value), Some(computing)) = (&step.value, &mut self.value) {
             let wants_more = value.add(computing, &row, &ctx.eval)?;
             return Ok(if wants_more { Taken::Passed } else { Taken::Enough });
@@ -128,6 +130,8 @@ pub(super) struct Joined {
     stages: Vec<Stage>,
     /// For each step, where entries of its index may be dead.
     liveness: Vec<Liveness>,
+    /// For each step, the rows of its query by their keys.
+    by_key: Vec<Option<(Arc<Vec<Row>>, ByKey)>>,
     /// There is no table: one row without columns.
     single: bool,
     seen: u64,
@@ -139,18 +143,19 @@ pub(super) struct Joined {
 }
 
 /// Measures a part of what a step does, if somebody wants to know.
-fn counted<T>(ctx: &Context, step: usize, work: impl FnOnce() -> T) -> T {
-    let Some(measured) = &ctx.measured else { return work() };
+fn counted<T>(ctx: &Context, (parts, step): (&Parts, usize), work: impl FnOnce() -> T) -> T {
+    let Some(measured) = &ctx.within.measured else { return work() };
     let timed = Timed::begin(ctx);
     let out = work();
-    measured.lock()[step].add(timed.end(ctx));
+    let did = timed.end(ctx);
+    measured.note(parts, step, |known| known.add(did));
     out
 }
 
 /// A step has begun once more, or gives a row.
-fn note(ctx: &Context, step: usize, rows: u64, loops: u64) {
-    if let Some(measured) = &ctx.measured {
-        measured.lock()[step].note(rows, loops);
+fn note(ctx: &Context, parts: &Parts, step: usize, (rows, loops): (u64, u64)) {
+    if let Some(measured) = &ctx.within.measured {
+        measured.note(parts, step, |known| known.note(rows, loops));
     }
 }
 
@@ -199,6 +204,28 @@ pub(super) fn ended(
     }
 }
 
+/// The rows of a query for a row before them.
+fn made_rows(
+    ctx: &Arc<Context>,
+    (made, keys): &(Arc<Made>, Option<Keys>),
+    by_key: &mut Option<(Arc<Vec<Row>>, ByKey)>,
+    outer: &Row,
+) -> SqlResult<RowSource> {
+    let Some(keys) = keys else {
+        return Ok(RowSource::Made(MadeRows::new(made.rows(ctx)?, None)));
+    };
+    let (rows, by_key) = match by_key {
+        Some(known) => known,
+        None => {
+            let rows = made.rows(ctx)?;
+            let found = ByKey::new(keys, &rows, ctx)?;
+            by_key.insert((rows, found))
+        }
+    };
+    let places = by_key.places(keys, outer, ctx)?;
+    Ok(RowSource::Made(MadeRows::new(rows.clone(), Some(places))))
+}
+
 impl Joined {
     pub(super) fn open(ctx: Arc<Context>, parts: Arc<Parts>, first: Option<usize>) -> Joined {
         let mut stages = Vec::new();
@@ -218,7 +245,20 @@ impl Joined {
         let foresees = parts.steps.iter().all(conditions);
         let single = stages.is_empty();
         let liveness = parts.steps.iter().map(|_| Liveness::default()).collect();
-        Joined { ctx, parts, alike, stages, liveness, single, seen: 0, first, given: 0, foresees }
+        let by_key = parts.steps.iter().map(|_| None).collect();
+        Joined {
+            ctx,
+            parts,
+            alike,
+            stages,
+            liveness,
+            by_key,
+            single,
+            seen: 0,
+            first,
+            given: 0,
+            foresees,
+        }
     }
 
     /// The next row, with the key of the table's row if there is one table.
@@ -245,23 +285,23 @@ impl Joined {
             let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
             let Some(open) = &mut stage.open else { continue };
             let (step, chosen) = (&parts.steps[stage.first], parts.passes.of(self.alike));
+            let at = (&**parts, stage.first);
             let found = match &mut open.source {
                 Source::First(rows) => rows.pop_front().inspect(|_| {
-                    note(ctx, stage.first, 1, 0);
+                    note(ctx, parts, stage.first, (1, 0));
                     open.matched = true;
                 }),
-                Source::Table(rows) => match counted(ctx, stage.first, || rows.next_row(ctx))? {
+                Source::Table(rows) => match counted(ctx, at, || rows.next_row(ctx))? {
                     None => None,
-                    Some((key, own)) => match open.take((stage.first, step), own, ctx)? {
+                    Some((key, own)) => match open.take(parts, stage.first, own, ctx)? {
                         Taken::Passed => continue,
                         Taken::Enough => None,
                         Taken::Row(row) => Some((key, row)),
                     },
                 },
                 pass => {
-                    if let Some(row) = counted(ctx, stage.first, || pass.next_of_pass(ctx, chosen))?
-                    {
-                        note(ctx, stage.first, 1, 0);
+                    if let Some(row) = counted(ctx, at, || pass.next_of_pass(ctx, chosen))? {
+                        note(ctx, parts, stage.first, (1, 0));
                         return Ok(Some((Bytes::new(), row)));
                     }
                     open.matched = pass.has_matched();
@@ -312,7 +352,10 @@ impl Joined {
         } else {
             let s = &parts.steps[stage.first];
             let wanted = s.wanted.clone();
-            let rows = RowSource::lookup(ctx, &s.layout, &s.access, wanted, reverse, &outer)?;
+            let rows = match &s.made {
+                Some(made) => made_rows(ctx, made, &mut self.by_key[stage.first], &outer)?,
+                None => RowSource::lookup(ctx, &s.layout, &s.access, wanted, reverse, &outer)?,
+            };
             let rows = match parts.locking {
                 None => rows.covering(self.liveness[stage.first].clone()),
                 Some(_) => rows,
@@ -324,13 +367,13 @@ impl Joined {
             match (&s.first, first) {
                 (Some(first), _) => {
                     let found = || first.find(ctx, s, (rows, &outer));
-                    Source::First(counted(ctx, stage.first, found)?)
+                    Source::First(counted(ctx, (parts, stage.first), found)?)
                 }
                 (None, Some(first)) => Source::Table(rows.expecting(first)),
                 (None, None) => Source::Table(rows),
             }
         };
-        note(ctx, stage.first, 0, 1);
+        note(ctx, parts, stage.first, (0, 1));
         let step = &parts.steps[stage.first];
         let value = step.value.as_ref().map(|value| value.start(ctx, step.in_order.is_some()));
         let value = value.transpose()?;
@@ -362,14 +405,14 @@ impl Joined {
             return Ok(());
         }
         let step = &parts.steps[stage.first];
-        if step.in_order.is_some() {
-            // Of each one's rows the first are wanted.
+        if step.in_order.is_some() || step.made.is_some() {
+            // Of each one's rows the first are wanted, or they are here.
             return Ok(());
         }
         let rows = stage.waiting.iter();
         let liveness = &self.liveness[stage.first];
         let covered = (parts.locking.is_none() && step.is_covered()).then_some(liveness);
-        counted(ctx, stage.first, || match stage.last > stage.first {
+        counted(ctx, (parts, stage.first), || match stage.last > stage.first {
             true => FamilyScan::ask_ahead(ctx, parts, (stage.first, stage.last), rows),
             false => rows::ask_ahead(ctx, &step.layout, &step.access, rows, covered),
         })

@@ -12,6 +12,9 @@
 //! is asked for many rows at once ([`joined`]). Rows stream; nothing else is kept but groups
 //! ([`groups`]), and what an ORDER BY that the keys do not give needs.
 //!
+//! What is shown of the rows: [`select_list`]. Set operations, WITH and queries in FROM are made of
+//! several chains ([`compound`]).
+//!
 //! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`]; where its rows
 //! are to be locked, by way of [`locked`].
 
@@ -19,6 +22,7 @@ mod aggregate;
 mod build;
 pub(crate) mod choice;
 mod columnar;
+mod compound;
 mod family;
 mod first_rows;
 mod gather;
@@ -31,6 +35,7 @@ mod order;
 mod passes;
 pub mod rows;
 mod select;
+mod select_list;
 mod semi;
 mod shown;
 mod sorting;
@@ -39,5 +44,6 @@ mod subqueries;
 mod value;
 
 pub(crate) use build::plan_query;
+pub use compound::SelectPlan;
+pub(crate) use compound::Within;
 pub(crate) use lock_clauses::calls_that_gather;
-pub use select::SelectPlan;

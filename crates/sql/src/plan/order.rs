@@ -46,8 +46,9 @@ fn met_by(ordered: &[Step], steps: &[Step], sort: &[SortKey]) -> Met {
                 sequence.push((at, k.dir.desc, k.dir.nulls_first));
             }
         }
-        // A left join's rows of NULLs break the order of its own columns.
-        if s.left {
+        // A left join's rows of NULLs break the order of its own columns, and rows that were made
+        // have none.
+        if s.left || s.made.is_some() {
             break;
         }
     }

@@ -7,6 +7,7 @@ use braid_kv::KeySpan;
 use braid_types::{Datum, SqlResult};
 use bytes::Bytes;
 
+use super::compound::MadeRows;
 use crate::explain::PlanLine;
 use crate::session::Context;
 use braid_planner::access::Access;
@@ -24,6 +25,8 @@ pub(crate) enum RowSource {
     Index(IndexScan),
     /// Wider spans than the condition, which would have made too many.
     Filtered(Box<RowSource>, Box<Excess>),
+    /// Rows of a query, which were made before.
+    Made(MadeRows),
 }
 
 /// Rows by their keys.
@@ -156,7 +159,7 @@ impl RowSource {
             RowSource::Table(scan) => RowSource::Table(scan.expecting(rows)),
             RowSource::Index(scan) => RowSource::Index(scan.expecting(rows)),
             RowSource::Points(reads) => RowSource::Points(reads.expecting(rows)),
-            filtered => filtered,
+            other => other,
         }
     }
 
@@ -175,6 +178,7 @@ impl RowSource {
                 Ok(None)
             }
             RowSource::Points(reads) => reads.next_row(ctx),
+            RowSource::Made(rows) => Ok(rows.next_row().map(|row| (Bytes::new(), row))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`SelectPlan`]: the planned form of a query of ours.
+//! [`Chain`]: the planned form of one SELECT of ours.
 
 use std::sync::Arc;
 
@@ -7,26 +7,29 @@ use braid_kv::{KvError, LockMode, Locked, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
 use super::aggregate::Aggregate;
+use super::build::first_rows;
 use super::columnar::ColumnarRows;
+use super::compound::{Keys, Made, Telling};
 use super::first_rows::FirstRows;
 use super::groups::Groups;
 use super::joined::Joined;
 use super::order::Met;
 use super::passes::AllPasses;
+use super::select_list::Window;
 use super::semi::Semi;
 use super::shown::Shown;
 use super::stream::SelectStream;
 use super::value::Value;
-use crate::explain::{Actual, Explained, PlanLine};
+use crate::explain::{Actual, PlanLine};
 use crate::general_query::{ColumnInfo, RowStream};
 use crate::session::{Context, VecRows};
+use braid_planner::Known;
 use braid_planner::access::Access;
 use braid_planner::facts::Facts;
 use braid_planner::share::Estimator;
 use braid_rows::Row;
 use braid_rows::TableLayout;
-use braid_scalar::Bound;
-use parking_lot::Mutex;
+use braid_scalar::{Bound, Volatility, can_fail};
 use sqlparser::ast::OrderByOptions;
 
 /// One table of the chain.
@@ -43,6 +46,8 @@ pub(super) struct Step {
     pub(super) value: Option<Arc<Value>>,
     /// Only some of its rows are wanted for each row before it.
     pub(super) first: Option<Arc<FirstRows>>,
+    /// Its rows are those of a query, and by what they are looked up.
+    pub(super) made: Option<(Arc<Made>, Option<Keys>)>,
     /// Its keys give the order in which its value takes rows in, or in which its first rows are
     /// wanted, forwards or backwards: the first of them are enough.
     pub(super) in_order: Option<Met>,
@@ -107,11 +112,51 @@ impl SortKey {
 /// What becomes of the joined rows.
 pub(super) enum Output {
     /// One row each.
-    Rows(Vec<Bound>),
+    Rows(EachRow),
     /// One row in all.
     Aggregates(Totals),
     /// One row for each group.
     Groups(Groups),
+}
+
+/// What is shown of each row.
+pub(super) struct EachRow {
+    pub(super) exprs: Vec<Bound>,
+    /// DISTINCT ON: of rows that come one behind the other and have the same values of these, the
+    /// first.
+    pub(super) on: Vec<Bound>,
+    /// What is computed over all rows, and stands behind their columns.
+    pub(super) windows: Vec<Window>,
+}
+
+impl EachRow {
+    /// All that it computes.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Bound> {
+        let windows = self.windows.iter().flat_map(Window::exprs);
+        self.exprs.iter().chain(&self.on).chain(windows)
+    }
+
+    /// Whether each row is shown, whatever the others are.
+    pub(super) fn is_plain(&self) -> bool {
+        self.on.is_empty() && self.windows.is_empty()
+    }
+}
+
+impl Output {
+    /// Whether what is shown of a row depends on other rows.
+    pub(super) fn wants_all(&self) -> bool {
+        matches!(self, Output::Rows(out) if !out.is_plain())
+    }
+
+    /// Whether there are windows.
+    pub(super) fn has_windows(&self) -> bool {
+        matches!(self, Output::Rows(out) if !out.windows.is_empty())
+    }
+
+    /// Whether rows are shown one by one, as they come.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Output::Rows(out) if out.is_plain())
+    }
 }
 
 /// Aggregates of all rows, and what is shown of them.
@@ -142,7 +187,15 @@ impl Parts {
     fn explain_output(&self) -> Option<PlanLine> {
         let column = |at| self.column_name(at);
         match &self.output {
-            Output::Rows(_) => None,
+            Output::Rows(out) => {
+                let list = |exprs: Vec<String>| exprs.join(", ");
+                let windows: Vec<_> = out.windows.iter().map(|w| w.describe(&column)).collect();
+                if !windows.is_empty() {
+                    return Some(format!("window: {}", list(windows)).into());
+                }
+                let on: Vec<_> = out.on.iter().map(|e| e.to_sql(&column)).collect();
+                (!on.is_empty()).then(|| format!("distinct on: {}", list(on)).into())
+            }
             Output::Aggregates(totals) => {
                 let names: Vec<_> = totals.list.iter().map(|a| a.describe(&column)).collect();
                 let first = if self.first_only { " (first row of the key)" } else { "" };
@@ -178,26 +231,22 @@ fn name_in(steps: &[Step], at: usize) -> Option<(&Step, Result<&Value, String>)>
     }
 }
 
-/// A planned query; see the [module documentation](super).
-pub struct SelectPlan {
+/// A planned SELECT; see the [module documentation](super).
+pub(super) struct Chain {
     pub(super) parts: Arc<Parts>,
 }
 
-impl SelectPlan {
-    /// Result columns.
-    pub fn columns(&self) -> &[ColumnInfo] {
-        &self.parts.columns
-    }
-
-    /// FOR UPDATE or FOR SHARE.
-    pub(crate) fn locks_rows(&self) -> bool {
-        self.parts.locking.is_some()
-    }
-
-    /// Runs it. Locking reads are done when this returns, so that they can be tried again.
-    pub fn run(&self, ctx: &Arc<Context>) -> SqlResult<Box<dyn RowStream>> {
+impl Chain {
+    /// Runs it, for so many rows if not all are wanted. Locking reads are done when this returns,
+    /// so that they can be tried again.
+    pub(super) fn run(
+        &self,
+        ctx: &Arc<Context>,
+        most: Option<u64>,
+    ) -> SqlResult<Box<dyn RowStream>> {
         let p = &self.parts;
         let limit = count(&p.limit, "LIMIT", ctx)?;
+        let limit = limit.into_iter().chain(most).min();
         let offset = count(&p.offset, "OFFSET", ctx)?.unwrap_or(0);
         let mut run = true;
         for c in &p.constant {
@@ -265,9 +314,9 @@ impl SelectPlan {
     }
 
     /// EXPLAIN.
-    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
+    pub(super) fn explain(&self, ctx: &Context, telling: &mut Telling<'_>) -> Vec<PlanLine> {
         let p = &self.parts;
-        let ran = if analyze { Some(self.measure(ctx)?) } else { None };
+        let ran = telling.ran.map(|ran| ran.of(p));
         let column = |at| p.column_name(at);
         let mut lines: Vec<PlanLine> = p.explain_output().into_iter().collect();
         if p.limit.is_some() || p.offset.is_some() {
@@ -288,7 +337,7 @@ impl SelectPlan {
         let passes = p.passes.of(p.passes.are_alike(&ctx.eval));
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
-            let mut own = super::rows::describe(&s.layout, &s.access, &indent, &column);
+            let mut own = s.describe(&indent, &column);
             if s.family {
                 own[0].text = format!("{indent}family read of {}", s.layout.table.name);
             }
@@ -315,50 +364,79 @@ impl SelectPlan {
             }
             // The steps of one pass are measured together.
             if let Some(ran) = ran.as_ref().filter(|_| !in_pass) {
-                own[0].ran(ran.with_inputs(n));
+                own[0].ran(with_inputs(ran, n));
             }
             lines.extend(own);
             s.explain_nested(&format!("{indent}  "), &column, &mut lines);
+            lines.extend(telling.query_of(s, ctx, n + 2));
             if !s.after.is_empty() {
                 let parts: Vec<_> = s.after.iter().map(|part| part.to_sql(&column)).collect();
                 lines.push(format!("{indent}  filter after join: {}", parts.join(" AND ")).into());
             }
         }
-        let rows = ran.as_ref().map(|ran| ran.rows);
-        lines.extend(ran.map(|ran| PlanLine::from(ran.line)));
-        Ok(Explained { lines, rows })
+        lines
+    }
+
+    /// How many rows it is expected to look at, about: no more than a LIMIT wants that ends it.
+    pub(super) fn work(&self, ctx: &Context) -> f64 {
+        let p = &self.parts;
+        let (mut work, mut outer) = (0.0, 1.0);
+        for step in &p.steps {
+            let found = step.rows_found(ctx);
+            work += outer * if step.semi.is_some() { found.min(1.0) } else { found };
+            outer = step.rows_expected(ctx, outer);
+        }
+        let ends = p.sort.is_empty() && p.output.is_plain();
+        let limit = p.limit.as_ref().filter(|_| ends);
+        let wanted = limit.map(|limit| first_rows(ctx, limit, p.offset.as_ref()));
+        if p.first_only { 1.0 } else { work.min(wanted.unwrap_or(work)) }
+    }
+
+    /// How many rows it is expected to give, about.
+    pub(super) fn rows_given(&self, ctx: &Context) -> f64 {
+        let found = self.rows_expected(ctx).last().copied().unwrap_or(1.0);
+        let limit = self.parts.limit.as_ref().map(|limit| first_rows(ctx, limit, None));
+        match self.parts.output {
+            Output::Aggregates(_) => 1.0,
+            _ => found.min(limit.unwrap_or(found)),
+        }
+    }
+
+    /// Whether nothing that it computes can fail, or does anything: then nobody sees whether it is
+    /// computed.
+    pub(super) fn is_quiet(&self) -> bool {
+        let p = &self.parts;
+        let quiet = |e: &Bound| {
+            let short = |column: &Bound| column.ty().typmod() >= 0;
+            e.volatility() != Volatility::Volatile && !can_fail(e, &short)
+        };
+        let output = match &p.output {
+            Output::Rows(out) => out.all().all(quiet),
+            Output::Aggregates(totals) => {
+                let exprs = totals.list.iter().flat_map(Aggregate::exprs);
+                exprs.chain(totals.shown.exprs()).all(quiet)
+            }
+            Output::Groups(groups) => groups.exprs().chain(groups.shown().exprs()).all(quiet),
+        };
+        let sort = p.sort.iter().map(|key| &key.expr);
+        output
+            && p.constant.iter().chain(sort).all(quiet)
+            && p.steps.iter().all(|s| s.is_quiet(&quiet))
+    }
+
+    /// Whether it has rows that are made first.
+    pub(super) fn makes_rows(&self) -> bool {
+        self.parts.steps.iter().any(Step::is_made)
     }
 
     /// Rows that each step is expected to give in all.
-    fn rows_expected(&self, ctx: &Context) -> Vec<f64> {
+    pub(super) fn rows_expected(&self, ctx: &Context) -> Vec<f64> {
         let mut rows = 1.0;
         let each = self.parts.steps.iter().map(|step| {
             rows = if self.parts.first_only { 1.0 } else { step.rows_expected(ctx, rows) };
             rows
         });
         each.collect()
-    }
-
-    /// Runs it for EXPLAIN ANALYZE: what it did, and what each step did.
-    fn measure(&self, ctx: &Context) -> SqlResult<RanSelect> {
-        let steps = Arc::new(Mutex::new(vec![Actual::default(); self.parts.steps.len()]));
-        let ctx = Arc::new(Context { measured: Some(steps.clone()), ..ctx.clone() });
-        let before = ctx.txn.stats();
-        let mut stream = self.run(&ctx)?;
-        let mut rows = 0;
-        while let Some(batch) = stream.next_batch()? {
-            rows += batch.len();
-        }
-        drop(stream);
-        let after = ctx.txn.stats();
-        let line = format!(
-            "rows: {rows}, point reads: {}, rows scanned: {}, requests: {}",
-            after.gets - before.gets,
-            after.rows_scanned - before.rows_scanned,
-            after.requests - before.requests
-        );
-        let steps = steps.lock().clone();
-        Ok(RanSelect { line, rows: rows as u64, steps })
     }
 }
 
@@ -378,6 +456,19 @@ impl Step {
         self.layout.table.columns.len() + nested.sum::<usize>()
     }
 
+    /// How its rows are found, for EXPLAIN.
+    fn describe(&self, indent: &str, names: &dyn Fn(usize) -> String) -> Vec<PlanLine> {
+        let Some((made, _)) = &self.made else {
+            return super::rows::describe(&self.layout, &self.access, indent, names);
+        };
+        let mut lines = vec![made.described(indent)];
+        if !self.access.rest.is_empty() {
+            let parts: Vec<_> = self.access.rest.iter().map(|part| part.to_sql(names)).collect();
+            lines.push(format!("{indent}  filter: {}", parts.join(" AND ")).into());
+        }
+        lines
+    }
+
     /// What is computed for each of its rows, for EXPLAIN: all of it in the same pass.
     fn explain_nested(
         &self,
@@ -386,7 +477,7 @@ impl Step {
         lines: &mut Vec<PlanLine>,
     ) {
         for inner in &self.nested {
-            let mut own = super::rows::describe(&inner.layout, &inner.access, indent, names);
+            let mut own = inner.describe(indent, names);
             own[0].text.push_str(&inner.purpose(names));
             own[0].text.push_str(" (same pass)");
             lines.extend(own);
@@ -421,9 +512,50 @@ impl Step {
         self.layout.is_covered_by(&self.layout.indexes[at], wanted)
     }
 
+    /// Rows that it is expected to find for one row of the steps before.
+    pub(super) fn rows_found(&self, ctx: &Context) -> f64 {
+        let facts = self.facts(ctx);
+        let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: self.offset };
+        let found = estimator.rows_found(&self.access);
+        if matches!(self.made, Some((_, Some(_)))) { found.min(1.0) } else { found }
+    }
+
+    /// What is known of its rows.
+    pub(super) fn facts(&self, ctx: &Context) -> Facts {
+        let known: Arc<dyn Known> = match &self.made {
+            Some((made, _)) => made.clone(),
+            None => ctx.db.clone(),
+        };
+        Facts::new(known, self.layout.clone())
+    }
+
+    /// Whether its rows, or those of a step within it, are made first.
+    fn is_made(&self) -> bool {
+        self.made.is_some() || self.nested.iter().any(Step::is_made)
+    }
+
+    /// See [`Chain::is_quiet`].
+    fn is_quiet(&self, quiet: &dyn Fn(&Bound) -> bool) -> bool {
+        let value = self.value.as_ref().is_none_or(|value| {
+            let one = || self.access.is_whole_key(&self.layout) && self.made.is_none();
+            value.exprs().chain(value.shown()).all(quiet) && (!value.wants_one_row() || one())
+        });
+        let first = self.first.iter().flat_map(|first| first.exprs());
+        let made = self.made.as_ref().is_none_or(|(made, _)| made.is_quiet());
+        value
+            && made
+            && self.access.rest.iter().chain(&self.after).chain(first).all(quiet)
+            && self.nested.iter().all(|inner| inner.is_quiet(quiet))
+    }
+
+    /// Whether it reads all rows of a stored table.
+    pub(super) fn is_whole_table(&self) -> bool {
+        self.access.is_full() && self.made.is_none()
+    }
+
     /// Rows that it is expected to give in all, for so many rows of the steps before.
     pub(super) fn rows_expected(&self, ctx: &Context, outer: f64) -> f64 {
-        let facts = Facts::new(ctx.db.clone(), self.layout.clone());
+        let facts = self.facts(ctx);
         let estimator = Estimator { facts: &facts, eval: Some(&ctx.eval), offset: self.offset };
         let matches = outer * estimator.rows_passing(&self.access);
         if self.value.is_some() {
@@ -439,22 +571,13 @@ impl Step {
     }
 }
 
-/// What EXPLAIN ANALYZE has seen.
-struct RanSelect {
-    line: String,
-    rows: u64,
-    steps: Vec<Actual>,
-}
-
-impl RanSelect {
-    /// What a step did, with the time of those that stand below it.
-    fn with_inputs(&self, step: usize) -> Actual {
-        let mut own = self.steps[step];
-        let below: u64 = self.steps[step + 1..].iter().filter_map(|s| Some(s.nanos?.1)).sum();
-        let (first, all) = own.nanos.unwrap_or_default();
-        own.nanos = Some((first, all + below));
-        own
-    }
+/// What a step did, with the time of those that stand below it.
+fn with_inputs(steps: &[Actual], step: usize) -> Actual {
+    let mut own = steps[step];
+    let below: u64 = steps[step + 1..].iter().filter_map(|s| Some(s.nanos?.1)).sum();
+    let (first, all) = own.nanos.unwrap_or_default();
+    own.nanos = Some((first, all + below));
+    own
 }
 
 /// The value of LIMIT or OFFSET.

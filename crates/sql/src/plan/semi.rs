@@ -154,9 +154,8 @@ pub(super) fn table_of(
     if !table.joins.is_empty() {
         return Ok(None);
     }
-    let Some((mut inner, inside)) = inner_table(ctx, &table.relation, scope, width)? else {
-        return Ok(None);
-    };
+    let found = inner_table(ctx, &table.relation, (scope, width), params)?;
+    let Some((mut inner, inside)) = found else { return Ok(None) };
     if let Some(condition) = &select.selection {
         inner.on = braid_scalar::bind_bool(condition, "WHERE", &inside, params)?.conjuncts();
     }
@@ -172,14 +171,14 @@ fn equal(needle: Bound, value: Bound, params: &mut ParamTypes) -> SqlResult<Boun
 fn inner_table(
     ctx: &Context,
     relation: &TableFactor,
-    scope: &Scope,
-    width: usize,
+    (scope, width): (&Scope, usize),
+    params: &mut ParamTypes,
 ) -> SqlResult<Option<(From, Scope)>> {
     let mut inside = scope.clone();
     // Tables of other subqueries.
     inside.pad(width);
     let mut tables = Vec::new();
-    if !add_table(ctx, relation, false, &mut tables, &mut inside)? {
+    if !add_table(ctx, relation, false, (&mut tables, &mut inside), params)? {
         return Ok(None);
     }
     let Some(inner) = tables.pop() else { return Ok(None) };

@@ -58,6 +58,11 @@ impl Shown {
         Ok(Some(row.collect::<SqlResult<Row>>()?))
     }
 
+    /// What it computes of a group.
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
+        self.exprs.iter().chain(&self.having)
+    }
+
     /// HAVING, for EXPLAIN.
     pub(super) fn describe_having(&self, names: &dyn Fn(usize) -> String) -> String {
         let having = self.having.as_ref().map(|having| having.to_sql(names));

@@ -18,7 +18,8 @@ use bytes::Bytes;
 
 use super::columnar::ColumnarRows;
 use super::joined::Joined;
-use super::select::{Locking, Output, Parts, SortKey};
+use super::select::{EachRow, Locking, Output, Parts, SortKey};
+use super::select_list::compute_windows;
 use super::sorting::sorted;
 use crate::answer::Answer;
 use crate::general_query::RowStream;
@@ -43,6 +44,8 @@ pub(super) struct SelectStream {
     /// What comes after them, if it is no row.
     end: Option<SqlResult<()>>,
     columns: Columns,
+    /// DISTINCT ON: its values of the last row.
+    last: Option<Row>,
 }
 
 /// Whether the rows come in columns.
@@ -61,7 +64,9 @@ impl SelectStream {
         offset: u64,
     ) -> SqlResult<SelectStream> {
         let first = match limit {
-            Some(limit) if parts.sort.is_empty() => limit.checked_add(offset),
+            Some(limit) if parts.sort.is_empty() && parts.output.is_plain() => {
+                limit.checked_add(offset)
+            }
             _ => None,
         };
         let first = first.and_then(|rows| usize::try_from(rows).ok());
@@ -81,47 +86,49 @@ impl SelectStream {
             locking: VecDeque::new(),
             end: None,
             columns: Columns::Unknown,
+            last: None,
         };
-        if parts.sort.is_empty() {
+        if parts.sort.is_empty() && !parts.output.has_windows() {
             out.joined = Some(joined);
             return Ok(out);
         }
+        let mut memory = out.ctx.memory.hold("sort");
+        let ready = windowed(&parts, &mut joined, &out.ctx, &mut memory)?;
         // Rows that turn out to be locked by others are passed over: then all may be wanted.
         let most = match (limit, &parts.locking) {
-            (Some(limit), None) => usize::try_from(limit.saturating_add(offset)).ok(),
+            (Some(limit), None) if parts.output.is_plain() => {
+                usize::try_from(limit.saturating_add(offset)).ok()
+            }
             _ => None,
         };
-        let mut memory = out.ctx.memory.hold("sort");
-        let (mut all, mut held) = (Vec::new(), 0);
-        while let Some((key, row)) = joined.next_row()? {
-            let sort_values = parts
-                .sort
-                .iter()
-                .map(|k| k.expr.eval(&row, &out.ctx.eval))
-                .collect::<SqlResult<Vec<_>>>()?;
-            let bytes = key.len() + row_memory(&sort_values) + row_memory(&row);
-            memory.grow(bytes).map_err(|e| memory_error(&e))?;
-            held += bytes;
-            all.push((sort_values, key, row));
-            // Of many rows only the first are wanted: the others go before they are many.
-            if most.is_some_and(|most| all.len() >= most.saturating_mul(2).max(1024)) {
-                let most = most.unwrap_or_default();
-                all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
-                let gone =
-                    all.drain(most..).map(|(s, k, r)| k.len() + row_memory(&s) + row_memory(&r));
-                held -= gone.sum::<usize>();
-                memory.resize(held).map_err(|e| memory_error(&e))?;
-            }
-        }
-        let by_keys =
-            |a: &(Row, Bytes, Row), b: &(Row, Bytes, Row)| compare(&parts.sort, &a.0, &b.0);
-        let all = sorted(all, by_keys, || out.ctx.check_cancel())?;
-        out.sorting = Some(memory);
-        out.sorted = Some(all.into_iter().map(|(_, key, row)| (key, row)).collect());
+        let rows = match (parts.sort.is_empty(), ready) {
+            (true, Some(ready)) => ready,
+            (_, ready) => sorted_rows(&out.ctx, &parts, (joined, ready), most, &mut memory)?,
+        };
+        (out.sorting, out.sorted) = (Some(memory), Some(rows));
         Ok(out)
     }
 
+    /// The next row, of those that DISTINCT ON leaves.
     fn next_joined(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
+        let parts = self.parts.clone();
+        let on = match &parts.output {
+            Output::Rows(out) if !out.on.is_empty() => &out.on,
+            _ => return self.next_of_all(),
+        };
+        while let Some((key, row)) = self.next_of_all()? {
+            let values = on.iter().map(|e| e.eval(&row, &self.ctx.eval));
+            let values = values.collect::<SqlResult<Row>>()?;
+            let same = |last: &Row| last.iter().zip(&values).all(|(a, b)| a.cmp_sql(b).is_eq());
+            if !self.last.as_ref().is_some_and(same) {
+                self.last = Some(values);
+                return Ok(Some((key, row)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_of_all(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
         if let Some(sorted) = &mut self.sorted {
             return Ok(sorted.pop_front());
         }
@@ -197,7 +204,7 @@ impl RowStream for SelectStream {
         self.columns = Columns::No;
         let mut out = Vec::new();
         let parts = self.parts.clone();
-        let Output::Rows(exprs) = &parts.output else {
+        let Output::Rows(EachRow { exprs, .. }) = &parts.output else {
             return Err(SqlError::internal("aggregates are not streamed"));
         };
         let moves = are_moved(exprs);
@@ -225,6 +232,58 @@ impl RowStream for SelectStream {
         }
         Ok(if out.is_empty() { None } else { Some(out) })
     }
+}
+
+/// All rows in the order that was asked for, or so many of the first; they are held.
+fn sorted_rows(
+    ctx: &Context,
+    parts: &Parts,
+    (mut joined, mut ready): (Joined, Option<VecDeque<(Bytes, Row)>>),
+    most: Option<usize>,
+    memory: &mut Held,
+) -> SqlResult<VecDeque<(Bytes, Row)>> {
+    let (mut all, mut held) = (Vec::new(), memory.bytes());
+    while let Some((key, row)) = match &mut ready {
+        Some(rows) => rows.pop_front(),
+        None => joined.next_row()?,
+    } {
+        let sort_values = parts.sort.iter().map(|k| k.expr.eval(&row, &ctx.eval));
+        let sort_values = sort_values.collect::<SqlResult<Row>>()?;
+        let bytes = key.len() + row_memory(&sort_values) + row_memory(&row);
+        memory.grow(bytes).map_err(|e| memory_error(&e))?;
+        held += bytes;
+        all.push((sort_values, key, row));
+        // Of many rows only the first are wanted: the others go before they are many.
+        if let Some(most) = most.filter(|most| all.len() >= most.saturating_mul(2).max(1024)) {
+            all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
+            let gone = all.drain(most..).map(|(s, k, r)| k.len() + row_memory(&s) + row_memory(&r));
+            held -= gone.sum::<usize>();
+            memory.resize(held).map_err(|e| memory_error(&e))?;
+        }
+    }
+    let by_keys = |a: &(Row, Bytes, Row), b: &(Row, Bytes, Row)| compare(&parts.sort, &a.0, &b.0);
+    let all = sorted(all, by_keys, || ctx.check_cancel())?;
+    Ok(all.into_iter().map(|(_, key, row)| (key, row)).collect())
+}
+
+/// All rows with the values of windows over them, if there are windows.
+fn windowed(
+    parts: &Parts,
+    joined: &mut Joined,
+    ctx: &Context,
+    held: &mut Held,
+) -> SqlResult<Option<VecDeque<(Bytes, Row)>>> {
+    let windows = match &parts.output {
+        Output::Rows(out) if !out.windows.is_empty() => &out.windows,
+        _ => return Ok(None),
+    };
+    let mut rows = Vec::new();
+    while let Some((key, row)) = joined.next_row()? {
+        held.grow(key.len() + row_memory(&row)).map_err(|e| memory_error(&e))?;
+        rows.push((key, row));
+    }
+    compute_windows(windows, &mut rows, ctx, held)?;
+    Ok(Some(rows.into()))
 }
 
 /// Most columns of a row of which it is found out whether one stands in it twice.

@@ -401,7 +401,7 @@ fn bind_one(
             name
         }
     };
-    name_rows(&mut expr, &name, &inside.scope);
+    name_rows(&mut expr, (&name, ROW), &inside.scope);
     if let Some(by) = &query.order_by {
         let output = match &select.projection[0] {
             SelectItem::ExprWithAlias { alias, .. } => ident_name(alias),
@@ -531,7 +531,7 @@ fn push_derived(
     push_row(inside, inner);
     let mut known = Vec::new();
     for (name, e) in &mut list {
-        name_rows(e, &own, &inside.scope);
+        name_rows(e, (&own, ROW), &inside.scope);
         let bound = braid_scalar::bind(e, &inside.scope, params)?;
         // It is computed as often as it is named.
         if bound.volatility() == Volatility::Volatile {
@@ -569,12 +569,12 @@ fn push_derived(
 }
 
 /// Whole rows of the table of this name get the column that stands for them.
-fn name_rows(expr: &mut Expr, alias: &str, scope: &Scope) {
+pub(super) fn name_rows(expr: &mut Expr, (alias, row): (&str, &str), scope: &Scope) {
     let is_column = |name: &str| scope.columns().iter().any(|c| !c.hidden && c.name == name);
     let is_row = |parts: &[String]| parts == [alias] && !is_column(alias);
     let _walked: ControlFlow<()> = braid_walk::expressions_mut(expr, |e| {
         match e {
-            Expr::Identifier(name) if is_row(&[ident_name(name)]) => *e = stand_in(ROW.into()),
+            Expr::Identifier(name) if is_row(&[ident_name(name)]) => *e = stand_in(row.into()),
             // A star within ROW is the columns.
             Expr::Function(call) if object_name_parts(&call.name) != ["row"] => {
                 if let FunctionArguments::List(list) = &mut call.args {
@@ -583,7 +583,7 @@ fn name_rows(expr: &mut Expr, alias: &str, scope: &Scope) {
                             && let FunctionArgExpr::QualifiedWildcard(name) = whole
                             && object_name_parts(name) == [alias]
                         {
-                            *whole = FunctionArgExpr::Expr(stand_in(ROW.into()));
+                            *whole = FunctionArgExpr::Expr(stand_in(row.into()));
                         }
                     }
                 }

@@ -187,6 +187,20 @@ impl Value {
         }
     }
 
+    /// An expression over what aggregates give.
+    pub(super) fn shown(&self) -> Option<&Bound> {
+        match &self.what {
+            What::Aggregates(_, expr) => Some(expr),
+            _ => None,
+        }
+    }
+
+    /// Whether a second row is an error.
+    pub(super) fn wants_one_row(&self) -> bool {
+        let one = |limit: &Bound| matches!(limit.as_const(), Some(Datum::Int8(0 | 1)));
+        matches!(self.what, What::Row(_)) && !self.page.0.as_ref().is_some_and(one)
+    }
+
     /// Expressions over the joined row.
     pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
         self.inputs().chain(self.order.iter().map(|key| &key.expr))

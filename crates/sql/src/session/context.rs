@@ -18,9 +18,9 @@ use super::transaction::Failure;
 use crate::database::Database;
 use crate::dml::With;
 use crate::dml::deferred::Deferred;
-use crate::explain::Actual;
 use crate::general_query::{GeneralPlan, PlanContext, RunContext};
 use crate::jobs::RunAs;
+use crate::plan::Within;
 use braid_parser::Name;
 use braid_rows::{Row, row_memory};
 use braid_scalar::{EvalContext, LargeValues};
@@ -70,8 +70,8 @@ pub struct Context {
     pub cancel: Arc<AtomicBool>,
     /// How rows are read that the statement returns.
     pub(crate) reading: ReadMode,
-    /// EXPLAIN ANALYZE: what the steps of the plan do.
-    pub(crate) measured: Option<Arc<Mutex<Vec<Actual>>>>,
+    /// What the parts of an own plan share.
+    pub(crate) within: Within,
     /// What the statement holds.
     pub memory: Arc<Account>,
     /// Announced schema changes when the catalog was chosen.

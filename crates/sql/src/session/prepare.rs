@@ -14,6 +14,7 @@ use super::prepared::{Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
 use crate::general_query::ColumnInfo;
 use crate::plan;
+use crate::plan::Within;
 use crate::plan::locked::LockedPlan;
 use crate::runtime::measure::now_nanos;
 use crate::statement::entry::{Planner, Runs};
@@ -143,7 +144,7 @@ impl Session {
             eval,
             cancel: self.cancel.clone(),
             reading: ReadMode::Recorded,
-            measured: None,
+            within: Within::default(),
             memory,
             epoch: self.open.as_ref().map_or_else(|| self.db.schema_epoch(), |o| o.epoch),
             block: self.open.as_ref().map(|o| Block {

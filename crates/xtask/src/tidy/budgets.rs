@@ -42,7 +42,6 @@ const LONG: &[(&str, &str)] = &[
     ("crates/scalar/src/operators.rs", "datetime_ops"),
     ("crates/sql/src/ddl/index/declare.rs", "interleave"),
     ("crates/sql/src/dml/insert.rs", "run"),
-    ("crates/sql/src/plan/build.rs", "plan"),
     ("crates/types/src/cast.rs", "convert"),
 ];
 /// Structs of more fields than the aim.

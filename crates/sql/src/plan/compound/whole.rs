@@ -1,0 +1,164 @@
+//! [`SelectPlan`]: the planned form of a query of ours.
+
+use std::sync::Arc;
+
+use braid_scalar::ParamTypes;
+use braid_types::SqlResult;
+use sqlparser::ast::{self, SetExpr};
+
+use super::sets::Sets;
+use super::with;
+use super::within::{Measured, Telling, Within};
+use crate::explain::{Explained, PlanLine};
+use crate::general_query::{ColumnInfo, RowStream};
+use crate::plan::select::Chain;
+use crate::session::Context;
+
+/// A planned query; see the [module documentation](crate::plan).
+pub struct SelectPlan {
+    body: Body,
+}
+
+/// What a plan is made of.
+enum Body {
+    /// One SELECT.
+    Chain(Chain),
+    /// UNION, INTERSECT, EXCEPT.
+    Sets(Arc<Sets>),
+}
+
+impl SelectPlan {
+    /// Result columns.
+    pub fn columns(&self) -> &[ColumnInfo] {
+        match &self.body {
+            Body::Chain(chain) => &chain.parts.columns,
+            Body::Sets(sets) => sets.columns(),
+        }
+    }
+
+    /// FOR UPDATE or FOR SHARE.
+    pub(crate) fn locks_rows(&self) -> bool {
+        match &self.body {
+            Body::Chain(chain) => chain.parts.locking.is_some(),
+            Body::Sets(_) => false,
+        }
+    }
+
+    /// Runs it. Locking reads are done when this returns, so that they can be tried again.
+    pub fn run(&self, ctx: &Arc<Context>) -> SqlResult<Box<dyn RowStream>> {
+        if !self.makes_rows() {
+            return self.run_for(ctx, None);
+        }
+        let within = Within { made: Some(Arc::default()), ..ctx.within.clone() };
+        self.run_for(&Arc::new(Context { within, ..Context::clone(ctx) }), None)
+    }
+
+    /// Runs it within another one, for so many rows if not all are wanted.
+    pub(super) fn run_for(
+        &self,
+        ctx: &Arc<Context>,
+        most: Option<u64>,
+    ) -> SqlResult<Box<dyn RowStream>> {
+        match &self.body {
+            Body::Chain(chain) => chain.run(ctx, most),
+            Body::Sets(sets) => sets.run(ctx, most),
+        }
+    }
+
+    /// EXPLAIN.
+    pub fn explain(&self, ctx: &Context, analyze: bool) -> SqlResult<Explained> {
+        if !analyze {
+            let lines = self.lines(ctx, &mut Telling::default());
+            return Ok(Explained { lines, rows: None });
+        }
+        let measured = Arc::new(Measured::default());
+        let within = Within { measured: Some(measured.clone()), ..ctx.within.clone() };
+        let running = Arc::new(Context { within, ..ctx.clone() });
+        let before = ctx.txn.stats();
+        let mut stream = self.run(&running)?;
+        let mut rows = 0;
+        while let Some(batch) = stream.next_batch()? {
+            rows += batch.len() as u64;
+        }
+        drop(stream);
+        let after = ctx.txn.stats();
+        let mut lines = self.lines(ctx, &mut Telling::new(Some(&measured)));
+        lines.push(PlanLine::from(format!(
+            "rows: {rows}, point reads: {}, rows scanned: {}, requests: {}",
+            after.gets - before.gets,
+            after.rows_scanned - before.rows_scanned,
+            after.requests - before.requests
+        )));
+        Ok(Explained { lines, rows: Some(rows) })
+    }
+
+    /// The plan as lines.
+    pub(super) fn lines(&self, ctx: &Context, telling: &mut Telling<'_>) -> Vec<PlanLine> {
+        match &self.body {
+            Body::Chain(chain) => chain.explain(ctx, telling),
+            Body::Sets(sets) => sets.explain(ctx, telling),
+        }
+    }
+
+    /// How many rows it is expected to look at, about, if that is not bounded by a LIMIT.
+    pub(super) fn work(&self, ctx: &Context) -> f64 {
+        match &self.body {
+            Body::Chain(chain) => chain.work(ctx),
+            Body::Sets(sets) => sets.work(ctx),
+        }
+    }
+
+    /// How many rows it is expected to give, about.
+    pub(super) fn rows_given(&self, ctx: &Context) -> f64 {
+        match &self.body {
+            Body::Chain(chain) => chain.rows_given(ctx),
+            Body::Sets(sets) => sets.rows_given(ctx),
+        }
+    }
+
+    /// Whether it shows each row that it finds, whatever the others are.
+    pub(super) fn shows_each_row(&self) -> bool {
+        match &self.body {
+            Body::Chain(chain) => chain.parts.output.is_plain(),
+            Body::Sets(_) => false,
+        }
+    }
+
+    /// Whether nothing that it computes can fail, or does anything.
+    pub(super) fn is_quiet(&self) -> bool {
+        match &self.body {
+            Body::Chain(chain) => chain.is_quiet(),
+            Body::Sets(sets) => sets.is_quiet(),
+        }
+    }
+
+    /// Whether some of it is made first.
+    pub(super) fn makes_rows(&self) -> bool {
+        match &self.body {
+            Body::Chain(chain) => chain.makes_rows(),
+            Body::Sets(sets) => sets.makes_rows(),
+        }
+    }
+}
+
+/// Plans a query of any form; `None` if it is none of ours.
+///
+/// # Errors
+/// What is wrong with it, when it would be ours if it were right.
+pub(in crate::plan) fn plan_any(
+    ctx: &Context,
+    q: &ast::Query,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<SelectPlan>> {
+    if let Some(with) = &q.with {
+        return with::plan(ctx, with, q, params);
+    }
+    let body = match &*q.body {
+        SetExpr::Select(_) => with::plan_select(ctx, q, params)?.map(Body::Chain),
+        SetExpr::SetOperation { .. } => {
+            Sets::plan(ctx, q, params)?.map(|sets| Body::Sets(Arc::new(sets)))
+        }
+        _ => None,
+    };
+    Ok(body.map(|body| SelectPlan { body }))
+}

@@ -1,0 +1,20 @@
+//! What is shown of the rows that a SELECT finds.
+//!
+//! ```text
+//!   SELECT DISTINCT ON (customer) json_agg(o), rank() OVER (ORDER BY placed) .. ORDER BY ..
+//!          distinct_on                    │    windows
+//!                                         whole_rows
+//! ```
+//! - [`output`]: the list and ORDER BY, bound.
+//! - [`whole_rows`]: rows of tables as values.
+//! - [`windows`]: window functions over all rows.
+//! - [`mod@distinct_on`]: the first rows of groups.
+
+mod distinct_on;
+mod output;
+mod whole_rows;
+mod windows;
+
+pub(super) use distinct_on::bind as distinct_on;
+pub(super) use output::{shown, sort_key};
+pub(super) use windows::{Window, compute as compute_windows};
