@@ -210,9 +210,9 @@ fn beside_a_tall_one(nodes: &'static [(u8, usize)]) {
         for (head, (class, height)) in nodes.iter().enumerate() {
             let node = tall(*class, *height);
             list.pass_over(&path, *height, *class);
-            for level in 0..*height {
-                list.link_in(path[level], node, 10 * head as u64, level);
-                path[level] = node;
+            for (level, before) in path.iter_mut().enumerate().take(*height) {
+                list.link_in(*before, node, 10 * head as u64, level);
+                *before = node;
             }
             all.push(node);
         }
