@@ -93,7 +93,7 @@ pub(crate) fn plan_query(
     match plan_any(ctx, q, &mut tried) {
         Ok(Some(p)) => {
             *params = tried;
-            Ok(Some(p))
+            Ok(Some(p.or_general(q, params)))
         }
         Ok(None) => Ok(None),
         Err(e) if braid_scalar::needs_general_query(&e) => Ok(None),

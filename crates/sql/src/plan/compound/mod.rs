@@ -10,6 +10,7 @@
 //! ```
 //! - [`whole`]: [`SelectPlan`], a chain of steps or something made of several.
 //! - [`made`], [`with`]: queries of WITH and FROM whose rows are made first.
+//! - [`outgrown`]: what becomes of a plan that finds too much for its memory.
 //! - [`recursion`]: WITH RECURSIVE.
 //! - [`sets`]: UNION, INTERSECT and EXCEPT.
 //! - [`within`]: what the parts share while they are planned and while they run.
@@ -18,6 +19,7 @@
 //! gives many is for general plans.
 
 mod made;
+mod outgrown;
 mod recursion;
 mod sets;
 mod whole;

@@ -6,6 +6,7 @@ use braid_scalar::ParamTypes;
 use braid_types::SqlResult;
 use sqlparser::ast::{self, SetExpr};
 
+use super::outgrown::Again;
 use super::sets::Sets;
 use super::with;
 use super::within::{Measured, Telling, Within};
@@ -17,6 +18,8 @@ use crate::session::Context;
 /// A planned query; see the [module documentation](crate::plan).
 pub struct SelectPlan {
     body: Body,
+    /// Its query, if it keeps rows and may be run again.
+    again: Option<Arc<Again>>,
 }
 
 /// What a plan is made of.
@@ -46,11 +49,32 @@ impl SelectPlan {
 
     /// Runs it. Locking reads are done when this returns, so that they can be tried again.
     pub fn run(&self, ctx: &Arc<Context>) -> SqlResult<Box<dyn RowStream>> {
-        if !self.makes_rows() {
-            return self.run_for(ctx, None);
+        let own = match self.makes_rows() {
+            true => {
+                let within = Within { made: Some(Arc::default()), ..ctx.within.clone() };
+                self.run_for(&Arc::new(Context { within, ..Context::clone(ctx) }), None)
+            }
+            false => self.run_for(ctx, None),
+        };
+        match self.again.as_ref().filter(|_| ctx.with.is_none()) {
+            Some(again) => again.instead_of(ctx, own),
+            None => own,
         }
-        let within = Within { made: Some(Arc::default()), ..ctx.within.clone() };
-        self.run_for(&Arc::new(Context { within, ..Context::clone(ctx) }), None)
+    }
+
+    /// The same; where it finds more rows than it may keep, a general plan of the query goes on.
+    #[must_use]
+    pub(in crate::plan) fn or_general(self, q: &ast::Query, params: &ParamTypes) -> SelectPlan {
+        let keeps_rows = match &self.body {
+            Body::Chain(chain) => {
+                let parts = &chain.parts;
+                !parts.sort.is_empty() || !parts.output.is_plain() || chain.makes_rows()
+            }
+            Body::Sets(_) => true,
+        };
+        let may_run_again = keeps_rows && !self.locks_rows() && self.is_quiet();
+        let again = may_run_again.then(|| Arc::new(Again::of(q, params)));
+        SelectPlan { again, ..self }
     }
 
     /// Runs it within another one, for so many rows if not all are wanted.
@@ -160,5 +184,5 @@ pub(in crate::plan) fn plan_any(
         }
         _ => None,
     };
-    Ok(body.map(|body| SelectPlan { body }))
+    Ok(body.map(|body| SelectPlan { body, again: None }))
 }
