@@ -77,7 +77,6 @@ fn own_plans_that_find_more_than_they_may_keep_go_on_as_general_ones() {
         "SELECT id, s FROM t UNION SELECT id, s FROM o ORDER BY 1 DESC LIMIT 2",
         "SELECT id, s FROM t UNION ALL SELECT id, s FROM o ORDER BY 2, 1 LIMIT 60000 OFFSET 39999",
         "WITH w AS (SELECT id, g, s FROM t) SELECT count(*) FROM w a JOIN w b ON a.id = b.id",
-        "SELECT DISTINCT ON (g) g, id, s FROM t ORDER BY g, id DESC",
         "SELECT id FROM (SELECT id, s, row_number() OVER (PARTITION BY g ORDER BY s) r FROM t) x \
          WHERE r = 1 ORDER BY id",
         "SELECT id, s FROM t ORDER BY s, id",

@@ -78,6 +78,7 @@ impl Sets {
             || q.settings.is_some()
             || !q.pipe_operators.is_empty()
             || !q.locks.is_empty()
+            || !has_few_operations(&q.body)
         {
             return Ok(None);
         }
@@ -238,6 +239,28 @@ impl Sets {
         }
         lines
     }
+}
+
+/// More operations than this are for the general planner, which counts and watches its stack: a
+/// text of a megabyte may be a tree of 100,000 of them, one within the other.
+const FEW_OPERATIONS: usize = 64;
+
+fn has_few_operations(body: &SetExpr) -> bool {
+    let (mut left, mut count) = (vec![body], 0);
+    while let Some(body) = left.pop() {
+        match body {
+            SetExpr::SetOperation { left: first, right, .. } => {
+                count += 1;
+                left.extend([&**first, &**right]);
+            }
+            SetExpr::Query(query) => left.push(&query.body),
+            _ => {}
+        }
+        if count > FEW_OPERATIONS {
+            return false;
+        }
+    }
+    true
 }
 
 /// The operation and its operands: a chain of one kind of union is one union of many.
