@@ -1,9 +1,10 @@
 //! Own plans that find more rows than they may keep.
 //!
-//! An own plan is chosen where few rows are expected, and keeps them in memory: it sorts, groups and
-//! compares them there. A table that was filled since the statistics were made, or in this very
-//! transaction, may have millions. When the statement's account refuses more (53200) before anything
-//! was handed out, the query is planned once more, as a general one, whose operators spill.
+//! An own plan is chosen where few rows are expected, and keeps them in memory: it sorts, groups
+//! and compares them there. A table that was filled since the statistics were made, or in this very
+//! transaction, may have millions. When the statement's account refuses more (53200) before
+//! anything was handed out, the query is planned once more, as a general one, whose operators
+//! spill.
 
 use std::sync::Arc;
 
