@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use braid_env::memory::Account;
 use braid_rows::Row;
 use braid_scalar::ParamTypes;
 use braid_types::{SqlError, SqlResult, SqlState, SqlType};
@@ -29,15 +30,23 @@ impl Again {
         Again { query: Box::new(query.clone()), params }
     }
 
-    /// The rows of `own`, or those of a general plan if they are too many.
+    /// The rows of an own plan, which pays for what it keeps from `kept`; or those of a general plan
+    /// if they are too many.
     pub(super) fn instead_of(
         self: &Arc<Again>,
         ctx: &Arc<Context>,
         own: SqlResult<Box<dyn RowStream>>,
+        kept: Arc<Account>,
     ) -> SqlResult<Box<dyn RowStream>> {
         match own {
-            Ok(rows) => Ok(Box::new(First { rows, again: Some((ctx.clone(), self.clone())) })),
-            Err(refused) if is_refusal(&refused) => self.run(ctx, refused),
+            Ok(rows) => {
+                let again = Some((ctx.clone(), self.clone()));
+                Ok(Box::new(First { rows, kept: Some(kept), again }))
+            }
+            Err(refused) if is_refusal(&refused) => {
+                drop(kept);
+                self.run(ctx, refused)
+            }
             Err(e) => Err(e),
         }
     }
@@ -57,6 +66,8 @@ fn is_refusal(e: &SqlError) -> bool {
 /// Rows of which nobody has any yet, and then the others.
 struct First {
     rows: Box<dyn RowStream>,
+    /// What they have paid from.
+    kept: Option<Arc<Account>>,
     again: Option<(Arc<Context>, Arc<Again>)>,
 }
 
@@ -70,6 +81,7 @@ impl First {
             (Err(refused), Some((ctx, again))) if is_refusal(&refused) => {
                 // What was kept is free before the other plan begins.
                 self.rows = Box::new(NoRows);
+                self.kept = None;
                 self.rows = again.run(&ctx, refused)?;
                 next(&mut *self.rows)
             }

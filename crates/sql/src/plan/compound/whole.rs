@@ -49,17 +49,30 @@ impl SelectPlan {
 
     /// Runs it. Locking reads are done when this returns, so that they can be tried again.
     pub fn run(&self, ctx: &Arc<Context>) -> SqlResult<Box<dyn RowStream>> {
-        let own = match self.makes_rows() {
-            true => {
-                let within = Within { made: Some(Arc::default()), ..ctx.within.clone() };
-                self.run_for(&Arc::new(Context { within, ..Context::clone(ctx) }), None)
-            }
-            false => self.run_for(ctx, None),
-        };
-        match self.again.as_ref().filter(|_| ctx.with.is_none()) {
-            Some(again) => again.instead_of(ctx, own),
-            None => own,
+        let again = self.again.as_ref().filter(|_| ctx.with.is_none());
+        let own = self.context(ctx, again.is_some());
+        let rows = self.run_for(&own, None);
+        match again {
+            Some(again) => again.instead_of(ctx, rows, own.memory.clone()),
+            None => rows,
         }
+    }
+
+    /// What it runs in: what it makes is its own, and what it keeps can be given back by itself, if
+    /// that is wanted.
+    fn context(&self, ctx: &Arc<Context>, apart: bool) -> Arc<Context> {
+        let makes_rows = self.makes_rows();
+        if !makes_rows && !apart {
+            return ctx.clone();
+        }
+        let mut own = Context::clone(ctx);
+        if makes_rows {
+            own.within.made = Some(Arc::default());
+        }
+        if apart {
+            own.memory = ctx.memory.part(ctx.memory.limit());
+        }
+        Arc::new(own)
     }
 
     /// The same; where it finds more rows than it may keep, a general plan of the query goes on.
