@@ -30,8 +30,8 @@ impl Again {
         Again { query: Box::new(query.clone()), params }
     }
 
-    /// The rows of an own plan, which pays for what it keeps from `kept`; or those of a general plan
-    /// if they are too many.
+    /// The rows of an own plan, which pays for what it keeps from `kept`; or those of a general
+    /// plan if they are too many.
     pub(super) fn instead_of(
         self: &Arc<Again>,
         ctx: &Arc<Context>,
