@@ -67,28 +67,3 @@ fn many_rows_that_a_key_finds_are_read_in_columns() {
     db.run("ROLLBACK");
     assert_eq!(db.run(&filtered).len(), 400);
 }
-
-/// A plan for few rows that meets many, here those that its own transaction has written.
-#[test]
-fn own_plans_that_find_more_than_they_may_keep_go_on_as_general_ones() {
-    let mut db = Db::new();
-    db.run("CREATE TABLE t (id int PRIMARY KEY, g int, s text); CREATE TABLE o (id int, s text)");
-    let queries = [
-        "SELECT id, s FROM t UNION SELECT id, s FROM o ORDER BY 1 DESC LIMIT 2",
-        "SELECT id, s FROM t UNION ALL SELECT id, s FROM o ORDER BY 2, 1 LIMIT 60000 OFFSET 39999",
-        "WITH w AS (SELECT id, g, s FROM t) SELECT count(*) FROM w a JOIN w b ON a.id = b.id",
-        "SELECT id FROM (SELECT id, s, row_number() OVER (PARTITION BY g ORDER BY s) r FROM t) x \
-         WHERE r = 1 ORDER BY id",
-    ];
-    db.run("BEGIN");
-    for sql in queries {
-        let plan = db.run(&format!("EXPLAIN {sql}")).join("\n");
-        assert!(!plan.contains("general plan"), "{sql}: {plan}");
-    }
-    db.run("INSERT INTO t SELECT i, i % 100, repeat(i::text, 30) FROM generate_series(1, 40000) i");
-    let all: Vec<_> = queries.iter().map(|sql| db.run(sql)).collect();
-    db.run("SET statement_mem = '8MB'");
-    for (sql, expected) in queries.iter().zip(all) {
-        assert!(db.run(sql) == expected, "{sql}");
-    }
-}

@@ -335,3 +335,46 @@ fn many_sorts_share_a_small_memory() {
     talk.query(&format!("EXPLAIN ANALYZE {}", all.join(" UNION ")));
     assert_eq!(error(&mut talk), "");
 }
+
+/// Plans that were made while there were few rows, and meet many.
+#[test]
+fn own_plans_that_find_more_than_they_may_keep_go_on_as_general_ones() {
+    let (server, mut talk) = server();
+    talk.query(
+        "CREATE TABLE big (id int PRIMARY KEY, g int, s text); CREATE TABLE none (a int, v text)",
+    );
+    talk.answer();
+    let queries = [
+        "SELECT id, s FROM big WHERE g >= 0 UNION ALL SELECT a, v FROM none ORDER BY 1 LIMIT 2 OFFSET 39998",
+        "SELECT id FROM (SELECT id, s, row_number() OVER (PARTITION BY g ORDER BY s) r \
+         FROM big WHERE g >= 0) x WHERE r = 1 ORDER BY id LIMIT 2 OFFSET 98",
+    ];
+    talk.query("BEGIN");
+    talk.answer();
+    for (n, sql) in queries.iter().enumerate() {
+        talk.query(&format!("PREPARE q{n} AS {sql}"));
+        talk.answer();
+    }
+    talk.query(
+        "INSERT INTO big SELECT i, i % 100, repeat(i::text, 30) FROM generate_series(1, 40000) i",
+    );
+    assert!(talk.answer().contains("Complete(INSERT 0 40000)"));
+    let mut answers = Vec::new();
+    for n in 0..queries.len() {
+        talk.query(&format!("EXPLAIN EXECUTE q{n}"));
+        let plan = talk.answer();
+        assert!(plan.contains("Complete(EXPLAIN)") && !plan.contains("general plan"), "{plan}");
+        talk.query(&format!("EXECUTE q{n}"));
+        answers.push(talk.answer());
+    }
+    talk.query("SET statement_mem = '8MB'");
+    talk.answer();
+    for (n, expected) in answers.iter().enumerate() {
+        talk.query(&format!("EXECUTE q{n}"));
+        assert_eq!(talk.answer(), *expected, "{}", queries[n]);
+        assert!(expected.contains("Row("), "{expected}");
+    }
+    talk.query("ROLLBACK");
+    talk.answer();
+    wait_for_nothing_held(&server);
+}
