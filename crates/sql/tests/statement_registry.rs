@@ -54,8 +54,6 @@ fn every_example_runs_and_its_tag_begins_with_its_name() {
             "IMPORT" | "IMPORT PGDUMP" | "EXPORT" => Err("55000"),
             // These databases are on a node alone.
             "ALTER TABLE SPLIT AT" => Err("0A000"),
-            // It is made of joins, and there is no engine for general queries here.
-            "MERGE" => Err("0A000"),
             "EMPTY STATEMENT" | "COPY TO" | "COPY RETURNING TO" | "COPY FROM" => Ok(None),
             "SET TRANSACTION" | "SET SESSION CHARACTERISTICS" => Ok(Some("SET")),
             "ROLLBACK TO SAVEPOINT" => Ok(Some("ROLLBACK")),
