@@ -26,8 +26,12 @@ use super::made::{Made, MadeBy};
 use super::sets::{is_open, query_of};
 use super::whole::{SelectPlan, plan_any};
 use super::within::Within;
+use crate::general_query::ColumnInfo;
 use crate::plan::groups::has_groups;
 use crate::session::Context;
+
+/// What all that is kept is called when it does not fit.
+const KEPT: &str = "rows of a recursion";
 
 /// See the [module documentation](self).
 pub(super) struct Recursion {
@@ -92,8 +96,9 @@ impl Recursion {
                 ctx.check_cancel()?;
                 if !self.all {
                     batch.retain(|row| seen.insert(GroupKey(row.clone()), ()).is_none());
+                    ctx.keep_rows(KEPT, &batch)?;
                 }
-                ctx.keep_rows("rows of a recursion", &batch)?;
+                ctx.keep_rows(KEPT, &batch)?;
                 out.extend(batch);
             }
             Ok(out)
@@ -123,10 +128,7 @@ impl Recursion {
 /// Rows that a recursion is expected to give, and each of its steps.
 const STEPS: f64 = 20.0;
 
-fn columns_alike(
-    a: &crate::general_query::ColumnInfo,
-    b: &crate::general_query::ColumnInfo,
-) -> bool {
+fn columns_alike(a: &ColumnInfo, b: &ColumnInfo) -> bool {
     a.ty == b.ty && a.collation == b.collation
 }
 

@@ -28,6 +28,9 @@ use crate::plan::sorting::sorted;
 use crate::plan::stream::compare;
 use crate::session::{Context, VecRows};
 
+/// What all that is kept is called when it does not fit.
+const KEPT: &str = "rows of a set operation";
+
 /// See the [module documentation](self).
 pub(super) struct Sets {
     op: SetOperator,
@@ -168,6 +171,7 @@ impl Sets {
                 let key = self.sort.iter().map(|key| key.expr.eval(&row, &ctx.eval));
                 keyed.push((key.collect::<SqlResult<Row>>()?, row));
             }
+            ctx.keep_rows(KEPT, keyed.iter().map(|(key, _)| key))?;
             let by_keys = |a: &(Row, Row), b: &(Row, Row)| compare(&self.sort, &a.0, &b.0);
             keyed = sorted(keyed, by_keys, || ctx.check_cancel())?;
             rows = keyed.into_iter().map(|(_, row)| row).collect();
@@ -186,6 +190,8 @@ impl Sets {
             }
             let mut seen: HashMap<GroupKey, ()> = HashMap::new();
             if !self.all {
+                // A copy of each that stays.
+                ctx.keep_rows(KEPT, &out)?;
                 out.retain(|row| seen.insert(GroupKey(row.clone()), ()).is_none());
             }
             return Ok(out);
@@ -200,6 +206,9 @@ impl Sets {
         // the first of them.
         let intersect = self.op == SetOperator::Intersect;
         let mut first: HashMap<GroupKey, ()> = HashMap::new();
+        if !self.all {
+            ctx.keep_rows(KEPT, &rows)?;
+        }
         rows.retain(|row| {
             let key = GroupKey(row.clone());
             let there = match others.get_mut(&key) {
@@ -436,7 +445,7 @@ fn all_rows(ctx: &Arc<Context>, branch: &Branch, mut take: impl FnMut(Row)) -> S
     while let Some(batch) = stream.next_batch()? {
         ctx.check_cancel()?;
         let rows = branch.rows(batch, ctx)?;
-        ctx.keep_rows("rows of a set operation", &rows)?;
+        ctx.keep_rows(KEPT, &rows)?;
         rows.into_iter().for_each(&mut take);
     }
     Ok(())
