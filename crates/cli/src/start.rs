@@ -46,6 +46,9 @@ pub(crate) struct StartArguments {
     import_dir: Option<PathBuf>,
     #[command(flatten)]
     cluster: ClusterArguments,
+    /// Rules of DENY QUERY do not hold on this node: for who cannot get in to end one.
+    #[arg(long)]
+    safe_mode: bool,
     /// A setting that sessions begin with, for instance log_min_duration_statement=100ms. May be
     /// given several times.
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -102,6 +105,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
         max_log_bytes: arguments.cluster.max_raft_log_mib << 20,
         dead_after: Duration::from_secs(arguments.cluster.dead_after_seconds),
     };
+    config.safe_mode = arguments.safe_mode;
     config.trim = Some(crate::allocator::return_free_memory);
     config.resident = Some(braid_env::memory::resident);
     config.cache_bytes = arguments.cache_mib.map(|mib| mib << 20);

@@ -21,6 +21,8 @@ mod leases;
 mod members;
 #[path = "three_nodes/participants.rs"]
 mod participants;
+#[path = "three_nodes/settings.rs"]
+mod settings;
 #[path = "three_nodes/stopping.rs"]
 mod stopping;
 mod support;

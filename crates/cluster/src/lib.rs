@@ -26,6 +26,7 @@
 
 mod leases;
 mod locks;
+mod news;
 mod patience;
 mod reads;
 mod router;
@@ -36,5 +37,6 @@ mod transport;
 mod txns;
 mod watches;
 
+pub use news::{News, Word};
 pub use router::{Router, RouterOptions};
 pub use transport::{Reply, Transport};

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LeaseHolder, LeaseHome,
-    LockMany, LockReport, LockedMany, ScanMany, ScannedMany, ShownNode, ShownRange, Spans, Target,
-    TxnId, Validate, Watch, Watched, Writes,
+    LockMany, LockReport, LockedMany, NodeSettings, ScanMany, ScannedMany, ShownNode, ShownRange,
+    Spans, Target, TxnId, Validate, Watch, Watched, Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
 use braid_range::{Answer, Ask, TxnId as CommitName, Write};
 use bytes::Bytes;
 
+use crate::news::News;
 use crate::router::{Router, Sent, unexpected};
 
 /// Bytes of rows that are taken in at once.
@@ -285,6 +286,31 @@ impl Spans for Router {
 
     fn describe_nodes(&self) -> Vec<ShownNode> {
         self.shown_nodes()
+    }
+
+    fn goes_by_settings(&self, version: u64) {
+        if self.transport.news().is_some_and(|news| news.goes_by(version)) {
+            self.transport.spread_news();
+        }
+    }
+
+    fn await_settings(&self, known: u64, patience: Duration) -> u64 {
+        let Some(news) = self.transport.news() else {
+            self.transport.pause(patience);
+            return known;
+        };
+        let newest = news.wait(known, patience);
+        if newest <= known {
+            // Words may have been lost.
+            self.transport.spread_news();
+        }
+        newest
+    }
+
+    fn settings_of_nodes(&self) -> Vec<NodeSettings> {
+        let now = self.options.wall.monotonic_nanos();
+        let of_nodes = |news: &News| news.of_nodes(self.options.home, now);
+        self.transport.news().map(of_nodes).unwrap_or_default()
     }
 
     fn describe_locks(&self) -> LockReport {

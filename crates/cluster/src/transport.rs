@@ -6,6 +6,8 @@ use std::time::Duration;
 use braid_kv::ShownNode;
 use braid_range::{Answer, AnswerTimes, NodeId, Request};
 
+use crate::news::News;
+
 /// What a node has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
@@ -40,6 +42,14 @@ pub trait Transport: Send + Sync {
 
     /// Sends a request to a node, and does not wait for the answer.
     fn tell(&self, node: NodeId, request: &Request);
+
+    /// What nodes tell each other of the cluster's settings; `None`: nobody does.
+    fn news(&self) -> Option<&News> {
+        None
+    }
+
+    /// Tells all nodes what this one knows of the settings; any word may be lost.
+    fn spread_news(&self) {}
 
     /// Blocks for a moment, before another try.
     fn pause(&self, time: Duration);

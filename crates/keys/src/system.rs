@@ -217,3 +217,35 @@ pub fn setting(name: &str) -> Vec<u8> {
     out.extend_from_slice(name.as_bytes());
     out
 }
+
+/// The name of a [`setting`] key.
+pub fn setting_name(key: &[u8]) -> Option<&str> {
+    key.strip_prefix(&[SYSTEM_PREFIX, b't']).and_then(|name| std::str::from_utf8(name).ok())
+}
+
+/// Span of all [`setting`] keys.
+pub fn all_settings() -> (Vec<u8>, Vec<u8>) {
+    (key(b't', &[]), key(b'u', &[]))
+}
+
+/// Version of the cluster settings and the rules of denied statements.
+pub fn settings_version() -> Vec<u8> {
+    key(b'v', &[])
+}
+
+/// A rule that denies statements.
+pub fn denied_query(id: u32) -> Vec<u8> {
+    key(b'q', &[id])
+}
+
+/// The number of a [`denied_query`] key.
+pub fn denied_query_id(key: &[u8]) -> Option<u32> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'q'])?;
+    let (id, n) = crate::path::read_number(rest)?;
+    (n == rest.len()).then(|| u32::try_from(id).ok()).flatten()
+}
+
+/// Span of all [`denied_query`] keys.
+pub fn all_denied_queries() -> (Vec<u8>, Vec<u8>) {
+    (key(b'q', &[]), key(b'r', &[]))
+}

@@ -17,7 +17,7 @@ use crate::locks::leased::LockLeases;
 use crate::read_set::Reads;
 use crate::row_form::RowForm;
 use crate::shown::Shown;
-use crate::spans::{LeaseHolder, LockReport, ShownNode, ShownRange, Spans, Validate};
+use crate::spans::{LeaseHolder, LockReport, NodeSettings, ShownNode, ShownRange, Spans, Validate};
 use crate::tally::Tally;
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
@@ -193,6 +193,23 @@ impl Coordinator {
     /// All nodes that the cluster ever had, by number; none if there is no cluster.
     pub fn describe_nodes(&self) -> Vec<ShownNode> {
         self.spans.describe_nodes()
+    }
+
+    /// This node goes by the cluster's settings of a version, at least: others are told.
+    pub fn goes_by_settings(&self, version: u64) {
+        self.spans.goes_by_settings(version);
+    }
+
+    /// Blocks until some node tells of settings that are newer than `known`, but not for longer
+    /// than that; the newest version that was told of.
+    pub fn await_settings(&self, known: u64, patience: Duration) -> u64 {
+        self.spans.await_settings(known, patience)
+    }
+
+    /// By which version of the settings each node goes, as far as it has said so; none if there is
+    /// no cluster.
+    pub fn settings_of_nodes(&self) -> Vec<NodeSettings> {
+        self.spans.settings_of_nodes()
     }
 
     pub(crate) fn spans(&self) -> &dyn Spans {

@@ -492,6 +492,31 @@ pub trait Spans: Send + Sync {
     fn describe_nodes(&self) -> Vec<ShownNode> {
         Vec::new()
     }
+
+    /// This node goes by the cluster's settings of a version, at least: others are told.
+    fn goes_by_settings(&self, _version: u64) {}
+
+    /// Blocks until some node tells of settings that are newer than `known`, but not for longer
+    /// than that; the newest version that was told of.
+    fn await_settings(&self, known: u64, _patience: Duration) -> u64 {
+        known
+    }
+
+    /// By which version of the settings each node goes, as far as it has said so.
+    fn settings_of_nodes(&self) -> Vec<NodeSettings> {
+        Vec::new()
+    }
+}
+
+/// What a node has said of the cluster's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeSettings {
+    /// Its number.
+    pub node: u64,
+    /// The version that it goes by.
+    pub version: u64,
+    /// How long ago it has said anything.
+    pub silent: Duration,
 }
 
 /// A range, to look at.

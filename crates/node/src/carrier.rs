@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use braid_cluster::{Reply, Transport};
+use braid_cluster::{News, Reply, Transport};
 use braid_env::clock::Clock;
 use braid_kv::{Network, ShownNode, Tally};
 use braid_range::{NodeId, Request};
@@ -97,6 +97,8 @@ pub(crate) struct Inbox {
     pub(crate) questions: Arc<Questions>,
     /// There when transactions can be begun.
     pub(crate) office: Arc<OnceLock<Office>>,
+    pub(crate) news: Arc<News>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Sink for Inbox {
@@ -109,7 +111,10 @@ impl Sink for Inbox {
                 self.questions.answer(from, number, Reply { times, answer: *answer }, bytes);
                 return true;
             }
-            Frame::Alive => return true,
+            Frame::Alive(word) => {
+                self.news.hear(from, word, self.clock.monotonic_nanos());
+                return true;
+            }
         };
         self.events.send(event).is_ok()
     }
@@ -130,6 +135,7 @@ pub(crate) struct Carrier {
     pub(crate) events: SyncSender<Event>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) peers: Arc<Peers>,
+    pub(crate) news: Arc<News>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -190,6 +196,18 @@ impl Transport for Carrier {
             let sent = self.peers.send(node, &Frame::Request { number: 0, request });
             let bytes = sent.unwrap_or(0) as u64;
             Tally::add_network(Network { bytes, ..Network::default() });
+        }
+    }
+
+    fn news(&self) -> Option<&News> {
+        Some(&self.news)
+    }
+
+    fn spread_news(&self) {
+        let frame = Frame::Alive(self.news.word());
+        for node in self.peers.nodes() {
+            // Who is not connected hears it when it is.
+            let _sent = self.peers.send(node, &frame);
         }
     }
 

@@ -10,6 +10,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 
+use braid_cluster::Word;
 use braid_consensus::codec::Reader;
 use braid_range::{Answer, AnswerTimes, NodeId, Request};
 use bytes::Bytes;
@@ -27,7 +28,7 @@ const HEADER: usize = 8;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 12;
+pub const FORMAT_VERSION: u64 = 13;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]
@@ -179,8 +180,8 @@ pub(crate) enum Frame {
         times: AnswerTimes,
         answer: Box<Answer>,
     },
-    /// It is there.
-    Alive,
+    /// It is there, and this is what it knows of the cluster's settings.
+    Alive(Word),
 }
 
 enums! {
@@ -196,7 +197,7 @@ enums! {
         1 Raft(bytes),
         2 Request { number, request },
         3 Answer { number, times, answer },
-        4 Alive,
+        4 Alive(word),
     }
 }
 
@@ -204,6 +205,7 @@ structs! {
     Hello { magic, version, cluster, node, store, address, members, purpose }
     Welcome { cluster, node, store, grown }
     AnswerTimes { clock, certain }
+    Word { goes_by, newest }
 }
 
 impl Frame {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use braid_cluster::{Router, RouterOptions};
+use braid_cluster::{News, Router, RouterOptions};
 use braid_consensus::{GroupOptions, RaftLogOptions, ReplicaId};
 use braid_env::clock::Clock;
 use braid_env::fs::{DirLock, FileSystem};
@@ -239,20 +239,24 @@ impl Member {
         join(&identity, &options)?;
         let mut replicas = open(&identity, &options)?;
         replicas.set_members(identity.roster().members());
-        let failed = Arc::new(AtomicBool::new(false));
-        let stopping = Arc::new(AtomicBool::new(false));
+        let (failed, stopping): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
         let (events, received) = sync_channel(MAX_EVENTS);
-        let questions = Arc::new(Questions::default());
-        let office = Arc::new(OnceLock::new());
-        let inbox =
-            Inbox { events: events.clone(), questions: questions.clone(), office: office.clone() };
-        let peers = Arc::new(Peers::start(listener, identity.clone(), Arc::new(inbox))?);
-        let clock = options.clock.clone();
+        let (questions, office) = (Arc::new(Questions::default()), Arc::new(OnceLock::new()));
+        let (clock, news) = (options.clock.clone(), Arc::new(News::default()));
+        let inbox = Arc::new(Inbox {
+            events: events.clone(),
+            questions: questions.clone(),
+            office: office.clone(),
+            news: news.clone(),
+            clock: clock.clone(),
+        });
+        let peers = Arc::new(Peers::start(listener, identity.clone(), inbox, news.clone())?);
         let carrier = Carrier {
             identity: identity.clone(),
             events: events.clone(),
             questions,
             peers: peers.clone(),
+            news,
             clock: clock.clone(),
         };
         let router = Arc::new(router(carrier, &replicas, &identity, &options));

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use braid_cluster::News;
 use braid_env::tasks::spawn_thread;
 use braid_range::NodeId;
 use parking_lot::{Condvar, Mutex};
@@ -63,6 +64,8 @@ struct Shared {
     identity: Arc<Identity>,
     links: Mutex<BTreeMap<NodeId, Arc<Link>>>,
     sink: Arc<dyn Sink>,
+    /// What it says of the cluster's settings when it has nothing else to say.
+    news: Arc<News>,
     stopping: AtomicBool,
     /// Sockets of those who have dialed, and who that is.
     readers: Mutex<BTreeMap<u64, (Option<NodeId>, TcpStream)>>,
@@ -83,11 +86,13 @@ impl Peers {
         listener: TcpListener,
         identity: Arc<Identity>,
         sink: Arc<dyn Sink>,
+        news: Arc<News>,
     ) -> io::Result<Peers> {
         let shared = Arc::new(Shared {
             links: Mutex::default(),
             identity,
             sink,
+            news,
             stopping: AtomicBool::new(false),
             readers: Mutex::default(),
             next_reader: AtomicU64::new(0),
@@ -273,6 +278,9 @@ impl Shared {
     fn send_all(&self, link: &Link, stream: TcpStream) -> Result<(), WireError> {
         link.queue.lock().connected = true;
         let mut out = BufWriter::with_capacity(64 << 10, stream);
+        // What was told while there was no connection is lost.
+        out.write_all(&Frame::Alive(self.news.word()).framed())?;
+        out.flush()?;
         while !self.is_over(link) {
             let frames = {
                 let mut queue = link.queue.lock();
@@ -283,7 +291,7 @@ impl Shared {
                 std::mem::take(&mut queue.frames)
             };
             if frames.is_empty() {
-                out.write_all(&Frame::Alive.framed())?;
+                out.write_all(&Frame::Alive(self.news.word()).framed())?;
             }
             for frame in &frames {
                 out.write_all(frame)?;

@@ -16,6 +16,7 @@ mod absent;
 mod access;
 mod comment;
 mod commit_times;
+mod control;
 mod copy;
 mod cursor;
 mod explain;
@@ -34,7 +35,6 @@ mod spellings;
 mod sql_cursor;
 mod statement;
 mod table;
-mod transaction;
 mod user_types;
 
 use std::sync::Arc;
@@ -49,8 +49,9 @@ pub use access::{
     RoleOption,
 };
 pub use comment::{Comment, Commented};
+pub use control::cluster::SetCluster;
 pub use explain::{ExplainFormat, ExplainOptions};
-pub use fingerprint::Fingerprint;
+pub use fingerprint::{Digests, Fingerprint};
 pub use functions::block::{Block, Condition, Does, Handler, Level, Step, parse_block};
 pub use functions::function::{
     CreateFunction, FunctionBody, FunctionChange, FunctionClause, FunctionParam, FunctionRef,
@@ -316,6 +317,12 @@ pub enum Kind {
     CreateDatabase(String, bool),
     /// SET.
     Set(SetVar),
+    /// SET CLUSTER SETTING, and RESET.
+    SetCluster(SetCluster),
+    /// DENY QUERY.
+    DenyQuery(Box<DenyQuery>),
+    /// ALLOW QUERY: the rule of this number, or all.
+    AllowQuery(Option<u32>),
     /// ALTER SYSTEM SET; RESET has no values.
     AlterSystem(SetVar),
     /// RESET name, or all.
@@ -536,6 +543,38 @@ pub struct SetVar {
     pub values: Option<Vec<String>>,
 }
 
+/// How a statement is named that is denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// By its text, with its constants.
+    Exact(String),
+    /// By its text, whatever its constants.
+    Fingerprint(String),
+    /// As statistics name it.
+    QueryId(i64),
+    /// By an expression that matches a part of its text.
+    Regex(String),
+}
+
+/// DENY QUERY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DenyQuery {
+    /// Which statements.
+    pub what: Denied,
+    /// Only those of this user.
+    pub user: Option<String>,
+    /// Only those from this `application_name`.
+    pub application: Option<String>,
+    /// Until this time.
+    pub until: Option<String>,
+    /// For so long.
+    pub interval: Option<String>,
+    /// They are counted only.
+    pub dry_run: bool,
+    /// Why.
+    pub reason: Option<String>,
+}
+
 /// What SHOW shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
@@ -561,6 +600,14 @@ pub enum Show {
     Views,
     /// Schema changes and other long work.
     Jobs,
+    /// All cluster settings.
+    ClusterSettings,
+    /// The value of one.
+    ClusterSetting(String),
+    /// The value of one as each node has it.
+    ClusterSettingOfNodes(String),
+    /// Rules of DENY QUERY.
+    DeniedQueries,
     /// Ranges of a cluster: all, or those in which rows or index entries of a table may be.
     Ranges(Option<Name>),
     /// Row deletion policies.

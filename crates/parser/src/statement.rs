@@ -8,6 +8,10 @@ use crate::Kind;
 use crate::absent;
 use crate::access::access;
 use crate::comment::comment;
+use crate::control::cluster;
+use crate::control::transaction::{
+    alter_system, chain, job, modes, set, show, take_transaction_word, variable,
+};
 use crate::copy::{copy, export, import, import_dump};
 use crate::cursor::Cursor;
 use crate::explain::explain;
@@ -18,9 +22,6 @@ use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::sql_cursor::sql_cursor;
 use crate::table::{partition, storage};
-use crate::transaction::{
-    alter_system, chain, job, modes, set, show, take_transaction_word, variable,
-};
 use crate::user_types::attributes::attributes;
 use crate::user_types::collation::collation;
 use crate::user_types::domain::domain;
@@ -54,6 +55,8 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         Kind::Release(c.own_name()?)
     } else if c.take(&["alter", "system"]) {
         alter_system(c)?
+    } else if let Some(kind) = cluster::setting(c)? {
+        kind
     } else if c.take(&["set"]) {
         set(c)?
     } else if c.take(&["reset"]) {
@@ -105,6 +108,7 @@ fn deallocate(c: &mut Cursor) -> SqlResult<Kind> {
 /// Statements that have files of their own.
 fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let subjects = [
+        cluster::denied,
         access,
         comment,
         maintenance,

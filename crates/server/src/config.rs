@@ -34,6 +34,8 @@ pub struct ServerConfig {
     pub import_dir: Option<PathBuf>,
     /// How the node takes part in a cluster, if it does.
     pub cluster: ClusterConfig,
+    /// Rules of DENY QUERY do not hold on this node.
+    pub safe_mode: bool,
     /// Settings that sessions begin with, by name.
     pub settings: Vec<(String, String)>,
     /// Returns free memory to the system; called now and then. The allocator is the binary's
@@ -58,6 +60,7 @@ impl ServerConfig {
             memory_max: None,
             import_dir: None,
             cluster: ClusterConfig::default(),
+            safe_mode: false,
             settings: Vec::new(),
             trim: None,
             resident: None,

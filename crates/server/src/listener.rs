@@ -138,7 +138,11 @@ impl Server {
         let spill = spill_directory(&config).map_err(StartError::System)?;
         let general: Arc<dyn GeneralQueries> =
             braid_query::Engine::new(spill).map_err(StartError::Catalog)?;
-        let database = place.database(&general)?;
+        let database = place.database(&general, &config.data_dir)?;
+        if config.safe_mode {
+            database.cluster_settings().enter_safe_mode();
+            tracing::warn!("safe mode: rules of DENY QUERY do not hold on this node");
+        }
         database.set_defaults(config.settings.clone()).map_err(StartError::Setting)?;
         let import_dir = config.import_dir.clone();
         database.set_import_folder(import_dir.unwrap_or_else(|| config.data_dir.join("import")));
@@ -177,6 +181,8 @@ impl Server {
         if shared.place.member().is_some() {
             let lease = Arc::clone(&shared);
             threads.push(spawn("schema-lease", move || lease_loop(&lease))?);
+            let follow = Arc::clone(&shared);
+            threads.push(spawn("settings", move || settings_loop(&follow))?);
         }
         // Those that a cluster shows may be running elsewhere.
         if shared.place.member().is_none() {
@@ -368,6 +374,21 @@ fn lease_loop(shared: &Shared) {
         if let Err(e) = shared.database.keep_schema_lease(PATIENCE) {
             tracing::debug!(error = %e, "no schema lease can be got or given back now");
             std::thread::sleep(PATIENCE);
+        }
+    }
+}
+
+/// Follows changes of the cluster's settings by other nodes.
+fn settings_loop(shared: &Shared) {
+    const PATIENCE: Duration = Duration::from_millis(500);
+    // So often the records are read without any news.
+    const READ_EVERY: u32 = 20;
+    let mut round = 0;
+    while !shared.stopping.load(Ordering::Relaxed) {
+        round = (round + 1) % READ_EVERY;
+        if let Err(e) = shared.database.follow_cluster_settings(PATIENCE, round == 0) {
+            tracing::debug!(error = %e, "newer cluster settings cannot be read now");
+            std::thread::sleep(PATIENCE / 5);
         }
     }
 }

@@ -82,6 +82,7 @@ pub(crate) fn render(shared: &Shared) -> String {
     single(&mut out, "reclaim_discarded_total", counter, help, done.discarded);
     let help = "Entries of global indexes taken away whose rows a range delete had erased.";
     single(&mut out, "reclaim_dead_entries_total", counter, help, done.dead_entries);
+    refused(&mut out, shared);
     if let Some(member) = shared.place.member() {
         let (members, ranges) = (member.members(), member.range_count() as u64);
         let connected = members.iter().filter(|(_, _, connected)| *connected).count() as u64;
@@ -99,6 +100,18 @@ pub(crate) fn render(shared: &Shared) -> String {
     }
     engine(&mut out, shared);
     out
+}
+
+/// What administrators have switched off or denied.
+fn refused(out: &mut String, shared: &Shared) {
+    let (features, rules) = shared.database.cluster_settings().refused();
+    let by = |what: &str, count| (format!("{{by=\"{what}\"}}"), count);
+    let values = [by("feature", features), by("rule", rules)];
+    let help = "Statements that were refused: their class is switched off, or a rule denies them.";
+    family(out, "denied_statements_total", "counter", help, &values);
+    let version = shared.database.cluster_settings().version();
+    let help = "The version of the cluster settings that this node goes by.";
+    single(out, "cluster_settings_version", "gauge", help, version);
 }
 
 fn engine(out: &mut String, shared: &Shared) {

@@ -1,5 +1,6 @@
 //! Where a node's keys are kept: in a store of its own, or by the members of a cluster.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use braid_env::memory::{self, Pool};
 use braid_kv::{Coordinator, KvError, Store, StoreOptions};
 use braid_lsm::{CommitTs, Db};
 use braid_node::{Member, MemberChanges, MemberOptions};
+use braid_settings::DiskCopy;
 use braid_sql::{Database, GeneralQueries};
 use braid_types::{SqlError, SqlState};
 
@@ -82,13 +84,15 @@ impl Place {
     pub(crate) fn database(
         &self,
         general: &Arc<dyn GeneralQueries>,
+        dir: &Path,
     ) -> Result<Arc<Database>, StartError> {
         if let Place::Alone(store) = self {
             let opened = Database::open(store.coordinator(), general.clone());
             return opened.map_err(StartError::Catalog);
         }
+        let settings = || DiskCopy::new(DiskFs::shared(), dir.join(CLUSTER));
         loop {
-            match Database::open_shared(self.coordinator().clone(), general.clone()) {
+            match Database::open_shared(self.coordinator(), general.clone(), settings()) {
                 Err(e) if is_temporary(&e) => {
                     tracing::info!(error = %e, "waiting for a majority of the members");
                     std::thread::sleep(RETRY);

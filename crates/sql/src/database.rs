@@ -31,9 +31,11 @@ use braid_catalog::{
 use braid_import::Folder;
 use braid_keys::system;
 use braid_kv::{CommitTs, Coordinator, Isolation, KvError, Tally, Txn, TxnOptions};
+use braid_settings::{DiskCopy, Live};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::cluster_settings::digest;
 use crate::general_query::GeneralQueries;
 use crate::jobs::expiry::Expiry;
 use crate::jobs::reclaim::Reclaim;
@@ -75,9 +77,8 @@ pub struct Database {
     undos: Mutex<Vec<Undo>>,
     reclaim: Reclaim,
     runtime: Runtime,
-    /// Settings that sessions begin with.
-    defaults: OnceLock<Vec<(String, String)>>,
     statistics: Statistics,
+    cluster_settings: Live,
 }
 
 struct Cached {
@@ -124,7 +125,7 @@ impl Database {
         braid_catalog::bootstrap(&coordinator)?;
         crate::bulk::erase_unfinished(&coordinator)?;
         crate::jobs::undo::all(&coordinator)?;
-        let database = Database::of(coordinator, general, false)?;
+        let database = Database::of(coordinator, general, None)?;
         drop_leftovers(&database)?;
         Ok(database)
     }
@@ -132,20 +133,26 @@ impl Database {
     /// The same on a node of a cluster. What looks left behind may belong to another node, so
     /// nothing is taken away, and what could leave something is refused; each transaction looks
     /// whether another node has changed the catalog, unless somebody keeps a lease
-    /// ([`Database::keep_schema_lease`]).
+    /// ([`Database::keep_schema_lease`]). `settings` is this node's copy of the cluster's settings.
     pub fn open_shared(
         coordinator: Arc<Coordinator>,
         general: Arc<dyn GeneralQueries>,
+        settings: DiskCopy,
     ) -> SqlResult<Arc<Database>> {
         braid_catalog::bootstrap(&coordinator)?;
-        Database::of(coordinator, general, true)
+        Database::of(coordinator, general, Some(settings))
     }
 
     fn of(
         coordinator: Arc<Coordinator>,
         general: Arc<dyn GeneralQueries>,
-        shared: bool,
+        settings: Option<DiskCopy>,
     ) -> SqlResult<Arc<Database>> {
+        let shared = settings.is_some();
+        let cluster_settings = Live::open(settings, digest).map_err(|e| {
+            let text = format!("the copy of the cluster settings cannot be read: {e}");
+            SqlError::new(SqlState::IO_ERROR, text)
+        })?;
         let txn = coordinator.begin(read_only()).map_err(kv_error)?;
         let catalog = Arc::new(load_catalog(&txn)?);
         crate::jobs::reclaim::adopt(&coordinator, &catalog)?;
@@ -153,7 +160,7 @@ impl Database {
         let adopted = coordinator.begin(read_only()).map_err(kv_error)?;
         let reclaim = Reclaim::for_catalog(&adopted, &catalog, now)?;
         let runtime = Runtime::new(now as i64 - EPOCH_MICROS, shared);
-        Ok(Arc::new(Database {
+        let database = Arc::new(Database {
             coordinator,
             general,
             cache: Mutex::new(Cached { catalog, stable_at: Some(0) }),
@@ -167,9 +174,16 @@ impl Database {
             undos: Mutex::default(),
             reclaim,
             runtime,
-            defaults: OnceLock::new(),
             statistics: Statistics::default(),
-        }))
+            cluster_settings,
+        });
+        database.read_cluster_settings()?;
+        Ok(database)
+    }
+
+    /// What holds on all nodes.
+    pub fn cluster_settings(&self) -> &Live {
+        &self.cluster_settings
     }
 
     /// Whether other nodes have the same tables.
@@ -251,12 +265,12 @@ impl Database {
     /// 42704 for a setting that there is not, 22023 for a value that it cannot have.
     pub fn set_defaults(&self, settings: Vec<(String, String)>) -> SqlResult<()> {
         Settings::check_all(&settings)?;
-        self.defaults.get_or_init(|| settings);
+        self.runtime.defaults.get_or_init(|| settings);
         Ok(())
     }
 
     pub(crate) fn defaults(&self) -> &[(String, String)] {
-        self.defaults.get().map_or(&[], |settings| settings)
+        self.runtime.defaults.get().map_or(&[], |settings| settings)
     }
 
     /// Says below which folder IMPORT finds its files; the first call counts.

@@ -17,6 +17,7 @@
 //! - [`partitions`]: which rows of a table are in which of its partitions.
 //! - [`views`]: which views can be written to.
 //! - [`statistics`]: ANALYZE, and what planners ask of it.
+//! - [`cluster_settings`]: what holds on all nodes, and what they deny.
 //! - [`copy`]: COPY. `import`: IMPORT. `export`: EXPORT.
 //! - [`jobs`]: records of long work, what runs, and taking it back.
 //! - [`explain`]: EXPLAIN, from a plan's lines to JSON.
@@ -29,6 +30,7 @@
 
 pub mod answer;
 pub(crate) mod bulk;
+pub mod cluster_settings;
 pub mod copy;
 pub mod database;
 pub mod ddl;

@@ -6,6 +6,7 @@ mod harness;
 mod advisory_locks;
 mod batches;
 mod cascades;
+mod cluster_settings;
 mod complaints;
 mod concurrency;
 mod copy;

@@ -1,15 +1,19 @@
 //! Schema leases on three nodes: what a node may do without asking, and that whoever changes the
 //! schema on another one waits for it as for one's own.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::scope;
 use std::time::Duration;
 
 use braid_env::clock::{Clock, WallClock};
-use braid_kv::Tally;
+use braid_env::fs::{FileSystem, MemFs};
+use braid_kv::{Coordinator, Tally};
+use braid_settings::DiskCopy;
 use braid_sim::{LiveCluster, LiveOptions};
 use braid_sql::{Database, NoGeneralQueries, Session};
+use braid_types::SqlResult;
 use bytes::Bytes;
 
 use crate::harness::{error, rows, run, session, state, try_run};
@@ -31,7 +35,13 @@ fn cluster() -> Arc<LiveCluster> {
 }
 
 fn on(cluster: &Arc<LiveCluster>, node: u64) -> Arc<Database> {
-    Database::open_shared(cluster.coordinator_on(node), Arc::new(NoGeneralQueries)).unwrap()
+    open(&cluster.coordinator_on(node)).unwrap()
+}
+
+fn open(at: &Arc<Coordinator>) -> SqlResult<Arc<Database>> {
+    let fs = Arc::new(MemFs::new());
+    fs.create_dir_all(Path::new("/n")).unwrap();
+    Database::open_shared(at.clone(), Arc::new(NoGeneralQueries), DiskCopy::new(fs, "/n"))
 }
 
 fn has_lease(db: &Database) -> bool {
@@ -257,7 +267,7 @@ fn clocks_within_the_bound_let_nobody_commit_what_a_change_did_not_wait_for() {
         let clock = Arc::new(Shifted(AtomicI64::new(shift)));
         let at = cluster.coordinator_by_clock(node, clock.clone());
         // It reads about when others have written.
-        let open = || Database::open_shared(at.clone(), Arc::new(NoGeneralQueries)).ok();
+        let open = || open(&at).ok();
         ((0..100).find_map(|_| open()).expect("it is opened"), clock)
     };
     // The ranges' clocks are in between. A jump comes when the lease is there.

@@ -199,6 +199,8 @@ states! {
     OBJECT_IN_USE = "55006";
     /// NOWAIT lock not available.
     LOCK_NOT_AVAILABLE = "55P03";
+    /// An administrator has switched it off, or denied it.
+    OPERATOR_INTERVENTION = "57000";
     /// Cancelled by the user or a time-out.
     QUERY_CANCELED = "57014";
     /// Server is shutting down.

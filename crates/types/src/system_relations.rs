@@ -100,6 +100,8 @@ const SHARED: [&str; 11] = [
 /// Views of `pg_catalog`.
 const VIEWS: &[&str] = &[
     "braid_active_statements",
+    "braid_cluster_settings",
+    "braid_denied_queries",
     "braid_families",
     "braid_interleaved",
     "braid_nodes",

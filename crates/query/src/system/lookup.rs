@@ -5,7 +5,7 @@ use braid_sql::PlanContext;
 use braid_types::{Datum, SqlResult, SqlType, system_relations};
 use sqlparser::ast;
 
-use super::ours::{families, nodes, transactions};
+use super::ours::{families, nodes, settings, transactions};
 use super::table::{SystemTable, View};
 use super::{
     activity, extensions, info_schema, pg_tables, roles, row_statistics, sql_functions, statistics,
@@ -29,6 +29,7 @@ pub fn table(schema: &str, name: &str) -> Option<SystemTable> {
                 .or_else(|| extensions::table(name))
                 .or_else(|| families::table(name))
                 .or_else(|| nodes::table(name))
+                .or_else(|| settings::table(name))
                 .or_else(|| transactions::table(name))
         }
         _ => info_schema::table(name)

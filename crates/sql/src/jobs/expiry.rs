@@ -55,6 +55,9 @@ impl Database {
     /// Takes rows away that are too old, of every table with a policy. `ending` is asked now and
     /// then whether to give up. Called from time to time by a background task.
     pub fn expire_rows(self: &Arc<Self>, ending: &dyn Fn() -> bool) -> SqlResult<()> {
+        if !self.cluster_settings().deletes_old_rows() {
+            return Ok(());
+        }
         let (_, catalog) = self.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;
         for t in catalog.tables() {
             let Some(ttl) = &t.upkeep.ttl else { continue };

@@ -20,6 +20,8 @@ pub(crate) struct Runtime {
     pub(crate) channels: Channels,
     /// Where files for IMPORT are, once somebody has said it.
     pub(crate) import_folder: OnceLock<Folder>,
+    /// Settings that sessions of this node begin with.
+    pub(crate) defaults: OnceLock<Vec<(String, String)>>,
     /// In a cluster, what says that the catalog stays as it is.
     pub(crate) schema_lease: SchemaLease,
     /// Other nodes work on the same tables.
@@ -39,6 +41,7 @@ impl Runtime {
             advisory: AdvisoryLocks::default(),
             channels: Channels::default(),
             import_folder: OnceLock::new(),
+            defaults: OnceLock::new(),
             schema_lease: SchemaLease::default(),
             begun_micros: now_micros,
             shared,

@@ -24,7 +24,7 @@ pub(crate) const ENTRIES_MAX: usize = 5_000;
 /// Tallies of one entry.
 const STRIPES: usize = 4;
 /// Longer texts are cut.
-const TEXT_MAX: usize = 16 << 10;
+pub(crate) const TEXT_MAX: usize = 16 << 10;
 /// So many of a hundred entries are forgotten at once.
 const FORGOTTEN_PERCENT: usize = 5;
 /// What earlier use counts beside later use, each time that entries are forgotten.

@@ -79,7 +79,9 @@ impl Session {
             ));
         }
         let mut settings = Settings::default();
-        for (name, value) in db.defaults().iter().chain(&options.settings) {
+        let of_cluster = db.cluster_settings().session_defaults();
+        let known = of_cluster.iter().chain(db.defaults());
+        for (name, value) in known.chain(&options.settings) {
             settings.set_startup(name, value)?;
         }
         let state = SessionState::new(
@@ -231,7 +233,7 @@ impl Session {
         self.state.settings().reported()
     }
 
-    pub(super) fn warn(&self, state: SqlState, message: &str) {
+    pub(crate) fn warn(&self, state: SqlState, message: &str) {
         self.notices.lock().push(Notice {
             severity: "WARNING",
             state,

@@ -153,6 +153,7 @@ impl Session {
         if self.open.as_ref().is_some_and(OpenTxn::is_failed) && !p.entry.in_failed_block {
             return Err(aborted());
         }
+        self.check_run(&p.statement, p.entry, &p.digests)?;
         if params.len() != p.params.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,

@@ -1,7 +1,7 @@
 //! Preparing: from a parsed statement to a plan, kept while the catalog is the same.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use braid_catalog::Catalog;
 use braid_kv::{ReadMode, Tally, Txn, TxnOptions};
@@ -50,6 +50,7 @@ impl Session {
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<Prepared>> {
         let ctx = self.begin_planning(&statement)?;
+        self.check_planned(&statement)?;
         let cacheable = declared.iter().all(Option::is_none);
         if cacheable
             && let Some(p) = self.cache.get(&statement.text)
@@ -198,6 +199,7 @@ impl Session {
             planned: AtomicU64::new(now_nanos().saturating_sub(begun).max(1)),
             statistics,
             is_of_shape: false,
+            digests: OnceLock::new(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Prepared statements: a statement with its plan for one picture of the catalog.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use braid_catalog::Catalog;
 use braid_types::SqlType;
@@ -15,7 +15,7 @@ use crate::plan::SelectPlan;
 use crate::plan::locked::LockedPlan;
 use crate::runtime::statements::Counted;
 use crate::statement::{Effect, Entry};
-use braid_parser::{DeclareCursor, Kind, Show, Statement};
+use braid_parser::{DeclareCursor, Digests, Kind, Show, Statement};
 
 /// A statement that was planned and can be executed.
 pub struct Prepared {
@@ -36,6 +36,8 @@ pub struct Prepared {
     pub(crate) statistics: u64,
     /// Whether literals stand behind its parameters ([`super::shapes`]).
     pub(crate) is_of_shape: bool,
+    /// By what it is denied, once somebody denies anything.
+    pub(crate) digests: OnceLock<Digests>,
     /// The same statement planned for what has changed since: whoever holds this one uses that.
     pub(crate) newer: Mutex<Option<Arc<Prepared>>>,
 }

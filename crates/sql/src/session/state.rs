@@ -310,6 +310,17 @@ impl SessionState {
     }
 
     /// The value of a setting.
+    /// Who asks, and from which application: as rules name them.
+    pub(crate) fn asks_as(&self) -> (String, String) {
+        let application = self.settings_get("application_name").unwrap_or_default();
+        (self.current_user(), application)
+    }
+
+    /// Whether rules of DENY QUERY are passed over.
+    pub(crate) fn passes_rules(&self) -> bool {
+        self.settings_get("bypass_denied_queries").as_deref() == Some("on")
+    }
+
     pub(crate) fn settings_get(&self, name: &str) -> Option<String> {
         self.shared.lock().settings.get(name)
     }
@@ -835,10 +846,8 @@ impl SessionFunctions for SessionState {
         if let Some(value) = self.modes().setting(name) {
             return Some(value.into());
         }
-        match self.db.node_setting(name) {
-            Ok(Some(value)) => Some(value),
-            _ => self.settings_get(name),
-        }
+        let of_node = self.db.node_setting(name).map(str::to_string);
+        of_node.or_else(|| self.settings_get(name))
     }
 
     fn set_setting(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {

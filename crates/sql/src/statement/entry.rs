@@ -2,6 +2,7 @@
 
 use braid_parser::{Kind, Statement};
 use braid_scalar::ParamTypes;
+use braid_settings::Feature;
 use braid_types::{SqlResult, SqlType};
 
 use crate::ddl::Change;
@@ -42,6 +43,10 @@ pub struct Entry {
     pub(crate) columns: Option<ColumnsOf>,
     /// Whether one of them may run in steps that do not keep writers out.
     pub(crate) in_steps: Option<fn(&Kind) -> bool>,
+    /// The class by which it can be switched off.
+    pub feature: Option<Feature>,
+    /// No rule denies it: by it sessions, transactions and rules are kept in order.
+    pub never_denied: bool,
     pub(crate) runs: Runs,
 }
 
@@ -115,8 +120,20 @@ impl Entry {
         effect: Effect,
         runs: Runs,
     ) -> Entry {
-        let (in_failed_block, columns, in_steps) = (false, None, None);
-        Entry { name, example, about, effect, in_failed_block, columns, in_steps, runs }
+        let (in_failed_block, never_denied) = (false, false);
+        let (columns, in_steps, feature) = (None, None, None);
+        Entry {
+            name,
+            example,
+            about,
+            effect,
+            in_failed_block,
+            columns,
+            in_steps,
+            feature,
+            never_denied,
+            runs,
+        }
     }
 
     /// A statement about the session.
@@ -167,6 +184,18 @@ impl Entry {
         self
     }
 
+    /// It is switched off with a class of statements.
+    pub(super) const fn of(mut self, feature: Feature) -> Entry {
+        self.feature = Some(feature);
+        self
+    }
+
+    /// No rule denies it.
+    pub(super) const fn never_denied(mut self) -> Entry {
+        self.never_denied = true;
+        self
+    }
+
     /// It has these result columns.
     pub(super) const fn with_columns(mut self, columns: ColumnsOf) -> Entry {
         self.columns = Some(columns);
@@ -187,6 +216,11 @@ impl Entry {
             Runs::Utility(of) => of(statement).is_some(),
             Runs::Change(of) => of(statement).is_some(),
         }
+    }
+
+    /// Whether it changes the catalog.
+    pub(crate) fn changes_schema(&self) -> bool {
+        matches!(self.runs, Runs::Change(_))
     }
 
     /// Who runs it, in a word: for the page of statements.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use braid_parser::{Copy, DeclareCursor, Kind};
+use braid_settings::Feature;
 use braid_types::SqlResult;
 use sqlparser::ast::Statement as Sql;
 
@@ -42,7 +43,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             with::refuse(&d.query, text, None)?;
             Ok((Plan::Declare(Arc::new(declare_plan(p, d)?)), None))
         }),
-    ),
+    )
+    .of(Feature::Cursor),
     Entry::plan(
         "INSERT",
         "insert into t values (7, 'seven')",
@@ -85,21 +87,24 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Sql Sql::Merge(m) => |p| {
             Ok((Plan::Merge(Arc::new(MergePlan::new(p.ctx, m, p.params)?)), None))
         }),
-    ),
+    )
+    .of(Feature::Merge),
     Entry::utility(
         "COPY TO",
         "copy t to stdout",
         "rows of a table or a query as text, CSV or binary",
         Effect::Reads,
         work!(Kind::Copy(c) if c.to && !copy::writes(c) => |_, ctx| copy_out(ctx, c)),
-    ),
+    )
+    .of(Feature::Copy),
     Entry::utility(
         "COPY RETURNING TO",
         "copy (delete from t returning a) to stdout",
         "rows that a statement returns which writes, as text, CSV or binary",
         Effect::Writes,
         work!(Kind::Copy(c) if copy::writes(c) => |_, ctx| copy_out(ctx, c)),
-    ),
+    )
+    .of(Feature::Copy),
     Entry::utility(
         "COPY FROM",
         "copy t from stdin",
@@ -111,7 +116,8 @@ pub(super) static ENTRIES: &[Entry] = &[
                 None => Outcome::CopyIn(Box::new(CopyIn::start(ctx, c)?)).into(),
             })
         }),
-    ),
+    )
+    .of(Feature::Copy),
     Entry::utility(
         "IMPORT",
         "import into t csv data ('nowhere.csv')",
@@ -121,6 +127,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             Ok(import::start(ctx, i, &statement.text)?.into())
         }),
     )
+    .of(Feature::Import)
     .with_columns(|_, s| match &*s.kind {
         Kind::Import(i) => Ok(Some(import::columns(i))),
         _ => Ok(None),
@@ -132,6 +139,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         Effect::Reads,
         work!(Kind::Export(e) => |_, ctx| Ok(export::export(ctx, e)?.into())),
     )
+    .of(Feature::Export)
     .with_columns(|_, s| match &*s.kind {
         Kind::Export(_) => Ok(Some(export::columns())),
         _ => Ok(None),

@@ -1,6 +1,7 @@
 //! Statements that change descriptors. The changes themselves: [`crate::ddl`].
 
 use braid_parser::{Access, CollationStatement, Kind};
+use braid_settings::Feature;
 use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
@@ -47,6 +48,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "a new index; INCLUDE, INTERLEAVE IN; writers go on meanwhile",
         work!(Kind::CreateIndex(i) => |c| index::run(c, i)),
     )
+    .of(Feature::CreateIndex)
     .in_steps(online::may_go_in_steps),
     Entry::change(
         "ALTER TABLE",
@@ -94,7 +96,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "truncate t",
         "takes all rows at once, whatever their number; RESTART IDENTITY, CASCADE",
         work!(Sql Sql::Truncate(t) => |c| truncate::run(c, t)),
-    ),
+    )
+    .of(Feature::Truncate),
     Entry::change(
         "CREATE SEQUENCE",
         "create sequence n",
@@ -122,13 +125,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         "create materialized view n as select a from t with no data",
         "a query with a name, and its rows as of now; WITH NO DATA",
         work!(Kind::CreateMaterialized(m) => |c| materialized::create(c, m)),
-    ),
+    )
+    .of(Feature::MaterializedView),
     Entry::change(
         "REFRESH MATERIALIZED VIEW",
         "refresh materialized view mv",
         "the rows of its query as of now, all at once; CONCURRENTLY, WITH NO DATA",
         work!(Kind::Refresh(r) => |c| materialized::refresh(c, r)),
-    ),
+    )
+    .of(Feature::MaterializedView),
     Entry::change(
         "ALTER MATERIALIZED VIEW",
         "alter materialized view mv rename to n",
@@ -136,7 +141,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::AlterMaterialized(name, if_exists, change) => |c| {
             materialized::alter(c, name, *if_exists, change)
         }),
-    ),
+    )
+    .of(Feature::MaterializedView),
     Entry::change(
         "ALTER VIEW",
         "alter view v rename to n",
@@ -189,13 +195,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         "a query with arguments, of which calls become a part; OR REPLACE, RETURNS SETOF and \
          TABLE, LANGUAGE sql alone",
         work!(Kind::CreateFunction(f) => |c| functions::create(c, f)),
-    ),
+    )
+    .of(Feature::Function),
     Entry::change(
         "ALTER FUNCTION",
         "alter function fn(int) stable",
         "name, owner, schema and clauses of a function",
         work!(Kind::AlterFunction(of, change) => |c| functions::alter(c, of, change)),
-    ),
+    )
+    .of(Feature::Function),
     Entry::change(
         "DROP FUNCTION",
         "drop function fn(int)",
@@ -203,7 +211,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::DropFunctions(all, if_exists, cascade) => |c| {
             functions::drop(c, all, *if_exists, *cascade)
         }),
-    ),
+    )
+    .of(Feature::Function),
     Entry::change(
         "DROP DOMAIN",
         "drop domain p",
@@ -322,25 +331,29 @@ pub(super) static ENTRIES: &[Entry] = &[
         "create role n login",
         "a role: users and groups; also CREATE USER, CREATE GROUP",
         work!(Kind::Access(a) if matches!(**a, Access::CreateRole(..)) => |c| roles::run(c, a)),
-    ),
+    )
+    .of(Feature::Role),
     Entry::change(
         "ALTER ROLE",
         "alter role root superuser",
         "attributes, name, settings and members of a role",
         work!(Kind::Access(a) if matches!(**a, Access::AlterRole(..)) => |c| roles::run(c, a)),
-    ),
+    )
+    .of(Feature::Role),
     Entry::change(
         "DROP ROLE",
         "drop role if exists n",
         "roles that own nothing and were granted nothing",
         work!(Kind::Access(a) if matches!(**a, Access::DropRole(..)) => |c| roles::run(c, a)),
-    ),
+    )
+    .of(Feature::Role),
     Entry::change(
         "GRANT",
         "grant select on t to root",
         "privileges and roles: kept and shown by the catalogs, not enforced yet; REVOKE",
         work!(Kind::Access(a) if is_grant(a) => |c| roles::run(c, a)),
-    ),
+    )
+    .of(Feature::Role),
     Entry::change(
         "ALTER DEFAULT PRIVILEGES",
         "alter default privileges grant select on tables to public",
@@ -348,13 +361,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::Access(a) if matches!(**a, Access::DefaultPrivileges(_)) => |c| {
             roles::run(c, a)
         }),
-    ),
+    )
+    .of(Feature::Role),
     Entry::change(
         "REASSIGN OWNED",
         "reassign owned by root to root",
         "gives all that roles own to another; DROP OWNED takes what they were granted",
         work!(Kind::Access(a) if is_about_owned(a) => |c| roles::run(c, a)),
-    ),
+    )
+    .of(Feature::Role),
     Entry::change(
         "ALTER TABLE",
         "alter table t owner to root",

@@ -3,6 +3,7 @@
 use braid_catalog::Relation;
 use braid_kv::Wait;
 use braid_parser::{ExplainFormat, ExplainOptions, Kind, Name};
+use braid_settings::Feature;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::entry::{Effect, Entry, work};
@@ -24,7 +25,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             let start = s.text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("start"));
             done(if start { "START TRANSACTION" } else { "BEGIN" })
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "COMMIT",
         "commit",
@@ -36,6 +38,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             done(tag)
         }),
     )
+    .never_denied()
     .even_if_failed(),
     Entry::session(
         "ROLLBACK",
@@ -48,6 +51,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             done("ROLLBACK")
         }),
     )
+    .never_denied()
     .even_if_failed(),
     Entry::session(
         "SAVEPOINT",
@@ -57,7 +61,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.savepoint(name)?;
             done("SAVEPOINT")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "ROLLBACK TO SAVEPOINT",
         "rollback to a",
@@ -67,6 +72,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             done("ROLLBACK")
         }),
     )
+    .never_denied()
     .even_if_failed(),
     Entry::session(
         "RELEASE SAVEPOINT",
@@ -76,7 +82,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.release(name)?;
             done("RELEASE")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "SET TRANSACTION",
         "set transaction isolation level serializable",
@@ -85,7 +92,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.set_transaction(modes, s.as_of.as_deref())?;
             done("SET")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "SET CONSTRAINTS",
         "set constraints all deferred",
@@ -94,7 +102,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.set_constraints(names.as_deref(), *deferred)?;
             done("SET CONSTRAINTS")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "SET SESSION CHARACTERISTICS",
         "set session characteristics as transaction read only",
@@ -103,7 +112,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.set_session_modes(modes)?;
             done("SET")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "SET",
         "set application_name = 'x'",
@@ -112,16 +122,53 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.set_variable(variable)?;
             done("SET")
         }),
-    ),
+    )
+    .never_denied(),
+    Entry::session(
+        "SET CLUSTER SETTING",
+        "set cluster setting feature.import.enabled = true",
+        "a setting of all nodes, at once and for good; also RESET CLUSTER SETTING",
+        work!(Kind::SetCluster(setting) => |session| {
+            session.set_cluster(setting)?;
+            let word = if setting.value.is_none() { "RESET" } else { "SET" };
+            done(&format!("{word} CLUSTER SETTING"))
+        }),
+    )
+    .never_denied(),
+    Entry::session(
+        "DENY QUERY",
+        "deny query 'select count(*) from nowhere' for '1 hour'",
+        "statements fail on all nodes: by text, fingerprint or expression, by user, until a time",
+        work!(Kind::DenyQuery(deny) => |session| {
+            let rule = Datum::Int8(session.deny_query(deny)?.into());
+            Ok(text_rows(vec![vec![rule]], "DENY QUERY").outcome)
+        }),
+    )
+    .never_denied()
+    .with_columns(|_, s| match &*s.kind {
+        Kind::DenyQuery(_) => Ok(Some(vec![ColumnInfo::computed("rule_id", SqlType::Int8)])),
+        _ => Ok(None),
+    }),
+    Entry::session(
+        "ALLOW QUERY",
+        "allow query all",
+        "ends a rule of DENY QUERY, or all",
+        work!(Kind::AllowQuery(which) => |session| {
+            let gone = session.allow_query(*which)?;
+            done(&format!("ALLOW QUERY {gone}"))
+        }),
+    )
+    .never_denied(),
     Entry::session(
         "ALTER SYSTEM",
         "alter system set autovacuum = on",
-        "a setting of the node, at once and for good: autovacuum",
+        "a setting of all nodes, at once and for good: autovacuum",
         work!(Kind::AlterSystem(variable) => |session| {
             session.alter_system(variable)?;
             done("ALTER SYSTEM")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "RESET",
         "reset application_name",
@@ -130,7 +177,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.reset(name.as_deref())?;
             done("RESET")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "PREPARE",
         "prepare q as select 1",
@@ -146,6 +194,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "runs a prepared statement",
         work!(Kind::Execute(name, values) => |session| session.execute_named(name, values)),
     )
+    .never_denied()
     .with_columns(|session, s| match &*s.kind {
         Kind::Execute(name, _) => Ok(session.named(name)?.columns.clone()),
         _ => Ok(None),
@@ -155,7 +204,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         "do 'begin null; end'",
         "runs a block of statements: IF, RAISE, PERFORM, EXECUTE, EXCEPTION; no variables",
         work!(Kind::Do(body) => |session| session.run_block(body)),
-    ),
+    )
+    .of(Feature::Do),
     Entry::session(
         "DEALLOCATE",
         "deallocate p",
@@ -164,7 +214,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.deallocate(name.as_deref())?;
             done(if name.is_none() { "DEALLOCATE ALL" } else { "DEALLOCATE" })
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "DISCARD",
         "discard plans",
@@ -173,7 +224,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.discard(what)?;
             done(&format!("DISCARD {}", what.to_uppercase()))
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "CANCEL JOB",
         "cancel job 1",
@@ -182,7 +234,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.cancel_job(*id)?;
             done("CANCEL JOB")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "IMPORT PGDUMP",
         "import pgdump 'nowhere.sql'",
@@ -191,6 +244,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.import_dump(d, &statement.text)
         }),
     )
+    .of(Feature::ImportDump)
     .with_columns(|_, s| match &*s.kind {
         Kind::ImportDump(_) => Ok(Some(crate::import::dump_columns())),
         _ => Ok(None),
@@ -203,7 +257,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.pause_job(*id, true)?;
             done("PAUSE JOB")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "RESUME JOB",
         "resume job 1",
@@ -212,7 +267,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.pause_job(*id, false)?;
             done("RESUME JOB")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "VACUUM",
         "vacuum t",
@@ -238,7 +294,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             crate::statistics::analyze(ctx, a)?;
             Ok(Outcome::Done(a.tag.to_string()).into())
         }),
-    ),
+    )
+    .of(Feature::Analyze),
     Entry::utility(
         "ALTER TABLE SPLIT AT",
         "alter table t split at values (1), (2)",
@@ -248,7 +305,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             crate::session::split::run(ctx, s)?;
             Ok(Outcome::Done("ALTER TABLE".to_string()).into())
         }),
-    ),
+    )
+    .of(Feature::SplitAt),
     Entry::session(
         "CHECKPOINT",
         "checkpoint",
@@ -291,7 +349,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.close_cursor(name.as_deref())?;
             done(if name.is_none() { "CLOSE CURSOR ALL" } else { "CLOSE CURSOR" })
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "UNLISTEN",
         "unlisten *",
@@ -300,7 +359,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.unlisten(channel.as_deref())?;
             done("UNLISTEN")
         }),
-    ),
+    )
+    .never_denied(),
     Entry::session(
         "LISTEN",
         "listen n",
@@ -309,7 +369,8 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.listen(channel)?;
             done("LISTEN")
         }),
-    ),
+    )
+    .of(Feature::Notify),
     Entry::session(
         "NOTIFY",
         "notify n, 'text'",
@@ -318,22 +379,26 @@ pub(super) static ENTRIES: &[Entry] = &[
             session.notify(channel, payload.as_deref())?;
             done("NOTIFY")
         }),
-    ),
+    )
+    .of(Feature::Notify),
     Entry::session(
         "EMPTY STATEMENT",
         "",
         "white space and comments",
         work!(Kind::Empty => |_| Ok(Outcome::Empty)),
     )
+    .never_denied()
     .even_if_failed(),
     Entry::utility(
         "SHOW",
         "show tables",
         "settings, and what lies in the database: SHOW CREATE, SHOW TABLES, SHOW JOBS, SHOW \
-         RANGES, SHOW INTERLEAVE TREE, SHOW ROW DELETION POLICIES",
+         RANGES, SHOW INTERLEAVE TREE, SHOW ROW DELETION POLICIES, SHOW CLUSTER SETTINGS, SHOW \
+         DENIED QUERIES",
         Effect::Reads,
         work!(Kind::Show(s) => |_, ctx| Ok(text_rows(show::rows(ctx, s)?, "SHOW"))),
     )
+    .never_denied()
     .with_columns(|_, s| match &*s.kind {
         Kind::Show(s) => Ok(Some(show::columns(s))),
         _ => Ok(None),
@@ -357,6 +422,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             explained(session.explain(ctx, statement, options)?, options)
         }),
     )
+    .of(Feature::ExplainAnalyze)
     .with_columns(query_plan),
 ];
 

@@ -44,7 +44,7 @@ impl Database {
     /// whether there was one; none while `autovacuum` is off. `ending` is asked now and then
     /// whether to give up. Called from time to time by a background task.
     pub fn analyze_changed(&self, ending: &dyn Fn() -> bool) -> SqlResult<bool> {
-        if self.node_setting("autovacuum")?.as_deref() == Some("off") {
+        if !self.cluster_settings().analyzes() {
             return Ok(false);
         }
         let (txn, catalog) = self.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;

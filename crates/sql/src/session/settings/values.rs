@@ -20,6 +20,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("autovacuum", "on", "", false),
     ("backslash_quote", "safe_encoding", "", true),
     ("backfill_rows_per_second", "0", "", true),
+    ("bypass_denied_queries", "off", "", true),
     ("bytea_output", "hex", "", true),
     ("check_function_bodies", "on", "", true),
     ("client_encoding", "UTF8", "client_encoding", true),

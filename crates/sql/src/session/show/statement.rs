@@ -6,6 +6,7 @@ use braid_catalog::{Catalog, Index, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
 use super::super::Context;
+use crate::cluster_settings::shown;
 use crate::database::EPOCH_MICROS;
 use crate::general_query::ColumnInfo;
 use braid_parser::Show;
@@ -34,6 +35,10 @@ pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
         Show::Views => &["schema_name", "view_name"],
         Show::Jobs => &["id", "kind", "statement", "state", "step", "fraction", "error"],
         Show::Ranges(_) => super::ranges::COLUMNS,
+        Show::ClusterSettings => shown::SETTING_COLUMNS,
+        Show::ClusterSetting(name) => return vec![ColumnInfo::computed(name, SqlType::Text)],
+        Show::ClusterSettingOfNodes(_) => shown::NODE_COLUMNS,
+        Show::DeniedQueries => shown::RULE_COLUMNS,
         Show::Policies => &["table_name", "policy", "deleted_rows", "undeletable_rows", "last_run"],
         Show::InterleaveProposals(_) => super::proposals::COLUMNS,
         Show::InterleaveTree(_) => &["tree", "kind", "key", "on_delete", "rows"],
@@ -84,6 +89,13 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             let of = of.as_ref().map(|name| ctx.table(name)).transpose()?;
             super::ranges::rows(ctx, of.as_ref())?
         }
+        Show::ClusterSettings => as_texts(ctx, shown::setting_rows(ctx.db.cluster_settings())),
+        Show::ClusterSetting(name) => shown::value(&ctx.db, name)?,
+        Show::ClusterSettingOfNodes(name) => shown::of_nodes(&ctx.db, name)?,
+        Show::DeniedQueries => {
+            let now = ctx.db.clock_micros();
+            as_texts(ctx, shown::denied_queries(ctx.db.cluster_settings(), now))
+        }
         Show::Policies => policies(ctx),
         Show::InterleaveProposals(n) => {
             let only = n.as_ref().map(|n| ctx.table(n)).transpose()?;
@@ -98,6 +110,16 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             vec![vec![t(n.join(".")), t(super::create::create_statement(ctx, &r)?)]]
         }
     })
+}
+
+/// Rows as SHOW gives them: all of text.
+fn as_texts(ctx: &Context, rows: Vec<Row>) -> Vec<Row> {
+    let style = ctx.session.style();
+    let shown = |value: Datum| match value {
+        Datum::Null => Datum::Null,
+        other => other.to_text(style).map_or(Datum::Null, Datum::text),
+    };
+    rows.into_iter().map(|row| row.into_iter().map(shown).collect()).collect()
 }
 
 /// Row deletion policies, and what they have done since the process began.

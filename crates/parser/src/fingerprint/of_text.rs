@@ -63,7 +63,7 @@ impl Fingerprint {
 const QUERIES: [&str; 7] = ["select", "insert", "update", "delete", "with", "values", "table"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+pub(super) enum Class {
     Word,
     /// A name in quotes.
     Quoted,
@@ -77,18 +77,18 @@ enum Class {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Token {
-    class: Class,
-    start: usize,
-    end: usize,
+pub(super) struct Token {
+    pub(super) class: Class,
+    pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 impl Token {
-    fn text<'a>(&self, sql: &'a str) -> &'a str {
+    pub(super) fn text<'a>(&self, sql: &'a str) -> &'a str {
         &sql[self.start..self.end]
     }
 
-    fn is(&self, sql: &str, text: &str) -> bool {
+    pub(super) fn is(&self, sql: &str, text: &str) -> bool {
         self.class != Class::Quoted && self.text(sql).eq_ignore_ascii_case(text)
     }
 
@@ -102,7 +102,7 @@ impl Token {
 }
 
 /// All tokens of a text. What is not finished ends with the text.
-fn tokens(sql: &str) -> Vec<Token> {
+pub(super) fn tokens(sql: &str) -> Vec<Token> {
     let bytes = sql.as_bytes();
     let mut out = Vec::new();
     let mut at = 0;
@@ -234,7 +234,7 @@ fn operator(rest: &[u8]) -> usize {
 
 /// Joins what is one constant: a sign and its number, texts on several lines, and TRUE, FALSE and
 /// NULL where they are values.
-fn constants(sql: &str, tokens: Vec<Token>) -> Vec<Token> {
+pub(super) fn constants(sql: &str, tokens: Vec<Token>) -> Vec<Token> {
     let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
     for mut token in tokens {
         let last = out.last().copied();
@@ -351,7 +351,7 @@ fn is_value(token: &Token) -> bool {
     matches!(token.class, Class::Constant | Class::Parameter)
 }
 
-const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+pub(super) const FNV: u64 = 0xcbf2_9ce4_8422_2325;
 
 struct Writer<'a> {
     sql: &'a str,

@@ -152,7 +152,7 @@ fn set_constraints(c: &mut Cursor) -> SqlResult<Kind> {
     Ok(Kind::SetConstraints(names, deferred))
 }
 
-fn set_values(c: &mut Cursor) -> SqlResult<Option<Vec<String>>> {
+pub(super) fn set_values(c: &mut Cursor) -> SqlResult<Option<Vec<String>>> {
     if c.take(&["default"]) {
         return Ok(None);
     }
@@ -182,6 +182,9 @@ pub(crate) fn job(c: &mut Cursor) -> SqlResult<u32> {
 
 pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {
     let from = |c: &mut Cursor| c.take(&["from"]) || c.take(&["in"]);
+    if let Some(of_cluster) = super::cluster::show(c)? {
+        return Ok(of_cluster);
+    }
     Ok(if c.take(&["all"]) {
         Show::All
     } else if c.take(&["tables"]) {
