@@ -1,92 +1,235 @@
-//! Backslash commands, answered by queries on the system catalogs.
+//! Commands of the shell: what begins with a backslash.
 
-/// What a backslash command asks for.
+use super::describe;
+use super::output::Format;
+
+/// What a command asks for. Those about a statement take the one that has begun, or the last one.
+#[derive(Debug, PartialEq)]
 pub(super) enum Meta {
-    /// Run these queries and print their results.
-    Queries(Vec<String>),
-    /// Print a text.
+    /// Runs these queries and shows their results, each below a title.
+    Describe(Vec<(String, String)>),
     Text(&'static str),
-    /// Turn the timing of statements on or off.
-    Timing,
-    /// Rows as lists instead of tables, on or off.
-    Expanded,
-    /// Leave the shell.
+    /// Times of statements: shown or not, or the other way round.
+    Timing(Option<bool>),
+    Format(Format),
+    /// Lists instead of tables, or tables again.
+    Expanded(Option<bool>),
+    /// What stands for NULL.
+    Null(String),
+    /// Runs the statement: into a file or `|command`, or as a list.
+    Go {
+        to: Option<String>,
+        expanded: bool,
+    },
+    /// Runs the statement, and each value of its result as a statement.
+    GoExec,
+    /// Runs the statement again and again, so many seconds after each end.
+    Watch(f64),
+    /// Opens an editor on the statement, or on a file.
+    Edit(Option<String>),
+    /// Forgets the statement that has begun.
+    Reset,
+    /// Shows the statement.
+    Print,
+    /// Runs the statements of a file.
+    Include(String),
+    /// COPY with a file of this machine: what stands behind the word.
+    Copy(String),
+    /// Results go to a file, or `|command`; or to the screen again.
+    Output(Option<String>),
+    Echo(String),
+    /// Another database or URL.
+    Connect(String),
+    ConnectionInfo,
+    /// A command of the system's shell.
+    System(String),
+    /// The demo's nodes: end one as kill -9 does, start it again, list them.
+    Kill(usize),
+    Start(usize),
+    Nodes,
+    /// The next step of the demo's tour.
+    Tour,
     Quit,
 }
 
-const HELP: &str = "\
-\\d            tables, views and sequences
-\\d NAME       one table: columns, and the statement that creates it
-\\dt \\di \\dv \\ds   tables, indexes, views, sequences
-\\dn \\l \\du    schemas, databases, users
-\\timing       show how long statements take, on or off
-\\x            rows as lists instead of tables, on or off
-\\q            leave
-A statement ends with a semicolon. Ctrl-C discards the line, Ctrl-D leaves.";
+/// All commands, for help and for completion.
+pub(super) const COMMANDS: &[(&str, &str)] = &[
+    ("\\? ", "this list"),
+    (
+        "\\d [NAME]",
+        "tables, views and sequences; or one of them: columns, keys, what it is interleaved with",
+    ),
+    ("\\d+ NAME", "the same, with the statement that creates it"),
+    ("\\dt \\di \\dv \\dm \\ds [PATTERN]", "tables, indexes, views, materialized views, sequences"),
+    (
+        "\\df \\dT \\dn \\du \\dx \\l [PATTERN]",
+        "functions, types, schemas, roles, extensions, databases",
+    ),
+    ("\\g [FILE]", "run the statement, its result to a file or |command; \\gx: as a list"),
+    ("\\gexec", "run the statement, and each value that it gives as a statement"),
+    ("\\watch [SECONDS]", "run the statement again and again, until Ctrl-C"),
+    ("\\e [FILE]", "edit the statement or a file with $EDITOR"),
+    ("\\p \\r", "show the statement that has begun, forget it"),
+    ("\\i FILE", "run the statements of a file"),
+    (
+        "\\copy TABLE FROM|TO FILE",
+        "COPY with a file of this machine; also (QUERY) TO, and WITH (..)",
+    ),
+    ("\\o [FILE]", "results go to a file or |command from now on; without one to the screen"),
+    ("\\x [on|off]", "rows as lists instead of tables"),
+    ("\\format [NAME]", "table, expanded, csv, tsv, json"),
+    ("\\null TEXT", "what stands for NULL"),
+    ("\\timing [on|off]", "show how long statements take"),
+    ("\\c DATABASE|URL", "another database, or another node"),
+    ("\\conninfo", "where this shell is connected"),
+    ("\\echo TEXT", "print a text"),
+    ("\\! COMMAND", "a command of the system's shell"),
+    (
+        "\\nodes \\kill N \\start N",
+        "braid demo --nodes: list the nodes, end one as kill -9 does, start it again",
+    ),
+    ("\\tour", "braid demo: the next step of the tour"),
+    ("\\q", "leave; also Ctrl-D"),
+];
 
-const USER_SCHEMAS: &str = "n.nspname NOT IN ('pg_catalog', 'information_schema')";
+/// What the list says besides.
+pub(super) const HELP: &str = "A statement ends with a semicolon. Ctrl-C cancels the statement \
+that runs, or discards what was typed. The prompt shows * in an open transaction and ! in a \
+failed one.";
 
-/// Understands a line that starts with a backslash.
+/// Understands a command, which begins with a backslash.
 pub(super) fn parse(line: &str) -> Result<Meta, String> {
-    let mut words = line.trim().trim_end_matches(';').split_whitespace();
-    let command = words.next().unwrap_or_default();
-    let argument = words.next();
-    let meta = match (command, argument) {
-        ("\\q", _) => Meta::Quit,
-        ("\\?" | "\\h", _) => Meta::Text(HELP),
-        ("\\timing", _) => Meta::Timing,
-        ("\\x", _) => Meta::Expanded,
-        ("\\d", Some(name)) => describe(name),
-        ("\\d", None) => relations("'r', 'v', 'S'"),
-        ("\\dt", _) => tables(),
-        ("\\di", _) => relations("'i'"),
-        ("\\dv", _) => relations("'v'"),
-        ("\\ds", _) => relations("'S'"),
-        ("\\dn", _) => query("SELECT nspname AS name FROM pg_catalog.pg_namespace ORDER BY 1"),
-        ("\\l", _) => query("SELECT datname AS name FROM pg_catalog.pg_database ORDER BY 1"),
-        ("\\du", _) => query("SELECT rolname AS name FROM pg_catalog.pg_roles ORDER BY 1"),
-        _ => return Err(format!("unknown command {command}; \\? lists them")),
+    let line = line.trim();
+    let (command, rest) = match line.split_once(char::is_whitespace) {
+        Some((command, rest)) => (command, rest.trim()),
+        None => (line, ""),
     };
-    Ok(meta)
-}
-
-fn query(text: &str) -> Meta {
-    Meta::Queries(vec![text.to_string()])
-}
-
-fn relations(kinds: &str) -> Meta {
-    query(&format!(
-        "SELECT n.nspname AS schema, c.relname AS name, \
-         CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'i' THEN 'index' \
-         ELSE 'sequence' END AS kind \
-         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-         WHERE c.relkind IN ({kinds}) AND {USER_SCHEMAS} ORDER BY 1, 2"
-    ))
-}
-
-fn tables() -> Meta {
-    query(
-        "SELECT table_schema AS schema, table_name AS name, parent_table_name AS \"inside\", \
-         on_delete_action AS on_delete FROM information_schema.tables \
-         WHERE table_type = 'BASE TABLE' \
-         AND table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2",
-    )
-}
-
-fn describe(name: &str) -> Meta {
-    let (schema, table) = name.split_once('.').unwrap_or(("", name));
-    let literal = |s: &str| s.replace('\'', "''");
-    let in_schema = match schema {
-        "" => String::new(),
-        schema => format!(" AND table_schema = '{}'", literal(schema)),
+    // A semicolon behind a command is a habit; of these it is a part.
+    let whole = matches!(command, "\\copy" | "\\!" | "\\echo" | "\\g" | "\\o");
+    let rest = if whole { rest } else { rest.trim_end_matches(';').trim_end() };
+    let command = if rest.is_empty() { command.trim_end_matches(';') } else { command };
+    let file = || (!rest.is_empty()).then(|| unquoted(rest));
+    let needed = |what: &str| match rest.is_empty() {
+        true => Err(format!("{command} needs {what}")),
+        false => Ok(unquoted(rest)),
     };
-    Meta::Queries(vec![
-        format!(
-            "SELECT column_name AS column, data_type AS type, is_nullable AS nullable, \
-             column_default AS \"default\" FROM information_schema.columns \
-             WHERE table_name = '{}'{in_schema} ORDER BY ordinal_position",
-            literal(table)
-        ),
-        format!("SHOW CREATE TABLE {name}"),
-    ])
+    Ok(match command {
+        "\\q" => Meta::Quit,
+        "\\?" | "\\h" => Meta::Text(HELP),
+        "\\timing" => Meta::Timing(switch(command, rest)?),
+        "\\x" => Meta::Expanded(switch(command, rest)?),
+        "\\format" | "\\pset" => format(rest)?,
+        "\\null" => Meta::Null(unquoted(rest)),
+        "\\g" => Meta::Go { to: file(), expanded: false },
+        "\\gx" => Meta::Go { to: file(), expanded: true },
+        "\\gexec" => Meta::GoExec,
+        "\\watch" => Meta::Watch(seconds(rest)?),
+        "\\e" => Meta::Edit(file()),
+        "\\p" => Meta::Print,
+        "\\r" => Meta::Reset,
+        "\\i" | "\\ir" => Meta::Include(needed("a file")?),
+        "\\copy" => Meta::Copy(needed("a table and a file").map(|_| rest.to_string())?),
+        "\\o" => Meta::Output(file()),
+        "\\echo" => Meta::Echo(unquoted(rest)),
+        "\\c" | "\\connect" => Meta::Connect(needed("a database or a URL")?),
+        "\\conninfo" => Meta::ConnectionInfo,
+        "\\!" => Meta::System(needed("a command").map(|_| rest.to_string())?),
+        "\\kill" => Meta::Kill(node(command, rest)?),
+        "\\start" => Meta::Start(node(command, rest)?),
+        "\\nodes" => Meta::Nodes,
+        "\\tour" => Meta::Tour,
+        other => match describe::queries(other, rest) {
+            Some(queries) => Meta::Describe(queries),
+            None => return Err(format!("unknown command {other}; \\? lists them")),
+        },
+    })
+}
+
+fn unquoted(text: &str) -> String {
+    let inner = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    inner.map_or_else(|| text.to_string(), |inner| inner.replace("''", "'"))
+}
+
+fn switch(command: &str, rest: &str) -> Result<Option<bool>, String> {
+    match rest {
+        "" => Ok(None),
+        "on" | "true" | "1" => Ok(Some(true)),
+        "off" | "false" | "0" => Ok(Some(false)),
+        other => Err(format!("{command} takes on or off, not {other}")),
+    }
+}
+
+fn format(rest: &str) -> Result<Meta, String> {
+    // As PostgreSQL's shell says it: \pset format csv, \pset null x.
+    if let Some(text) = rest.strip_prefix("null") {
+        return Ok(Meta::Null(unquoted(text.trim())));
+    }
+    let name = rest.strip_prefix("format").unwrap_or(rest).trim();
+    let known = Format::named(if name.is_empty() { "table" } else { name });
+    known
+        .map(Meta::Format)
+        .ok_or_else(|| format!("there is no format {name}: table, expanded, csv, tsv, json"))
+}
+
+fn seconds(rest: &str) -> Result<f64, String> {
+    let text = rest.strip_prefix("i=").or(rest.strip_prefix("interval=")).unwrap_or(rest);
+    if text.is_empty() {
+        return Ok(2.0);
+    }
+    let seconds = text.parse().ok().filter(|s: &f64| (0.0..=86_400.0).contains(s));
+    seconds.ok_or_else(|| format!("\\watch takes a number of seconds, not {rest}"))
+}
+
+fn node(command: &str, rest: &str) -> Result<usize, String> {
+    let number = rest.parse().ok().filter(|n: &usize| *n > 0);
+    number.ok_or_else(|| format!("{command} takes the number of a node, as \\nodes lists it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_understood_with_their_arguments() {
+        for (line, wanted) in [
+            ("\\q;", Meta::Quit),
+            ("\\timing on", Meta::Timing(Some(true))),
+            ("\\x", Meta::Expanded(None)),
+            ("\\watch", Meta::Watch(2.0)),
+            ("\\watch 0.5", Meta::Watch(0.5)),
+            ("\\g out.txt", Meta::Go { to: Some("out.txt".into()), expanded: false }),
+            ("\\g | sort", Meta::Go { to: Some("| sort".into()), expanded: false }),
+            ("\\i 'a file.sql'", Meta::Include("a file.sql".into())),
+            ("\\copy t FROM 'x.csv' CSV;", Meta::Copy("t FROM 'x.csv' CSV;".into())),
+            ("\\pset format csv", Meta::Format(Format::Csv)),
+            ("\\pset null ''", Meta::Null(String::new())),
+            ("\\kill 2", Meta::Kill(2)),
+            ("\\echo a  b", Meta::Echo("a  b".into())),
+        ] {
+            assert_eq!(parse(line), Ok(wanted), "{line}");
+        }
+        for line in [
+            "\\nothing",
+            "\\x perhaps",
+            "\\watch -1",
+            "\\watch soon",
+            "\\i",
+            "\\kill",
+            "\\kill 0",
+            "\\format xml",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn each_command_of_the_list_is_one() {
+        for (names, _) in COMMANDS {
+            for name in names.split_whitespace().filter(|word| word.starts_with('\\')) {
+                let argument = if name == "\\copy" { "t from 'x'" } else { "1" };
+                let known = parse(name).is_ok() || parse(&format!("{name} {argument}")).is_ok();
+                assert!(known || name == "\\x", "{name}");
+            }
+        }
+    }
 }

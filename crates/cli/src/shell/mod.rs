@@ -2,17 +2,26 @@
 //!
 //! - [`start`]: arguments, and where statements come from.
 //! - [`runner`]: statements to the server, results to the screen.
+//! - [`wire`]: the connection; [`report`]: its errors, with a caret; [`interrupt`]: Ctrl-C.
 //! - [`statements`]: where a statement ends in a stream of lines.
-//! - [`table`]: results as tables that fit the terminal.
-//! - [`meta`]: `\d` and friends.
-//! - [`prompt`]: line editing, history, completion.
+//! - [`output`]: rows as tables, lists, CSV, JSON; [`pager`]: what does not fit the screen.
+//! - [`meta`]: commands that begin with a backslash; [`describe`]: `\d` and its family;
+//!   [`copying`]: `\copy`, and files and commands in general.
+//! - [`prompt`]: line editing and history; [`words`]: what can be completed.
 
+mod copying;
+mod describe;
+mod interrupt;
 mod meta;
+mod output;
+mod pager;
 mod prompt;
+mod report;
 mod runner;
 mod start;
 mod statements;
-mod table;
+mod wire;
+mod words;
 
-pub(crate) use runner::{Interaction, Shell, describe_error};
-pub(crate) use start::{DEFAULT_URL, SqlArguments, run};
+pub(crate) use runner::{DemoNodes, Shell, Step};
+pub(crate) use start::{DEFAULT_URL, SqlArguments, describe_error, run};

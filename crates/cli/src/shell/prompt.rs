@@ -9,7 +9,12 @@ use reedline::{
     ReedlineEvent, ReedlineMenu, Signal, Span, Suggestion, default_emacs_keybindings,
 };
 
+use super::wire::Status;
+use super::words::Words;
 use crate::CliResult;
+
+/// Lines that are remembered.
+const HISTORY: usize = 10_000;
 
 /// What a person typed.
 pub(super) enum Line {
@@ -27,7 +32,7 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    pub(super) fn new(words: Vec<String>) -> CliResult<Prompt> {
+    pub(super) fn new(words: Words) -> CliResult<Prompt> {
         let menu = ColumnarMenu::default().with_name("completion");
         let mut keys = default_emacs_keybindings();
         keys.add_binding(
@@ -39,19 +44,25 @@ impl Prompt {
             ]),
         );
         let mut editor = Reedline::create()
-            .with_completer(Box::new(Words(words)))
+            .with_completer(Box::new(OfWords(words)))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_edit_mode(Box::new(Emacs::new(keys)));
         if let Some(path) = history_path() {
-            let history = FileBackedHistory::with_file(1000, path)?;
+            let history = FileBackedHistory::with_file(HISTORY, path)?;
             editor = editor.with_history(Box::new(history));
         }
         Ok(Prompt { editor })
     }
 
-    /// Reads one line. Blocks.
-    pub(super) fn read(&mut self, continued: bool) -> CliResult<Line> {
-        let signal = self.editor.read_line(&Indicator { continued })?;
+    /// Reads one line, of a statement that waits for this if it has begun. Blocks.
+    pub(super) fn read(
+        &mut self,
+        database: &str,
+        status: Status,
+        waits_for: Option<char>,
+    ) -> CliResult<Line> {
+        let indicator = Indicator { text: indicated(database, status, waits_for) };
+        let signal = self.editor.read_line(&indicator)?;
         Ok(match signal {
             Signal::Success(line) => Line::Text(line),
             Signal::CtrlC => Line::Discard,
@@ -60,24 +71,35 @@ impl Prompt {
     }
 }
 
+/// `defaultdb=> `, with `*` in an open transaction and `!` in a failed one; `defaultdb-> ` while a
+/// statement goes on, with what it waits for.
+fn indicated(database: &str, status: Status, waits_for: Option<char>) -> String {
+    let status = match status {
+        Status::Idle => "",
+        Status::Open => "*",
+        Status::Failed => "!",
+    };
+    format!("{database}{}{status}> ", waits_for.unwrap_or('='))
+}
+
 fn history_path() -> Option<PathBuf> {
     let home = std::env::var_os("HOME")?;
     Some(PathBuf::from(home).join(".braid_history"))
 }
 
 struct Indicator {
-    continued: bool,
+    text: String,
 }
 
 impl ReedlinePrompt for Indicator {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        Cow::Borrowed(if self.continued { "     " } else { "braid" })
+        Cow::Borrowed("")
     }
     fn render_prompt_right(&self) -> Cow<'_, str> {
         Cow::Borrowed("")
     }
     fn render_prompt_indicator(&self, _mode: PromptEditMode) -> Cow<'_, str> {
-        Cow::Borrowed(if self.continued { "-> " } else { "=> " })
+        Cow::Borrowed(&self.text)
     }
     fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
         Cow::Borrowed("-> ")
@@ -88,28 +110,38 @@ impl ReedlinePrompt for Indicator {
 }
 
 /// Completes the word before the cursor.
-struct Words(Vec<String>);
+struct OfWords(Words);
 
-impl Completer for Words {
+impl Completer for OfWords {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let head = &line[..pos];
         let start = head.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |i| i + 1);
-        let typed = &head[start..];
-        if typed.is_empty() {
-            return CompletionResult::fresh(Vec::new());
-        }
-        let lower = typed.to_lowercase();
-        let found = self
-            .0
-            .iter()
-            .filter(|w| w.to_lowercase().starts_with(&lower))
-            .map(|w| Suggestion {
-                value: w.clone(),
-                span: Span::new(start, pos),
-                append_whitespace: true,
-                ..Suggestion::default()
-            })
-            .collect::<Vec<_>>();
+        let suggested = |value: String| Suggestion {
+            value,
+            span: Span::new(start, pos),
+            append_whitespace: true,
+            ..Suggestion::default()
+        };
+        let found: Vec<_> = self.0.completions(head, start).into_iter().map(suggested).collect();
         CompletionResult::fresh(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prompt_says_where_a_session_stands() {
+        for (status, waits_for, wanted) in [
+            (Status::Idle, None, "db=> "),
+            (Status::Open, None, "db=*> "),
+            (Status::Failed, None, "db=!> "),
+            (Status::Idle, Some('-'), "db-> "),
+            (Status::Open, Some('('), "db(*> "),
+            (Status::Idle, Some('\''), "db'> "),
+        ] {
+            assert_eq!(indicated("db", status, waits_for), wanted);
+        }
     }
 }

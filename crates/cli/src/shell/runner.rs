@@ -1,14 +1,21 @@
 //! Statements to the server, results to the screen.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use braid_env::clock::{Clock, WallClock};
-use postgres::{Client, Config, NoTls};
 
+use super::copying::{self, Place};
+use super::interrupt::interrupts;
 use super::meta::{self, Meta};
+use super::output::{Format, Look, Shown};
+use super::pager::{Screen, say};
 use super::prompt::{Line, Prompt};
-use super::statements::StatementBuffer;
-use super::table;
+use super::report::Report;
+use super::statements::{StatementBuffer, Whole};
+use super::wire::{Came, Column, Values, Wire};
+use super::words;
 use crate::CliResult;
 
 /// Whether a person reads along.
@@ -20,52 +27,104 @@ pub(crate) enum Interaction {
     Batch,
 }
 
-/// A shell on one connection.
-pub(crate) struct Shell {
-    client: Client,
-    timing: bool,
-    expanded: bool,
-    quit: bool,
+/// The nodes of a demo, which its shell ends and starts.
+pub(crate) trait DemoNodes {
+    /// Ends one as kill -9 does.
+    fn kill(&mut self, node: usize) -> CliResult<String>;
+    /// Starts one again.
+    fn start(&mut self, node: usize) -> CliResult<String>;
+    /// A line for each.
+    fn list(&mut self) -> CliResult<String>;
 }
 
-/// An error of the server with everything it said.
-pub(crate) fn describe_error(e: &postgres::Error) -> String {
-    let Some(e) = e.as_db_error() else { return e.to_string() };
-    let mut out = format!("{}: {} (SQLSTATE {})", e.severity(), e.message(), e.code().code());
-    if let Some(detail) = e.detail() {
-        out.push_str(&format!("\nDETAIL: {detail}"));
-    }
-    if let Some(hint) = e.hint() {
-        out.push_str(&format!("\nHINT: {hint}"));
-    }
-    if let Some(context) = e.where_() {
-        out.push_str(&format!("\nCONTEXT: {context}"));
-    }
-    out
+/// A step of a tour: what it is about, and what is run.
+pub(crate) struct Step {
+    /// For the person.
+    pub(crate) text: &'static str,
+    /// Statements. `{before}` stands for the time at which the step before this one began.
+    pub(crate) run: &'static str,
 }
+
+/// A shell on one connection.
+pub(crate) struct Shell {
+    wire: Wire,
+    url: String,
+    look: Look,
+    timing: bool,
+    quit: bool,
+    /// The statement that was run last.
+    last: String,
+    /// Where results go, if not to the screen.
+    target: Option<Place>,
+    /// Files that include files.
+    depth: usize,
+    nodes: Option<Box<dyn DemoNodes>>,
+    tour: Vec<Step>,
+    /// When the last step of the tour began.
+    step_at: String,
+}
+
+/// Nobody types rows.
+const NO_ROWS: &str =
+    "COPY FROM STDIN takes its rows from a pipe or file: braid sql < FILE, or \\copy";
+/// Files within files at most.
+const DEPTH_MAX: usize = 20;
+
+/// Where the rows of COPY FROM STDIN come from: the stream that the statement came from.
+type Input<'a> = Option<&'a mut dyn BufRead>;
 
 impl Shell {
     /// Connects to a node.
     pub(crate) fn connect(url: &str) -> CliResult<Shell> {
-        let mut config: Config = url.parse()?;
-        config.application_name("braid sql");
-        config.notice_callback(|notice| {
-            eprintln!("{}: {}", notice.severity(), notice.message());
-        });
-        let client = config.connect(NoTls).map_err(|e| {
-            format!("{}\nIs a node running? Start one with `braid start`.", describe_error(&e))
-        })?;
-        Ok(Shell { client, timing: false, expanded: false, quit: false })
+        let look = Look { format: Format::Table, null: "NULL".into() };
+        Ok(Shell {
+            wire: Wire::connect(url)?,
+            url: url.to_string(),
+            look,
+            timing: false,
+            quit: false,
+            last: String::new(),
+            target: None,
+            depth: 0,
+            nodes: None,
+            tour: Vec::new(),
+            step_at: String::new(),
+        })
+    }
+
+    /// How results are shown.
+    pub(crate) fn show_as(&mut self, format: Format) {
+        self.look.format = format;
+    }
+
+    /// The nodes that `\kill` and `\start` are about.
+    pub(crate) fn belongs_to(&mut self, nodes: Box<dyn DemoNodes>) {
+        self.nodes = Some(nodes);
+    }
+
+    /// What `\tour` shows, step by step.
+    pub(crate) fn with_tour(&mut self, mut steps: Vec<Step>) {
+        steps.reverse();
+        self.tour = steps;
     }
 
     /// Reads and runs lines from a person until he leaves.
     pub(crate) fn interact(&mut self) -> CliResult {
         self.timing = true;
-        let mut prompt = Prompt::new(self.words())?;
+        let words = words::Words::default();
+        words.learn(&mut self.wire);
+        let mut prompt = Prompt::new(words.clone())?;
         let mut buffer = StatementBuffer::default();
         while !self.quit {
-            match prompt.read(!buffer.is_empty())? {
-                Line::Text(line) => self.line(&line, &mut buffer, Interaction::Person, None)?,
+            let waits_for = (!buffer.is_empty()).then(|| buffer.waits_for());
+            let (database, status) = (self.wire.database.clone(), self.wire.status());
+            match prompt.read(&database, status, waits_for)? {
+                Line::Text(line) => {
+                    self.line(&line, &mut buffer, Interaction::Person, None)?;
+                    if words::changes_names(&self.last) && buffer.is_empty() {
+                        words.learn(&mut self.wire);
+                    }
+                }
                 Line::Discard => buffer = StatementBuffer::default(),
                 Line::End => break,
             }
@@ -74,7 +133,11 @@ impl Shell {
     }
 
     /// Runs statements from a file or pipe. COPY FROM STDIN takes its rows from the same stream.
-    pub(crate) fn run_stream(&mut self, input: &mut dyn BufRead) -> CliResult {
+    pub(crate) fn run_stream(
+        &mut self,
+        input: &mut dyn BufRead,
+        interaction: Interaction,
+    ) -> CliResult {
         let mut buffer = StatementBuffer::default();
         let mut line = String::new();
         while !self.quit {
@@ -83,15 +146,15 @@ impl Shell {
                 break;
             }
             let text = line.trim_end_matches(['\n', '\r']).to_string();
-            self.line(&text, &mut buffer, Interaction::Batch, Some(&mut *input))?;
+            self.line(&text, &mut buffer, interaction, Some(&mut *input))?;
         }
         match buffer.finish() {
-            Some(statement) => self.statement(&statement, Interaction::Batch, None),
+            Some(statement) => self.statement(&statement, interaction, None),
             None => Ok(()),
         }
     }
 
-    /// Runs a text of statements or one backslash command.
+    /// Runs a text of statements and commands.
     pub(crate) fn run_text(&mut self, text: &str, interaction: Interaction) -> CliResult {
         let mut buffer = StatementBuffer::default();
         for line in text.lines() {
@@ -108,142 +171,522 @@ impl Shell {
         line: &str,
         buffer: &mut StatementBuffer,
         interaction: Interaction,
-        mut input: Option<&mut dyn BufRead>,
+        mut input: Input<'_>,
     ) -> CliResult {
-        if buffer.is_empty() && line.trim_start().starts_with('\\') {
-            return self.meta(line, interaction);
-        }
-        for statement in buffer.push_line(line) {
+        for whole in buffer.push_line(line) {
             let input = input.as_mut().map(|i| &mut **i as &mut dyn BufRead);
-            self.statement(&statement, interaction, input)?;
-        }
-        Ok(())
-    }
-
-    fn meta(&mut self, line: &str, interaction: Interaction) -> CliResult {
-        match meta::parse(line) {
-            Ok(Meta::Quit) => self.quit = true,
-            Ok(Meta::Text(text)) => println!("{text}"),
-            Ok(Meta::Timing) => {
-                self.timing = !self.timing;
-                println!("Timing is {}.", if self.timing { "on" } else { "off" });
-            }
-            Ok(Meta::Expanded) => self.expanded = !self.expanded,
-            Ok(Meta::Queries(queries)) => {
-                for query in queries {
-                    self.statement(&query, interaction, None)?;
+            match whole {
+                Whole::Statement(statement) => self.statement(&statement, interaction, input)?,
+                Whole::Command(command) => {
+                    let done = meta::parse(&command)
+                        .map_err(Into::into)
+                        .and_then(|meta| self.command(meta, buffer, interaction));
+                    told(done, interaction)?;
                 }
             }
-            Err(message) if interaction == Interaction::Batch => return Err(message.into()),
-            Err(message) => eprintln!("{message}"),
         }
         Ok(())
     }
 
-    fn statement(
+    fn command(
+        &mut self,
+        meta: Meta,
+        buffer: &mut StatementBuffer,
+        interaction: Interaction,
+    ) -> CliResult {
+        match meta {
+            Meta::Quit => self.quit = true,
+            Meta::Text(text) => help(text)?,
+            Meta::Timing(to) => {
+                self.timing = to.unwrap_or(!self.timing);
+                say(&format!("Timing is {}.", if self.timing { "on" } else { "off" }))?;
+            }
+            Meta::Format(format) => {
+                self.look.format = format;
+                say(&format!("Results are shown as {}.", format.name()))?;
+            }
+            Meta::Expanded(to) => {
+                let is = self.look.format == Format::Expanded;
+                let to = to.unwrap_or(!is);
+                self.look.format = if to { Format::Expanded } else { Format::Table };
+                say(&format!("Rows as lists: {}.", if to { "on" } else { "off" }))?;
+            }
+            Meta::Null(text) => self.look.null = text,
+            Meta::Describe(queries) => self.describe(&queries)?,
+            Meta::Print => say(self.about(buffer).as_str())?,
+            Meta::Reset => *buffer = StatementBuffer::default(),
+            Meta::Go { to, expanded } => {
+                let statement = taken(buffer, &self.last)?;
+                let (look, target) = (self.look.clone(), self.target.clone());
+                if expanded {
+                    self.look.format = Format::Expanded;
+                }
+                if let Some(to) = to {
+                    self.target = Some(copying::target(&to));
+                }
+                let done = self.statement(&statement, interaction, None);
+                (self.look, self.target) = (look, target);
+                done?;
+            }
+            Meta::GoExec => {
+                let statement = taken(buffer, &self.last)?;
+                for row in self.rows_of(&statement)? {
+                    for made in row.into_iter().flatten() {
+                        self.statement(&made, interaction, None)?;
+                    }
+                }
+            }
+            Meta::Watch(seconds) => {
+                let statement = taken(buffer, &self.last)?;
+                self.watch(&statement, seconds)?;
+            }
+            Meta::Edit(file) => {
+                let text = edited(file.as_deref(), &self.about(buffer))?;
+                *buffer = StatementBuffer::default();
+                say(text.trim_end())?;
+                self.line(text.trim_end(), buffer, interaction, None)?;
+            }
+            other => self.outward(other, interaction)?,
+        }
+        Ok(())
+    }
+
+    /// Commands that are about files, connections and nodes.
+    fn outward(&mut self, meta: Meta, interaction: Interaction) -> CliResult {
+        match meta {
+            Meta::Include(name) => self.include(&name, interaction)?,
+            Meta::Copy(text) => {
+                let copying = copying::parse(&text)?;
+                self.copy_file(&copying)?;
+            }
+            Meta::Output(to) => self.target = to.map(|to| copying::target(&to)),
+            Meta::Echo(text) => say(&text)?,
+            Meta::Connect(to) => self.reconnect(&to)?,
+            Meta::ConnectionInfo => {
+                let version = self.wire.parameter("server_version").unwrap_or("?").to_string();
+                let (database, user) = (&self.wire.database, &self.wire.user);
+                let node = self.wire.node();
+                say(&format!("Database \"{database}\" as user \"{user}\" at {node}, {version}."))?;
+            }
+            Meta::System(command) => {
+                let ended = copying::shell(&command).status()?;
+                if !ended.success() {
+                    return Err(format!("the command ended with {ended}").into());
+                }
+            }
+            Meta::Kill(node) => say(&self.nodes()?.kill(node)?)?,
+            Meta::Start(node) => say(&self.nodes()?.start(node)?)?,
+            Meta::Nodes => say(&self.nodes()?.list()?)?,
+            Meta::Tour => self.step(interaction)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self) -> CliResult<&mut Box<dyn DemoNodes>> {
+        let none = "only `braid demo --nodes 3` has nodes that this shell may end and start";
+        self.nodes.as_mut().ok_or_else(|| none.into())
+    }
+
+    fn step(&mut self, interaction: Interaction) -> CliResult {
+        let Some(Step { text, run }) = self.tour.pop() else {
+            return Err("the tour is over; \\d and \\? show where to go on".into());
+        };
+        let now = self.rows_of("SELECT clock_timestamp()")?.pop().and_then(|mut row| row.pop());
+        let before = std::mem::replace(&mut self.step_at, now.flatten().unwrap_or_default());
+        let run = run.replace("{before}", &before);
+        say(&format!("\n{text}\n\n{run}\n"))?;
+        self.run_text(&run, interaction)?;
+        Ok(say(if self.tour.is_empty() { "That was the tour." } else { "\\tour goes on." })?)
+    }
+
+    fn about(&self, buffer: &StatementBuffer) -> String {
+        if buffer.is_empty() { self.last.clone() } else { buffer.text().to_string() }
+    }
+
+    fn include(&mut self, name: &str, interaction: Interaction) -> CliResult {
+        if self.depth >= DEPTH_MAX {
+            return Err(
+                format!("{name}: files include each other more than {DEPTH_MAX} deep").into()
+            );
+        }
+        let (mut input, _) = copying::reader(&Place::File(name.to_string()))?;
+        self.depth += 1;
+        let done = self.run_stream(&mut input, interaction);
+        self.depth -= 1;
+        done
+    }
+
+    /// Another database of this node, or what a URL names.
+    fn reconnect(&mut self, to: &str) -> CliResult {
+        let is_url = to.contains("://") || to.contains('=');
+        let url = if is_url { to.to_string() } else { with_database(&self.url, to) };
+        self.wire = Wire::connect(&url)?;
+        self.url = url;
+        let (database, node) = (&self.wire.database, self.wire.node());
+        Ok(say(&format!("Connected to database \"{database}\" at {node}."))?)
+    }
+
+    fn describe(&mut self, queries: &[(String, String)]) -> CliResult {
+        for (at, (title, query)) in queries.iter().enumerate() {
+            let (columns, rows) = match self.result_of(query) {
+                Ok(result) => result,
+                // The first one says whether there is such a relation; others may have nothing to
+                // say of one of its kind.
+                Err(e) if at == 0 => return Err(e),
+                Err(_) => continue,
+            };
+            if rows.is_empty() && at > 0 {
+                continue;
+            }
+            // What has no default needs no word for it.
+            let look = Look { null: String::new(), ..self.look.clone() };
+            self.print(|out| {
+                if look.format.is_for_people() {
+                    writeln!(out, "{title}")?;
+                }
+                let mut shown = Shown::begin(&look, &columns, out)?;
+                rows.into_iter().try_for_each(|row| shown.row(row))?;
+                shown.end()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement until Ctrl-C, so many seconds after each end.
+    fn watch(&mut self, statement: &str, seconds: f64) -> CliResult {
+        let before = interrupts().pressed();
+        let (clock, step) = (WallClock, Duration::from_millis(20));
+        // Between two runs it ends this, and nothing else.
+        let ends = interrupts().end_when_idle(false);
+        let mut done = Ok(());
+        while done.is_ok() && interrupts().pressed() == before {
+            done = self.statement(statement, Interaction::Batch, None);
+            let until = clock.monotonic_nanos() + (seconds * 1e9) as u64;
+            while done.is_ok()
+                && clock.monotonic_nanos() < until
+                && interrupts().pressed() == before
+            {
+                clock.sleep(step);
+            }
+        }
+        interrupts().end_when_idle(ends);
+        done
+    }
+
+    /// Runs a statement, or several, and shows what comes of it.
+    pub(super) fn statement(
         &mut self,
         statement: &str,
         interaction: Interaction,
-        input: Option<&mut dyn BufRead>,
+        input: Input<'_>,
     ) -> CliResult {
-        let clock = WallClock;
-        let start = clock.monotonic_nanos();
-        let done = match copy_direction(statement) {
-            Some(Copy::In) => self.copy_in(statement, input),
-            Some(Copy::Out) => self.copy_out(statement),
-            None => match self.client.simple_query(statement) {
-                Ok(messages) => {
-                    table::print(&messages, self.expanded);
-                    Ok(())
-                }
-                Err(e) => Err(describe_error(&e).into()),
-            },
-        };
+        self.last = statement.to_string();
+        let begun = WallClock.monotonic_nanos();
+        let (done, ended) = self.run(statement, input);
+        let elapsed = ended.saturating_sub(begun) as f64 / 1e6;
         if self.timing {
-            let elapsed = (clock.monotonic_nanos() - start) as f64 / 1e6;
-            println!("Time: {elapsed:.3} ms\n");
+            say(&format!("Time: {elapsed:.3} ms\n"))?;
         }
-        match done {
-            Err(e) if interaction == Interaction::Person => {
-                eprintln!("{e}");
-                Ok(())
-            }
-            done => done,
+        if let Err(e) = &done
+            && interaction == Interaction::Person
+            && e.downcast_ref::<io::Error>().is_some_and(is_lost)
+        {
+            eprintln!("The connection is lost: {e}.");
+            return self.connect_again();
         }
+        told(done, interaction)
     }
 
-    fn copy_in(&mut self, statement: &str, input: Option<&mut dyn BufRead>) -> CliResult {
-        let Some(input) = input else {
-            return Err(
-                "COPY FROM STDIN takes its rows from a pipe or file: braid sql < FILE".into()
-            );
-        };
-        let server = |e: postgres::Error| describe_error(&e);
-        let mut sink = self.client.copy_in(statement).map_err(server)?;
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            if input.read_until(b'\n', &mut line)? == 0 || line.strip_suffix(b"\n") == Some(b"\\.")
-            {
-                break;
+    /// To the same node, or to another one that the URL names.
+    fn connect_again(&mut self) -> CliResult {
+        match Wire::connect(&self.url) {
+            Ok(wire) => {
+                eprintln!("Connected again, at {}. What was open is rolled back.", wire.node());
+                self.wire = wire;
             }
-            // When the server has given up, `finish` says why.
-            if sink.write_all(&line).is_err() {
-                break;
-            }
+            Err(e) => eprintln!("{e}"),
         }
-        println!("OK, {} rows", sink.finish().map_err(server)?);
         Ok(())
     }
 
-    fn copy_out(&mut self, statement: &str) -> CliResult {
-        let mut source = self.client.copy_out(statement).map_err(|e| describe_error(&e))?;
-        let mut stdout = std::io::stdout().lock();
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            let read = source.read(&mut buffer)?;
-            if read == 0 {
-                return Ok(stdout.flush()?);
+    /// Runs it; and when the server had ended, whatever a person looks at then.
+    fn run(&mut self, statement: &str, input: Input<'_>) -> (CliResult, u64) {
+        let mut out = match Target::open(self.target.as_ref()) {
+            Ok(out) => out,
+            Err(e) => return (Err(e), WallClock.monotonic_nanos()),
+        };
+        let done = self.run_into(statement, input, &mut out);
+        let ended = WallClock.monotonic_nanos();
+        (out.close().and(done), ended)
+    }
+
+    fn run_into(&mut self, statement: &str, mut input: Input<'_>, out: &mut Target) -> CliResult {
+        let _running = interrupts().run(self.wire.cancel_key());
+        self.wire.send(statement)?;
+        let mut failed: Option<Report> = None;
+        let mut came = self.wire.next()?;
+        while let Some(one) = came.take() {
+            match one {
+                Came::Columns(columns) => {
+                    came = self.rows(&columns, out)?;
+                    continue;
+                }
+                Came::Done(tag) if self.look.format.is_for_people() => {
+                    // The count of rows says that already.
+                    if !["SELECT", "SHOW", "EXPLAIN"].iter().any(|word| tag.starts_with(word)) {
+                        out.line(&tag)?;
+                    }
+                }
+                Came::Copied(rows) => out.bytes(&rows)?,
+                Came::CopyIn => match input.as_mut() {
+                    Some(input) => send_rows(&mut self.wire, &mut **input)?,
+                    None => self.wire.end_copy(Some(NO_ROWS))?,
+                },
+                Came::Failed(report) => failed = Some(report),
+                Came::Row(_) | Came::Done(_) | Came::Nothing => {}
             }
-            stdout.write_all(&buffer[..read])?;
+            came = self.wire.next()?;
+        }
+        failed.map_or(Ok(()), |report| Err(report.text(Some(statement)).into()))
+    }
+
+    /// Shows the rows of a result. Returns what comes behind its last one.
+    fn rows(&mut self, columns: &[Column], out: &mut Target) -> CliResult<Option<Came>> {
+        let look = self.look.clone();
+        let mut shown = Shown::begin(&look, columns, out)?;
+        loop {
+            match self.wire.next()? {
+                Some(Came::Row(row)) => shown.row(row)?,
+                other => {
+                    // A result that has failed has no end.
+                    if !matches!(other, Some(Came::Failed(_))) {
+                        shown.end()?;
+                    }
+                    return Ok(other);
+                }
+            }
         }
     }
 
-    /// Names to complete: keywords, tables and columns.
-    fn words(&mut self) -> Vec<String> {
-        const KEYWORDS: &str = "SELECT INSERT UPDATE DELETE FROM WHERE GROUP ORDER LIMIT VALUES \
-            CREATE TABLE INDEX DROP ALTER TRUNCATE EXPLAIN BEGIN COMMIT ROLLBACK INTERLEAVE PARENT \
-            CASCADE PRIMARY REFERENCES RETURNING";
-        let mut words: Vec<String> = KEYWORDS.split_whitespace().map(str::to_string).collect();
-        let names = "SELECT table_name FROM information_schema.tables UNION \
-            SELECT column_name FROM information_schema.columns \
-            WHERE table_schema NOT IN ('pg_catalog', 'information_schema')";
-        // Completion is a comfort: without the names it still knows the keywords.
-        if let Ok(messages) = self.client.simple_query(names) {
-            words.extend(messages.iter().filter_map(|m| match m {
-                postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_string),
-                _ => None,
-            }));
+    /// The rows of a query of this shell's own.
+    fn result_of(&mut self, query: &str) -> CliResult<(Vec<Column>, Vec<Values>)> {
+        let _running = interrupts().run(self.wire.cancel_key());
+        words::result(&mut self.wire, query)
+    }
+
+    fn rows_of(&mut self, query: &str) -> CliResult<Vec<Values>> {
+        Ok(self.result_of(query)?.1)
+    }
+
+    /// Shows what is written, on the screen or where results go.
+    fn print(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> CliResult {
+        let mut out = Target::open(self.target.as_ref())?;
+        write(&mut out)?;
+        out.close()
+    }
+
+    fn copy_file(&mut self, copying: &copying::Copying) -> CliResult {
+        let _running = interrupts().run(self.wire.cancel_key());
+        self.last = copying.statement.clone();
+        let (mut reader, mut writer) = (None, None);
+        // Before the server is told: a file that is not there is no statement.
+        match copying.out {
+            true => writer = Some(copying::writer(&copying.place)?),
+            false => reader = Some(copying::reader(&copying.place)?),
         }
-        words
+        self.wire.send(&copying.statement)?;
+        let mut failed = None;
+        while let Some(came) = self.wire.next()? {
+            match came {
+                Came::CopyIn => match &mut reader {
+                    Some((reader, _)) => send_rows(&mut self.wire, reader)?,
+                    None => self.wire.end_copy(Some("it is no COPY FROM STDIN"))?,
+                },
+                Came::Copied(rows) => {
+                    if let Some((writer, _)) = &mut writer {
+                        writer.write_all(&rows)?;
+                    }
+                }
+                Came::Done(tag) => say(&tag)?,
+                Came::Failed(report) => failed = Some(report),
+                _ => {}
+            }
+        }
+        let children = reader.and_then(|(_, child)| child).into_iter();
+        let (written, writes) = writer.map_or((None, None), |(w, child)| (Some(w), child));
+        if let Some(mut written) = written {
+            written.flush()?;
+        }
+        for mut child in children.chain(writes) {
+            child.wait()?;
+        }
+        failed.map_or(Ok(()), |report| Err(report.text(Some(&copying.statement)).into()))
     }
 }
 
-enum Copy {
-    In,
-    Out,
+/// Sends the rows of a stream up to its end, or to a line with `\.`.
+fn send_rows(wire: &mut Wire, input: &mut dyn BufRead) -> CliResult {
+    const PART: usize = 64 << 10;
+    let mut part = Vec::new();
+    let before = interrupts().pressed();
+    loop {
+        let at = part.len();
+        match input.read_until(b'\n', &mut part) {
+            Ok(0) => break,
+            Ok(_) if matches!(&part[at..], b"\\.\n" | b"\\.\r\n" | b"\\.") => {
+                part.truncate(at);
+                break;
+            }
+            Ok(_) => {}
+            // The rows before it must not stay.
+            Err(e) => return Ok(wire.end_copy(Some(&format!("the rows cannot be read: {e}")))?),
+        }
+        if interrupts().pressed() != before {
+            return Ok(wire.end_copy(Some("canceled by the user"))?);
+        }
+        if part.len() >= PART {
+            wire.copy(&part)?;
+            part.clear();
+        }
+    }
+    if !part.is_empty() {
+        wire.copy(&part)?;
+    }
+    Ok(wire.end_copy(None)?)
 }
 
-fn copy_direction(statement: &str) -> Option<Copy> {
-    let upper = statement.to_ascii_uppercase();
-    let mut words = upper.split_whitespace().map(|w| w.trim_end_matches(';'));
-    if words.next() != Some("COPY") {
-        return None;
+/// Where results are written: the screen, by pages if it is a person's, a file, a command.
+struct Target {
+    out: Box<dyn Write>,
+    child: Option<Child>,
+}
+
+impl Target {
+    fn open(place: Option<&Place>) -> CliResult<Target> {
+        match place {
+            Some(place) => {
+                let (out, child) = copying::writer(place)?;
+                Ok(Target { out, child })
+            }
+            None => Ok(Target { out: Box::new(Screen::default()), child: None }),
+        }
     }
-    let words: Vec<&str> = words.collect();
-    words.windows(2).find_map(|pair| match pair {
-        ["FROM", "STDIN"] => Some(Copy::In),
-        ["TO", "STDOUT"] => Some(Copy::Out),
-        _ => None,
-    })
+
+    fn line(&mut self, text: &str) -> CliResult {
+        Ok(writeln!(self.out, "{text}")?)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> CliResult {
+        Ok(self.out.write_all(bytes)?)
+    }
+
+    fn close(mut self) -> CliResult {
+        self.out.flush()?;
+        drop(self.out);
+        if let Some(mut child) = self.child {
+            child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// An error: a person reads it, and goes on.
+fn told(done: CliResult, interaction: Interaction) -> CliResult {
+    match done {
+        Err(e) if interaction == Interaction::Person => {
+            eprintln!("{e}");
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+fn is_lost(e: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(e.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+}
+
+fn help(text: &str) -> CliResult {
+    let width = meta::COMMANDS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, about) in meta::COMMANDS {
+        say(&format!("{name:width$}  {about}"))?;
+    }
+    Ok(say(text)?)
+}
+
+/// The statement that has begun, which is over then; or the last one.
+fn taken(buffer: &mut StatementBuffer, last: &str) -> CliResult<String> {
+    let begun = buffer.finish();
+    match begun.unwrap_or_else(|| last.to_string()) {
+        nothing if nothing.is_empty() => Err("there is no statement yet".into()),
+        statement => Ok(statement),
+    }
+}
+
+/// A URL with another database.
+fn with_database(url: &str, database: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgresql", url));
+    let (rest, options) = match rest.split_once('?') {
+        Some((rest, options)) => (rest, format!("?{options}")),
+        None => (rest, String::new()),
+    };
+    let nodes = rest.split_once('/').map_or(rest, |(nodes, _)| nodes);
+    format!("{scheme}://{nodes}/{database}{options}")
+}
+
+/// What a person makes of a text, or of a file, in an editor.
+#[expect(clippy::disallowed_methods, reason = "a file of a person, not of a store")]
+fn edited(file: Option<&str>, text: &str) -> CliResult<String> {
+    let own = tempfile::Builder::new().prefix("braid-").suffix(".sql").tempfile()?;
+    let path = match file {
+        Some(file) => file.to_string(),
+        None => {
+            std::fs::write(own.path(), format!("{text}\n"))?;
+            own.path().display().to_string()
+        }
+    };
+    let named = |name: &str| std::env::var(name).ok().filter(|editor| !editor.is_empty());
+    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".into());
+    let quoted = format!("'{}'", path.replace('\'', "'\\''"));
+    let ended = copying::shell(&format!("{editor} {quoted}")).stdin(Stdio::inherit()).status()?;
+    if !ended.success() {
+        return Err(format!("{editor} ended with {ended}").into());
+    }
+    Ok(std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?)
+}
+
+/// Statements from standard input.
+pub(super) fn standard_input() -> Box<dyn BufRead> {
+    Box::new(BufReader::new(io::stdin()))
+}
+
+/// Whether a person sits there.
+pub(super) fn is_person() -> bool {
+    io::stdin().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_keeps_its_nodes_and_options() {
+        for (url, wanted) in [
+            ("postgresql://root@h:1,h:2/a?x=y", "postgresql://root@h:1,h:2/b?x=y"),
+            ("postgresql://root@h:1", "postgresql://root@h:1/b"),
+        ] {
+            assert_eq!(with_database(url, "b"), wanted);
+        }
+    }
 }

@@ -23,6 +23,7 @@ pub fn run() -> Result<(), String> {
     unused::check(&root, &tracked, &mut findings);
     walks::check(&root, &tracked, &mut findings);
     docs::check(&root, &tracked, &mut findings);
+    docs::check_summary(&root, &tracked, &mut findings);
     docs::check_test_command(&root, &mut findings);
     if findings.is_empty() {
         println!("tidy: {} files, nothing to say", tracked.len());

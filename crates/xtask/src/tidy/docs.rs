@@ -28,6 +28,18 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
     }
 }
 
+/// The site of the documentation has all of its pages.
+pub(super) fn check_summary(root: &Path, tracked: &[String], findings: &mut Vec<String>) {
+    const SUMMARY: &str = "docs/SUMMARY.md";
+    let summary = super::read(root, SUMMARY).unwrap_or_default();
+    let pages = tracked.iter().filter_map(|file| file.strip_prefix("docs/"));
+    for page in pages.filter(|page| page.ends_with(".md") && !page.contains('/')) {
+        if page != "SUMMARY.md" && !summary.contains(&format!("]({page})")) {
+            findings.push(format!("{SUMMARY}: {page} is missing"));
+        }
+    }
+}
+
 /// The command after "Test it:" in the README is a line of `.ci/run`.
 pub(super) fn check_test_command(root: &Path, findings: &mut Vec<String>) {
     let readme = super::read(root, "README.md").unwrap_or_default();
