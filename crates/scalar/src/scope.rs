@@ -31,6 +31,8 @@ pub struct ScopeColumn {
     pub nullable: bool,
     /// Hidden columns are found only with their table's name, and never by `*`.
     pub hidden: bool,
+    /// A join by USING has it on its other side: found only with its table's name, too.
+    pub merged: bool,
     /// The only column of a function in FROM: the function's alias means its value.
     pub scalar: bool,
     /// What an outer join puts here where it finds no row.
@@ -48,6 +50,7 @@ impl ScopeColumn {
             collation: Collated::Default,
             nullable: true,
             hidden: false,
+            merged: false,
             scalar: false,
             padding: Padding::None,
         }
@@ -70,6 +73,8 @@ pub enum Padding {
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
     columns: Vec<ScopeColumn>,
+    /// Columns that `*` begins with, in this order: joins by USING have merged them.
+    front: Vec<usize>,
 }
 
 impl Scope {
@@ -110,6 +115,18 @@ impl Scope {
     pub fn push(&mut self, column: ScopeColumn) -> usize {
         self.columns.push(column);
         self.columns.len() - 1
+    }
+
+    /// A join by USING makes one column of each of these pairs, the first of the pair. `*` begins
+    /// with them.
+    pub fn merge(&mut self, pairs: &[(usize, usize)]) {
+        let mut front: Vec<usize> = pairs.iter().map(|(kept, _)| *kept).collect();
+        for (_, other) in pairs {
+            self.columns[*other].merged = true;
+        }
+        let before = std::mem::take(&mut self.front);
+        front.extend(before.into_iter().filter(|at| !pairs.iter().any(|(kept, _)| kept == at)));
+        self.front = front;
     }
 
     /// Appends columns that nobody can name until there are so many: of something else, only their
@@ -169,6 +186,7 @@ impl Scope {
             match qualifier {
                 // What is known of every row of the catalog is never among its columns.
                 None if column.hidden && !SYSTEM_COLUMNS.contains(&name.as_str()) => continue,
+                None if column.merged => continue,
                 Some((schema, table))
                     if column.table.as_deref() != Some(table.as_str())
                         || schema.is_some_and(|s| column.schema.as_ref() != Some(s)) =>
@@ -229,16 +247,19 @@ impl Scope {
         {
             return Err(missing_table(table));
         }
-        Ok(self
-            .columns
-            .iter()
-            .enumerate()
-            .filter(|(_, c)| match table {
-                Some(table) => c.table.as_deref() == Some(table),
-                None => !c.hidden,
-            })
-            .map(|(at, _)| at)
-            .collect())
+        let columns = self.columns.iter().enumerate();
+        Ok(match table {
+            Some(table) => {
+                let own = |c: &ScopeColumn| c.table.as_deref() == Some(table);
+                columns.filter(|(_, c)| own(c)).map(|(at, _)| at).collect()
+            }
+            None => {
+                let rest = columns
+                    .filter(|(at, c)| !c.hidden && !c.merged && !self.front.contains(at))
+                    .map(|(at, _)| at);
+                self.front.iter().copied().chain(rest).collect()
+            }
+        })
     }
 }
 

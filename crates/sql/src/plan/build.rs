@@ -22,6 +22,7 @@ use super::select::{Chain, Locking, Output, Parts, SortKey, Step};
 use super::select_list::{self, shown, sort_key};
 use super::semi::{Condition, Semi, divided};
 use super::subqueries::{self, Lateral, Taken};
+use super::using;
 use super::value::Value;
 use crate::dml::scope_of;
 use crate::general_query::ColumnInfo;
@@ -407,7 +408,16 @@ fn from(
                     braid_scalar::bind_bool(e, "JOIN/ON", &scope, params)?.conjuncts()
                 }
                 JoinConstraint::None if !left => Vec::new(),
-                _ => return Ok(None),
+                JoinConstraint::None => return Ok(None),
+                // Of several items each has an order of its own for `*`.
+                _ if select.from.len() > 1 => return Ok(None),
+                other => {
+                    let begin = tables.last().map_or(0, |table| table.offset);
+                    match using::merged(other, begin, &mut scope, params)? {
+                        Some(on) => on,
+                        None => return Ok(None),
+                    }
+                }
             };
             tables.last_mut().expect("added just now").on = on;
         }

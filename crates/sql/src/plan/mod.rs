@@ -12,8 +12,8 @@
 //! is asked for many rows at once ([`joined`]). Rows stream; nothing else is kept but groups
 //! ([`groups`]), and what an ORDER BY that the keys do not give needs.
 //!
-//! What is shown of the rows: [`select_list`]. Set operations, WITH and queries in FROM are made of
-//! several chains ([`compound`]).
+//! Joins by USING: [`using`]. Locks: [`locks`]. What is shown of the rows: [`select_list`]. Set
+//! operations, WITH and queries in FROM are made of several chains ([`compound`]).
 //!
 //! What does not fit ([`plan_query`] gives `None`) goes to [`crate::general_query`]; where its rows
 //! are to be locked, by way of [`locked`].
@@ -28,9 +28,7 @@ mod first_rows;
 mod gather;
 mod groups;
 mod joined;
-mod lock_clauses;
-mod lock_within;
-pub(crate) mod locked;
+mod locks;
 mod order;
 mod passes;
 pub mod rows;
@@ -41,9 +39,12 @@ mod shown;
 mod sorting;
 mod stream;
 mod subqueries;
+mod using;
 mod value;
 
 pub(crate) use build::plan_query;
 pub use compound::SelectPlan;
 pub(crate) use compound::Within;
-pub(crate) use lock_clauses::calls_that_gather;
+use locks::lock_clauses;
+pub(crate) use locks::lock_clauses::calls_that_gather;
+pub(crate) use locks::locked;

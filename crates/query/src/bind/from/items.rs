@@ -52,6 +52,29 @@ pub(in crate::bind) fn bare(relation: Relation) -> Item {
     Item { relation, origins }
 }
 
+/// Whether the joins of an item of FROM are not the same if what stands before the item is crossed
+/// with its first table: names that both sides have would be those of other tables, too, and rows
+/// of the right side without a match would not come once for each row before. What may speak of
+/// tables before it is left as it is.
+fn is_bound_alone(item: &ast::TableWithJoins) -> bool {
+    use ast::JoinOperator::{FullOuter, Inner, Join, Left, LeftOuter, Right, RightOuter};
+    let depends = |join: &ast::Join| match &join.join_operator {
+        Right(_) | RightOuter(_) | FullOuter(_) => true,
+        Join(on) | Inner(on) | Left(on) | LeftOuter(on) => {
+            matches!(on, ast::JoinConstraint::Using(_) | ast::JoinConstraint::Natural)
+        }
+        _ => false,
+    };
+    let is_lateral = |factor: &ast::TableFactor| match factor {
+        ast::TableFactor::Table { args, .. } => args.is_some(),
+        ast::TableFactor::Derived { lateral, .. } => *lateral,
+        ast::TableFactor::NestedJoin { .. } => false,
+        _ => true,
+    };
+    let mut all = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
+    item.joins.iter().any(depends) && !all.any(is_lateral)
+}
+
 /// Where aggregates are not allowed in FROM.
 pub(in crate::bind) const OWN_LEVEL: &str = "FROM clause of their own query level";
 
@@ -63,6 +86,15 @@ impl Binder<'_> {
     ) -> SqlResult<LogicalPlan> {
         let mut whole: Option<Item> = None;
         for table in from {
+            if let Some(left) = whole.take_if(|_| is_bound_alone(table)) {
+                let mut own = self.table_item(&table.relation, None)?.0;
+                for join in &table.joins {
+                    own = self.join(own, join)?;
+                }
+                self.check_aliases(&left, &own)?;
+                whole = Some(self.cross(left, own)?);
+                continue;
+            }
             let mut item = self.table_item(&table.relation, whole.as_ref())?;
             // A lateral function already holds what stands before it.
             let mut joined = match (whole.take(), item.1) {

@@ -14,17 +14,17 @@ use braid_scalar::{ident_name, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState, quote_ident};
 use sqlparser::ast::{self, JoinOperator, SetExpr, TableFactor};
 
+use super::super::select::Locking;
 use super::lock_clauses::{check_lockable, clause, lockable_select, locking_of};
-use super::select::Locking;
 use crate::general_query::KEY_COLUMN;
 use crate::session::Context;
 use crate::views::qualified_query;
 
 /// A table, and where its key stands: expressions of the query that asks.
-pub(super) struct Inner {
-    pub(super) table: Arc<Table>,
-    pub(super) locking: Locking,
-    pub(super) key: Vec<String>,
+pub(in crate::plan) struct Inner {
+    pub(in crate::plan) table: Arc<Table>,
+    pub(in crate::plan) locking: Locking,
+    pub(in crate::plan) key: Vec<String>,
 }
 
 /// Subqueries and views may be inside each other so often.
@@ -34,7 +34,7 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 /// 0A000 where a row of theirs is no row of a table.
-pub(super) fn open(ctx: &Context, q: &mut ast::Query) -> SqlResult<Vec<Inner>> {
+pub(in crate::plan) fn open(ctx: &Context, q: &mut ast::Query) -> SqlResult<Vec<Inner>> {
     let locks = q.locks.clone();
     let names = ctes(q);
     let SetExpr::Select(select) = &mut *q.body else { return Ok(Vec::new()) };
@@ -225,7 +225,7 @@ fn refuse_nullable(from: &ast::TableWithJoins, clause: &str) -> SqlResult<()> {
 }
 
 /// Puts items behind a select list.
-pub(super) fn append(select: &mut ast::Select, items: &[String]) -> SqlResult<()> {
+pub(in crate::plan) fn append(select: &mut ast::Select, items: &[String]) -> SqlResult<()> {
     if items.is_empty() {
         return Ok(());
     }

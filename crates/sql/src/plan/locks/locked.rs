@@ -22,10 +22,10 @@ use braid_walk::Walk;
 use bytes::Bytes;
 use sqlparser::ast::{self, Visitor};
 
-use super::build::limits;
+use super::super::build::limits;
+use super::super::select::{Locking, count};
 use super::lock_clauses::{What, check_lockable, clause, lockable_select, locked_in};
 use super::lock_within::{append, open};
-use super::select::{Locking, count};
 use crate::explain::{Explained, PlanLine};
 use crate::general_query::{ColumnInfo, GeneralPlan, RowStream, RunContext};
 use crate::session::{Context, VecRows};

@@ -9,19 +9,19 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use braid_walk::Walk;
 use sqlparser::ast::{self, GroupByExpr, JoinOperator, SetExpr, TableFactor, Visitor};
 
-use super::select::Locking;
+use super::super::select::Locking;
 
 /// Something that FROM names.
-pub(super) struct Named<'a> {
+pub(in crate::plan) struct Named<'a> {
     /// What the query calls it.
-    pub(super) alias: String,
-    pub(super) what: What<'a>,
+    pub(in crate::plan) alias: String,
+    pub(in crate::plan) what: What<'a>,
     /// A join may put NULLs in its place.
     nullable: bool,
 }
 
 /// What it is.
-pub(super) enum What<'a> {
+pub(in crate::plan) enum What<'a> {
     Table(&'a ast::ObjectName),
     Function,
     Subquery,
@@ -31,7 +31,7 @@ pub(super) enum What<'a> {
 ///
 /// PostgreSQL's rules: of several clauses the stronger lock counts, and of how to wait NOWAIT
 /// before SKIP LOCKED before waiting.
-pub(super) fn locking_of(locks: &[ast::LockClause], alias: &str) -> Option<Locking> {
+pub(in crate::plan) fn locking_of(locks: &[ast::LockClause], alias: &str) -> Option<Locking> {
     let about = |lock: &&ast::LockClause| named(lock).is_none_or(|name| name == alias);
     let each = locks.iter().filter(about).map(|lock| {
         let mode = match lock.lock_type {
@@ -57,18 +57,18 @@ pub(super) fn locking_of(locks: &[ast::LockClause], alias: &str) -> Option<Locki
 }
 
 /// The name behind OF.
-pub(super) fn named(lock: &ast::LockClause) -> Option<String> {
+pub(in crate::plan) fn named(lock: &ast::LockClause) -> Option<String> {
     lock.of.as_ref().and_then(|name| object_name_parts(name).pop())
 }
 
 /// As the clause begins, for messages.
-pub(super) fn clause(locks: &[ast::LockClause]) -> String {
+pub(in crate::plan) fn clause(locks: &[ast::LockClause]) -> String {
     let kind = locks.first().map_or(ast::LockType::Update, |lock| lock.lock_type);
     format!("FOR {kind}")
 }
 
 /// 42809 for what keeps the rows of a query.
-pub(super) fn check_lockable(table: &Table) -> SqlResult<()> {
+pub(in crate::plan) fn check_lockable(table: &Table) -> SqlResult<()> {
     if table.materialized().is_none() {
         return Ok(());
     }
@@ -80,7 +80,10 @@ pub(super) fn check_lockable(table: &Table) -> SqlResult<()> {
 ///
 /// # Errors
 /// 0A000 where a row of the result is no row of a table, as in PostgreSQL; `clause` locks them.
-pub(super) fn lockable_select<'a>(q: &'a ast::Query, clause: &str) -> SqlResult<&'a ast::Select> {
+pub(in crate::plan) fn lockable_select<'a>(
+    q: &'a ast::Query,
+    clause: &str,
+) -> SqlResult<&'a ast::Select> {
     let refuse = |what: &str| {
         let text = format!("{clause} is not allowed with {what}");
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, text))
@@ -161,7 +164,7 @@ impl Visitor for Calls {
 /// # Errors
 /// 42P01 for a name behind OF that FROM does not have; 0A000 for the side of an outer join that may
 /// be NULL.
-pub(super) fn locked_in<'a>(
+pub(in crate::plan) fn locked_in<'a>(
     select: &'a ast::Select,
     locks: &[ast::LockClause],
 ) -> SqlResult<Vec<(Named<'a>, Locking)>> {
