@@ -78,7 +78,7 @@ pub(super) fn add_months(day: i64, months: i64) -> Option<i64> {
     let (year, month, of_month) = civil_from_days(day);
     let all = year.checked_mul(12)?.checked_add(month - 1)?.checked_add(months)?;
     // Far from all dates that there are.
-    if all.abs() > 12_000_000 {
+    if all.abs() > 100_000_000 {
         return None;
     }
     let first = days_from_civil(all.div_euclid(12), all.rem_euclid(12) + 1, 1);

@@ -93,7 +93,10 @@ fn of_time(m: &Moment, element: char) -> Option<String> {
         'p' => half.to_string(),
         'R' => format!("{hour:02}:{minute:02}"),
         'S' => format!("{second:02}"),
-        's' => ((m.utc + UNIX_EPOCH_MICROS).div_euclid(MICROS_PER_SECOND)).to_string(),
+        's' => {
+            let micros = i128::from(m.utc) + i128::from(UNIX_EPOCH_MICROS);
+            micros.div_euclid(i128::from(MICROS_PER_SECOND)).to_string()
+        }
         'T' | 'X' => format!("{hour:02}:{minute:02}:{second:02}"),
         'Z' => m.zone.clone(),
         'z' => m.offset(""),

@@ -247,7 +247,7 @@ fn constructors(t: &mut Table) {
     t.add("date(int8, int8, int8) date -- of year, month, day; of a moment in a zone", |a, _| {
         let [year, month, day] = [&a[0], &a[1], &a[2]].map(i64_of);
         let bad = || invalid(format!("there is no day {year}-{month}-{day}"));
-        if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || day < 1 {
+        if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
             return Err(bad());
         }
         let first = days_from_civil(year, month, 1);
