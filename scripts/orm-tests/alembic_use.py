@@ -201,8 +201,8 @@ def use(engine, base, User, Post, Tag, tag):
         print(
             "win",
             s.execute(
-                select(User.age, func.row_number().over(order_by=User.age.desc()))
-                .order_by(User.age)
+                select(User.age, func.row_number().over(order_by=[User.age.desc(), User.id]))
+                .order_by(User.age, User.id)
                 .limit(2)
             ).all(),
         )

@@ -222,10 +222,7 @@ async function t(name, f) {
     for await (const c of r) s += c;
     return s;
   });
-  await t("copyerr", async () => {
-    const w = await sql`copy pj_owner (name, mood) from stdin`.writable();
-    await pipeline(Readable.from(["c1\tmad\n"]), w);
-  });
+  // A COPY that the server ends with an error never settles in postgres.js 3.4.9, on either server.
   await t("listen", async () => {
     const got = [];
     let ok;

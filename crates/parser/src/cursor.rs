@@ -274,8 +274,11 @@ pub(crate) fn fold(w: &Word) -> String {
     if w.quote_style.is_some() { w.value.clone() } else { w.value.to_lowercase() }
 }
 
-/// Index of the parenthesis that closes the one at `open`.
+/// Index of the parenthesis that closes the one at `open`, if there is one.
 pub(crate) fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    if tokens.get(open)?.token != Token::LParen {
+        return None;
+    }
     let mut depth = 0usize;
     for (i, t) in tokens.iter().enumerate().skip(open) {
         match t.token {

@@ -16,7 +16,7 @@ use crate::rewrites;
 use crate::table::create;
 use crate::{
     Kind, MAX_CONNECTIVES, MAX_DEPTH, MAX_OPERATORS, MAX_SCRIPT_BYTES, Notice, Start, Statement,
-    insert, lexical, spellings, statement,
+    insert, lexical, reserved, spellings, statement,
 };
 
 /// Parses all statements of a text.
@@ -267,7 +267,9 @@ fn parse_tokens(mut tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Stateme
     let told = |message| Notice { state: SqlState::SUCCESSFUL_COMPLETION, message };
     let notices = spellings::rewrite(&mut tokens)?.into_iter().map(told).collect();
     let as_of = lift_as_of(&mut tokens)?;
-    let (kind, as_of) = (Arc::new(parse_kind(tokens, text)?), as_of.map(Arc::new));
+    let kind = parse_kind(tokens, text)?;
+    reserved::check(&kind)?;
+    let (kind, as_of) = (Arc::new(kind), as_of.map(Arc::new));
     Ok(Statement { text: Arc::from(text), kind, as_of, notices, start: Start::default() })
 }
 

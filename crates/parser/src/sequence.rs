@@ -4,8 +4,8 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
-use crate::commit_times;
 use crate::cursor::Cursor;
+use crate::spellings::commit_times;
 use crate::table::create;
 use crate::{AlterOwn, Kind, SequenceChange, SplitTable};
 

@@ -24,12 +24,13 @@ use datafusion::common::{DFSchemaRef, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore, Volatility,
 };
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use crate::exec::around::around_rows;
+use crate::exec::scalar::is_only_pinned;
 use crate::exec::set_returning::Records;
 
 const EVALUATED: &str = "Evaluated";
@@ -43,7 +44,7 @@ pub(crate) fn evaluated(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.apply(|node| {
         if let LogicalPlan::Projection(projection) = node {
             let outputs = projection.expr.iter().zip(projection.schema.fields());
-            let changing = outputs.filter(|(expr, _)| expr.is_volatile() && !is_unnested(expr));
+            let changing = outputs.filter(|(expr, _)| changes(expr) && !is_unnested(expr));
             volatile.extend(changing.map(|(_, field)| field.name().clone()));
         }
         Ok(TreeNodeRecursion::Continue)
@@ -56,6 +57,18 @@ pub(crate) fn evaluated(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = if volatile.is_subset(&outputs) { volatile } else { outputs };
     let node = Arc::new(Evaluated { columns, input: plan });
     Ok(LogicalPlan::Extension(Extension { node }))
+}
+
+/// Whether computing it counts: not if it is volatile only to stay where it is, so that nobody
+/// computes what fails for nothing.
+fn changes(expr: &Expr) -> bool {
+    let calls = |e: &Expr| match e {
+        Expr::ScalarFunction(call) => {
+            call.func.signature().volatility == Volatility::Volatile && !is_only_pinned(e)
+        }
+        _ => false,
+    };
+    expr.is_volatile() && expr.exists(|e| Ok(calls(e))).unwrap_or(true)
 }
 
 /// Rows are multiplied by what is unnested: it is computed in any case.

@@ -9,7 +9,16 @@ use crate::harness::Db;
 
 #[test]
 fn scripts_answer_as_postgres_does() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/testscripts/postgres");
+    play(concat!(env!("CARGO_MANIFEST_DIR"), "/testscripts/postgres"));
+}
+
+/// What GoogleSQL has besides, with its documentation's answers: `testscripts/googlesql/*.txt`.
+#[test]
+fn scripts_of_googlesql_answer_as_spanner_does() {
+    play(concat!(env!("CARGO_MANIFEST_DIR"), "/testscripts/googlesql"));
+}
+
+fn play(folder: &str) {
     braid_script::check(folder, Db::new, |db, lines| {
         let mut out: Vec<String> = Vec::new();
         for statement in statements(&lines.join("\n")) {

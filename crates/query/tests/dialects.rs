@@ -162,7 +162,72 @@ const LINES: &[Line] = &[
         "0A000",
         "`CREATE SEQUENCE s BIT_REVERSED_POSITIVE`, and `DEFAULT nextval('s')`",
     ),
-    Line(SPANNER, "SELECT SAFE_CAST('x' AS INT64)", "0A000", "a cast fails, or it is not there"),
+    Line(
+        SPANNER,
+        "SELECT SAFE_CAST('x' AS INT64), SAFE.SUBSTR('abc', 1, -1), SAFE_DIVIDE(1, 0)",
+        "",
+        "NULL where it fails",
+    ),
+    Line(
+        SPANNER,
+        "SELECT IF(TRUE, 1, 2), IFNULL(NULL, 1), COUNTIF(SingerId > 1), LOGICAL_AND(TRUE), \
+         ANY_VALUE(Name HAVING MAX SingerId), ARRAY_AGG(Name IGNORE NULLS ORDER BY Name LIMIT 2), \
+         STRING_AGG(Name) FROM Singers",
+        "",
+        "functions of GoogleSQL without a namesake in PostgreSQL are there, with GoogleSQL's meaning: \
+         [functions](functions.md); a function of a user goes before one of them. Namesakes are \
+         PostgreSQL's: `REGEXP_REPLACE` replaces one match, `SUBSTR` counts no negative places, \
+         `FORMAT` has `%s`, `EXTRACT(WEEK ..)` is ISO's, `TIMESTAMP '..'` has no time zone, and `/` of integers cuts \
+         off (`SAFE_DIVIDE` and `IEEE_DIVIDE` give a double)",
+    ),
+    Line(
+        SPANNER,
+        "SELECT DATE_DIFF(Born, DATE '2000-01-01', WEEK(MONDAY)), DATE_TRUNC(Born, MONTH), \
+         DATE_ADD(Born, INTERVAL SingerId DAY), TIMESTAMP_TRUNC(CURRENT_TIMESTAMP(), HOUR, \
+         'America/Los_Angeles'), EXTRACT(DAYOFWEEK FROM Born) FROM Singers",
+        "",
+        "where GoogleSQL takes America/Los_Angeles for granted, it is the session's time zone",
+    ),
+    Line(
+        SPANNER,
+        "SELECT ['a', 'b'][OFFSET(0)], ['a', 'b'][SAFE_ORDINAL(3)], o, e FROM \
+         UNNEST(GENERATE_ARRAY(1, 3)) AS e WITH OFFSET AS o",
+        "",
+        "a subscript without such a word counts from 1, and is NULL outside",
+    ),
+    Line(
+        SPANNER,
+        "SELECT * EXCEPT (Photo) REPLACE (UPPER(Name) AS Name) FROM Singers",
+        "",
+        "not in views",
+    ),
+    Line(SPANNER, "SELECT AS VALUE Name FROM Singers", "", "is `SELECT Name`"),
+    Line(
+        SPANNER,
+        "SELECT Name FROM Singers QUALIFY ROW_NUMBER() OVER (ORDER BY SingerId) = 1",
+        "",
+        "",
+    ),
+    Line(
+        SPANNER,
+        r"SELECT r'\d+', b'a\x00', STRUCT<a INT64, b STRING>(1, 'x')",
+        "",
+        "bytes have a letter in them, else they are bits of PostgreSQL (`FROM_HEX('3031')` for b'01'); fields of \
+         a row have no names; texts in double or triple quotes are names, as in PostgreSQL",
+    ),
+    Line(SPANNER, "DELETE Singers s WHERE s.SingerId = 77", "", "without FROM"),
+    Line(
+        SPANNER,
+        "UPDATE Singers s SET s.Name = 'c' WHERE s.SingerId = 1",
+        "42703",
+        "the column alone stands in front of `=`, as in PostgreSQL: `SET Name = 'c'`",
+    ),
+    Line(
+        SPANNER,
+        "SELECT Name FROM Singers |> WHERE SingerId = 1",
+        "42601",
+        "pipes are not read; nor `@name` for parameters, which is PostgreSQL's `@` (use `$1`)",
+    ),
     Line(
         SPANNER,
         "CREATE TABLE Events (Id INT64, At TIMESTAMP) PRIMARY KEY (Id), ROW DELETION POLICY \

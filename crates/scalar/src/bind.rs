@@ -6,8 +6,8 @@ use braid_types::{
     CastContext, Collated, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric,
 };
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Ident, NormalizationForm, Subscript,
-    TypedString, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, NormalizationForm,
+    Subscript, TypedString, UnaryOperator, Value,
 };
 
 use crate::bind_call::{bind_function, bind_named, refuse_bytes_in_patterns};
@@ -17,8 +17,8 @@ use crate::bind_compare::{
 use crate::conversion::{at_stranger, coerce, fold, settle, unify};
 use crate::scope::is_star;
 use crate::syntax::{
-    at_beginning, at_its_place, bind_interval, comparison, interval_text, operator_name,
-    plain_operator,
+    at_beginning, at_its_place, bind_element, bind_interval, comparison, interval_text,
+    operator_name, plain_operator, safe_cast,
 };
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
@@ -72,7 +72,13 @@ pub fn bind_to(
     scope: &Scope,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
-    let bound = bind_for(expr, target, scope, ctx)?;
+    // A list of nothing has the type that is wanted of it.
+    let empty = matches!(expr, Expr::Array(list) if list.elem.is_empty())
+        && matches!(target, SqlType::Array(_));
+    let bound = match empty {
+        true => cast_to(expr, target, scope, ctx)?,
+        false => bind_for(expr, target, scope, ctx)?,
+    };
     coerce(bound, target, CastContext::Assignment, ctx).map_err(|e| match e.state() {
         SqlState::DATATYPE_MISMATCH => at_beginning(e, expr),
         _ => at_its_place(e, expr),
@@ -203,6 +209,9 @@ fn bind_anywhere(expr: &Expr, scope: &Scope, ctx: &mut dyn BindContext) -> SqlRe
         }
         Expr::AllOp { left, compare_op, right } => {
             bind_any_all(left, compare_op, right, true, scope, ctx)
+        }
+        Expr::Cast { kind: CastKind::SafeCast | CastKind::TryCast, expr, data_type, .. } => {
+            safe_cast(expr, data_type, scope, ctx)
         }
         Expr::Cast { expr, data_type, format: None, .. } => bind_cast(expr, data_type, scope, ctx),
         Expr::Function(function) => bind_function(function, scope, ctx),
@@ -337,6 +346,10 @@ fn bind_access(
     };
     while let Some((access, after)) = rest.split_first() {
         rest = after;
+        if let Some(element) = bind_element(&value, access, scope, ctx)? {
+            value = element;
+            continue;
+        }
         value = match access {
             // As an argument, all fields are the row.
             star if is_star(star) => value,
@@ -938,10 +951,14 @@ fn bind_case(
         values.insert(0, bind_unsettled(e, scope, ctx)?);
         exprs.insert(0, e);
     }
+    if !has_else {
+        // It is a NULL of no type.
+        values.insert(0, Bound::constant(Datum::Null, SqlType::Unknown));
+    }
     let types: Vec<SqlType> = values.iter().map(|value| value.ty().clone()).collect();
-    let (mut values, ty) =
-        unify(values, "CASE", ctx).map_err(|e| at_stranger(e, &types, &exprs))?;
-    let otherwise = has_else.then(|| values.remove(0));
+    let types = &types[usize::from(!has_else)..];
+    let (mut values, ty) = unify(values, "CASE", ctx).map_err(|e| at_stranger(e, types, &exprs))?;
+    let otherwise = Some(values.remove(0)).filter(|_| has_else);
     // As of all that it may be, whichever is left.
     let all = values.iter().chain(&otherwise);
     let collation = all.fold(Collated::Default, |all, value| all.with(value.collation()));

@@ -17,7 +17,7 @@ use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::{is_shape, is_without_order, match_sides};
 use crate::conversion::{at_stranger, coerce, fails_always, fold, unify, written_arguments};
 use crate::functions::populate;
-use crate::syntax::{bind_spread, marked};
+use crate::syntax::{bind_guest, bind_spread, marked};
 use crate::texts::collated::{
     self, EQUATING, check_collated, comparable, compared_forms, value_of_form,
 };
@@ -61,6 +61,9 @@ fn argument_exprs(function: &Function) -> SqlResult<Vec<&Expr>> {
         .collect()
 }
 
+/// What the parser calls `* EXCEPT (..)` of a select list.
+const STAR_EXCEPT: &str = "star except";
+
 /// Binds a function call.
 pub(crate) fn bind_function(
     function: &Function,
@@ -71,6 +74,9 @@ pub(crate) fn bind_function(
         Resolved::Nothing => {}
         Resolved::User(call) => return call.value(ctx),
         Resolved::Builtin(name, args) => return bind_special(&name, args, ctx),
+    }
+    if let Some(bound) = bind_guest(function, scope, ctx)? {
+        return Ok(bound);
     }
     if let Some(ty) = constructors::named_by(&function.name, ctx) {
         let args = argument_exprs(function)?;
@@ -104,6 +110,9 @@ pub(crate) fn bind_function(
     }
     if name == "array" {
         return Err(general_query_needed("a subquery"));
+    }
+    if name == STAR_EXCEPT {
+        return Err(general_query_needed("a star with exceptions"));
     }
     if let Some(spread) = marked(function) {
         return bind_spread(&name, spread, scope, ctx);

@@ -576,7 +576,9 @@ pub fn common_type(types: &[&SqlType]) -> Option<SqlType> {
     let known: Vec<&SqlType> = types.iter().copied().filter(|t| **t != SqlType::Unknown).collect();
     let Some(first) = known.first() else { return Some(SqlType::Text) };
     if known.iter().all(|t| t == first) {
-        return Some((*first).clone());
+        // What has no type yet has no modifier either: 'long' beside a varchar(3) stays as it is.
+        let bare = known.len() < types.len();
+        return Some(if bare { first.base() } else { (*first).clone() });
     }
     let mut best = first.base();
     for ty in &known[1..] {

@@ -168,6 +168,8 @@ pub struct Builtin {
     pub about: &'static str,
     /// The code.
     pub code: Code,
+    /// PostgreSQL has no such function: one of a user goes before it.
+    pub guest: bool,
 }
 
 impl fmt::Debug for Builtin {
@@ -215,6 +217,8 @@ fn is_sign(name: &str) -> bool {
 #[derive(Default)]
 pub(crate) struct Table {
     by_name: HashMap<&'static str, Vec<Builtin>>,
+    /// What is added now are guests.
+    guests: bool,
 }
 
 /// The entry just added, for setting its properties.
@@ -305,6 +309,11 @@ fn arg_type(text: &str) -> ArgType {
 }
 
 impl Table {
+    /// Whether what is added from now on are guests (see [`Builtin::guest`]).
+    pub(crate) fn guests(&mut self, guests: bool) {
+        self.guests = guests;
+    }
+
     /// Adds a function of values by its signature.
     pub(crate) fn add(&mut self, signature: &'static str, eval: Eval) -> Added<'_> {
         self.entry(signature, Code::Value(eval))
@@ -318,6 +327,7 @@ impl Table {
         fits: fn(&[ArgType]) -> bool,
     ) {
         let all = self.by_name.get(sign).map_or(&[][..], Vec::as_slice);
+        let guest = self.guests;
         let own: Vec<Builtin> = all
             .iter()
             .filter(|operator| fits(&operator.args))
@@ -326,6 +336,7 @@ impl Table {
                 args: operator.args.clone(),
                 ret: operator.ret.clone(),
                 about: "",
+                guest,
                 ..*operator
             })
             .collect();
@@ -382,6 +393,7 @@ impl Table {
             volatility: Volatility::Immutable,
             about,
             code,
+            guest: self.guests,
         });
         Added(list.last_mut().expect("just pushed"))
     }

@@ -219,6 +219,17 @@ impl Scope {
 
     /// The error for a name that is not here.
     pub fn not_found(&self, parts: &[String]) -> SqlError {
+        let error = self.no_such_column(parts);
+        match parts.last().is_some_and(|name| ["xmin", "xmax", "ctid"].contains(&name.as_str())) {
+            true => error.with_hint(
+                "Rows of tables have no such system column here. Who asks whether a row has \
+                 changed has a column of its own for it; a row is found by its primary key.",
+            ),
+            false => error,
+        }
+    }
+
+    fn no_such_column(&self, parts: &[String]) -> SqlError {
         match parts {
             [.., table, name] => {
                 if self.has_table(table) {

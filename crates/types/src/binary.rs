@@ -283,8 +283,11 @@ fn array_in(bytes: &[u8], element: &SqlType) -> Option<SqlResult<Datum>> {
     let dimensions = int()?;
     let _flags = int()?;
     let oid = int()? as u32;
-    if oid != element.oid() {
-        let sender = SqlType::from_oid(oid, -1)?;
+    let sender = SqlType::from_oid(oid, -1);
+    // A type that is not built in may be a domain over the elements' type: its values are those.
+    let domain = oid != 0 && sender.is_none() && SqlType::from_oid(element.oid(), -1).is_some();
+    if oid != element.oid() && !domain {
+        let sender = sender?;
         let both_text = sender.is_text_like() && element.is_text_like();
         if !both_text && !sender.same_base(element) {
             return None;

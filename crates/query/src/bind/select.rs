@@ -21,15 +21,16 @@ use super::assumed::{Page, row_count};
 use super::from::from_order;
 use super::function_table::{columns_of, sets_not_allowed};
 use super::grouped_sets::Rewritten;
+use super::guests::StarExcept;
 use super::{Binder, Binding, Bounded, Cte, Named, OutputColumn, column, faults, grouped_sets};
 use crate::error::from_df;
 use crate::evaluated::evaluated;
 use crate::exec::scalar;
 
 /// One item of the select list, stars expanded.
-struct Item {
-    name: String,
-    bound: Bound,
+pub(super) struct Item {
+    pub(super) name: String,
+    pub(super) bound: Bound,
 }
 
 /// A key of ORDER BY.
@@ -214,6 +215,8 @@ impl Binder<'_> {
         let mut keys = self.order_keys(order, &items, ("ORDER BY", "ordering"))?;
         let distinct_on = self.distinct_on(select, &items)?;
         check_begins_with(&keys, distinct_on.as_deref().unwrap_or_default(), &items)?;
+        let qualify = self.qualify(select)?;
+        items.extend(qualify.map(|bound| Item { name: String::new(), bound }));
         let aggregated = grouped || having.is_some() || !self.level().aggregates.is_empty();
         if aggregated {
             let grouped = self.regroup_all(&mut items, &mut having, &mut keys);
@@ -224,6 +227,11 @@ impl Binder<'_> {
             }
         }
         plan = self.window_plan(plan)?;
+        if select.qualify.is_some()
+            && let Some(condition) = items.pop()
+        {
+            plan = self.filtered(plan, &condition.bound, false)?;
+        }
         if select.distinct.is_none() && self.sorts_first(&items, &keys) {
             plan = self.sort_inputs(plan, &items, &keys)?;
             keys.clear();
@@ -381,6 +389,9 @@ impl Binder<'_> {
                         |(name, bound): (Arc<str>, _)| Item { name: name.to_string(), bound };
                     items.extend(fields.into_iter().map(item));
                 }
+                ast::SelectItem::UnnamedExpr(expr) if let Some(star) = StarExcept::of(expr)? => {
+                    self.star_except(&star, &mut items)?;
+                }
                 ast::SelectItem::UnnamedExpr(expr) => {
                     let bound = self.settled(expr)?;
                     items.push(Item { name: output_name(expr), bound });
@@ -414,7 +425,7 @@ impl Binder<'_> {
         Ok(items)
     }
 
-    fn star(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> SqlResult<()> {
+    pub(super) fn star(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> SqlResult<()> {
         for at in self.level().scope.expand_star(table)? {
             let column = self.level().scope.columns()[at].clone();
             // A merged USING column is hidden under its table's name only for plain `*`.
@@ -832,7 +843,6 @@ fn refuse(select: &ast::Select) -> SqlResult<()> {
         (!select.cluster_by.is_empty(), "CLUSTER BY"),
         (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
         (!select.sort_by.is_empty(), "SORT BY"),
-        (select.qualify.is_some(), "QUALIFY"),
         (select.value_table_mode.is_some(), "SELECT AS"),
         (select.exclude.is_some(), "EXCLUDE"),
     ];

@@ -47,6 +47,11 @@ pub(crate) trait RowFunction: Send + Sync {
         None
     }
 
+    /// Whether it gives the same for the same arguments, and does nothing else.
+    fn is_pure(&self) -> bool {
+        false
+    }
+
     /// Whether it wants to know the rows of a batch beforehand.
     fn looks_ahead(&self) -> bool {
         false
@@ -276,6 +281,10 @@ struct BoundCode {
 const UNFIT_MAX: i64 = 8;
 
 impl RowFunction for BoundCode {
+    fn is_pure(&self) -> bool {
+        self.bound.volatility() != Volatility::Volatile
+    }
+
     fn call(&self, args: &[Datum], ctx: &EvalContext) -> braid_types::SqlResult<Datum> {
         self.bound.eval(args, ctx)
     }
@@ -371,6 +380,13 @@ pub(crate) fn decimal_expr(
         volatility,
         Some(place.clone()),
     )
+}
+
+/// Whether an expression is one of [`pinned_expr`], and nothing that it calls is volatile.
+pub(crate) fn is_only_pinned(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else { return false };
+    let udf = call.func.inner().downcast_ref::<RowUdf>();
+    udf.is_some_and(|udf| udf.code.is_pure())
 }
 
 /// As [`bound_expr`], but nothing moves it: for conditions that can fail.

@@ -118,6 +118,10 @@ fn field(
             whole(if year > 0 { year } else { year - 1 })
         }
         "dow" => whole((weekday_monday(days) + 1) % 7),
+        // GoogleSQL's, which has no other names for these.
+        "dayofweek" => whole((weekday_monday(days) + 1) % 7 + 1),
+        "dayofyear" => whole(days - days_from_civil(year, 1, 1) + 1),
+        "isoweek" => whole(iso_week(days).1),
         "isodow" => whole(weekday_monday(days) + 1),
         "doy" => whole(days - days_from_civil(year, 1, 1) + 1),
         "decade" => whole(year.div_euclid(10)),

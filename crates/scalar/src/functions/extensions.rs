@@ -10,7 +10,7 @@ use crate::EvalContext;
 use crate::registry::Table;
 
 /// SHA-1 by its definition (FIPS 180): for names that others have made, not for secrets.
-fn sha1(input: &[u8]) -> [u8; 20] {
+pub(super) fn sha1(input: &[u8]) -> [u8; 20] {
     let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     let mut message = input.to_vec();
     message.push(0x80);

@@ -19,6 +19,7 @@ mod degrees;
 mod encoding;
 mod extensions;
 mod geometry;
+mod googlesql;
 mod json;
 mod json_text;
 mod jsonpath;
@@ -101,4 +102,6 @@ pub(crate) const SUBJECTS: &[fn(&mut Table)] = &[
     advisory::fill,
     channels::fill,
     operator_functions::fill,
+    partition_hash::fill,
+    googlesql::fill,
 ];

@@ -9,6 +9,7 @@ use braid_types::{
 use sqlparser::ast::{self, Expr, Value};
 
 use crate::bind::bind_unsettled;
+use crate::bind_call::bind_named;
 use crate::conversion::{coerce, settle};
 use crate::refinement::round_seconds;
 use crate::{Applied, BindContext, Bound, EvalContext, Node, Refinement, Scope, Volatility};
@@ -20,6 +21,11 @@ pub(crate) fn bind_interval(
     ctx: &mut dyn BindContext,
 ) -> SqlResult<Bound> {
     let fields = interval_fields(interval)?;
+    let quarter = matches!(interval.leading_field, Some(ast::DateTimeField::Quarter));
+    let plain = matches!(&*interval.value, Expr::Value(_)) && !quarter;
+    if let (Some(unit), None, false) = (&interval.leading_field, &interval.last_field, plain) {
+        return of_count(&interval.value, unit, scope, ctx);
+    }
     let Expr::Value(value) = &*interval.value else {
         if fields.is_some() {
             return Err(SqlError::unsupported("an interval with fields of what is no literal"));
@@ -44,6 +50,29 @@ pub(crate) fn bind_interval(
         None => interval.leading_precision,
     };
     of_fields(text, fields, digits.and_then(|digits| u8::try_from(digits).ok()))
+}
+
+/// `INTERVAL n MONTH` of any expression: so many times the unit.
+fn of_count(
+    count: &Expr,
+    unit: &ast::DateTimeField,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Bound> {
+    let one = match unit {
+        ast::DateTimeField::Quarter => "3 months".to_string(),
+        unit => format!("1 {unit}"),
+    };
+    let one = Bound::constant(Datum::text(one), SqlType::Unknown);
+    let one = settle(one, &SqlType::Interval, CastContext::Explicit, ctx)?;
+    let count = bind_unsettled(count, scope, ctx)?;
+    let count = settle(count, &SqlType::Int8, CastContext::Implicit, ctx)?;
+    bind_named(
+        "*",
+        vec![coerce(count, &SqlType::Float8, CastContext::Implicit, ctx)?, one],
+        true,
+        ctx,
+    )
 }
 
 /// A text of no type yet as an interval of the fields that the type it is cast to has, which say

@@ -3,6 +3,7 @@
 //! - [`by_number`]: keys of ORDER BY and the like that are numbers.
 //! - [`cast_params`]: parameters whose types casts tell.
 //! - [`mod@deparse`]: stored expressions as PostgreSQL prints them.
+//! - [`guests`]: what GoogleSQL writes as calls.
 //! - [`interval_literal`]: INTERVAL with its fields.
 //! - [`operator_names`]: signs of operators.
 //! - [`literals`]: constants with their types.
@@ -14,6 +15,7 @@
 mod by_number;
 mod cast_params;
 mod deparse;
+mod guests;
 mod interval_literal;
 mod literals;
 mod operator_names;
@@ -25,6 +27,7 @@ mod with_items;
 pub use by_number::column_by_number;
 pub use cast_params::{LATE_ITEM, decide_by_casts};
 pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
+pub(crate) use guests::{bind_element, bind_guest, safe_cast};
 pub(crate) use interval_literal::{bind_interval, interval_text};
 pub use literals::{SPECIAL, typed_literal, untyped_items};
 pub use operator_names::comparison;

@@ -143,6 +143,7 @@ static BLANK_PADDED: LazyLock<Builtin> = LazyLock::new(|| Builtin {
             _ => Datum::Null,
         })
     }),
+    guest: false,
 });
 
 #[cfg(test)]

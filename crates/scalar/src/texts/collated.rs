@@ -312,6 +312,7 @@ fn hidden(name: &'static str, args: Vec<ArgType>, ret: SqlType, code: Eval) -> B
         volatility: Volatility::Immutable,
         about: "",
         code: Code::Value(code),
+        guest: false,
     }
 }
 

@@ -90,10 +90,14 @@ fn chosen(
     types: &[SqlType],
 ) -> SqlResult<Callee> {
     let by_place = labels.iter().all(Option::is_none);
-    let mut all: Vec<Callee> = match parts {
-        [name] if by_place => candidates(name, types).into_iter().map(Callee::Builtin).collect(),
-        _ => Vec::new(),
+    let built_in = |guests: bool| -> Vec<Callee> {
+        let all = match parts {
+            [name] if by_place => candidates(name, types),
+            _ => Vec::new(),
+        };
+        all.into_iter().filter(|c| c.function.guest == guests).map(Callee::Builtin).collect()
     };
+    let mut all = built_in(false);
     let hidden = |f: &Found, all: &[Callee]| {
         let same = |c: &Callee| c.wants().iter().zip(&f.wants).all(|(a, b)| a.same_base(b));
         all.iter().any(|c| matches!(c, Callee::Builtin(_)) && same(c))
@@ -106,6 +110,9 @@ fn chosen(
         }
     }
     let mut best = select(all, types);
+    if best.is_empty() {
+        best = select(built_in(true), types);
+    }
     // One that takes the arguments as they are written goes before one that fills in others.
     let filled = |c: &Callee| match c {
         Callee::User(f) => f.function.params.len() > f.places.len() || f.function.variadic,

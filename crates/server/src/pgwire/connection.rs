@@ -410,9 +410,13 @@ impl Connection {
                     true => [Format::Binary],
                     false => [Format::Text],
                 };
-                // What fails at once has no columns: PostgreSQL computes constants while it plans.
-                let first = rows.next_answer()?;
-                rows::describe(&mut self.wire, columns, &format)?;
+                // A constant that fails has no columns: PostgreSQL computes those while it plans.
+                // Of rows that are read the client has heard before one of them fails.
+                let first = rows.next_answer();
+                if first.is_ok() || !prepared.is_without_from() {
+                    rows::describe(&mut self.wire, columns, &format)?;
+                }
+                let first = first?;
                 let tag = self.send_rows(first, &mut rows, columns, &format)?;
                 self.complete(tag)?;
             }

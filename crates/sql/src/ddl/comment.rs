@@ -10,7 +10,9 @@ use super::{Change, collation, functions, user_type};
 
 /// Runs COMMENT ON; gives the command tag.
 pub(crate) fn comment(c: &mut Change, statement: &Comment) -> SqlResult<String> {
-    let (name, text) = (&statement.name, statement.text.clone());
+    // A comment of nothing is none, as in PostgreSQL.
+    let text = statement.text.clone().filter(|text| !text.is_empty());
+    let name = &statement.name;
     let bare = name.last().map_or("", String::as_str);
     match statement.kind {
         Commented::Relation(wanted) => relation(c, name, wanted, text)?,

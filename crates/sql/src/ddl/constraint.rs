@@ -15,7 +15,7 @@ use super::{
     temporary,
 };
 use crate::session::Context;
-use braid_parser::{Name, parse_expr, take_no_inherit, take_set_columns};
+use braid_parser::{Name, parse_expr, take_included, take_no_inherit, take_set_columns};
 use braid_rows::table_scope;
 use braid_scalar::ident_name;
 
@@ -299,13 +299,21 @@ fn unique(
     column: Option<&str>,
 ) -> SqlResult<Index> {
     let deferral = deferral(u.characteristics.as_ref())?;
+    let (key, included) = take_included(&u.columns);
     let columns = match column {
         Some(n) => vec![IndexColumn::asc(column_id(t, n)?)],
-        None => index::key_columns(t, &u.columns)?,
+        None => index::key_columns(t, &key)?,
     };
     index::check_key_types(t, &columns)?;
-    let names: Vec<_> =
-        columns.iter().map(|k| t.column(k.column).map_or("", |c| &c.name)).collect();
+    let stored = |name: &String| {
+        t.column_named(name).map(|c| c.id).ok_or_else(|| {
+            let text = format!("column \"{name}\" named in key does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, text)
+        })
+    };
+    let include = included.iter().map(stored).collect::<SqlResult<Vec<_>>>()?;
+    let all = columns.iter().map(|k| k.column).chain(include.iter().copied());
+    let names: Vec<_> = all.map(|id| t.column(id).map_or("", |c| &c.name)).collect();
     let name = match &u.name {
         Some(n) => ident_name(n),
         None => choose_constraint_name(&t.name, &names, "key", |n| c.taken(t.schema, n)),
@@ -321,7 +329,7 @@ fn unique(
         deferral,
         nulls_not_distinct: matches!(u.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
         columns,
-        include: Vec::new(),
+        include,
         interleave_in: None,
         predicate: None,
         constraint: Some(IndexConstraint::Unique),

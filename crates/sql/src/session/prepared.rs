@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use braid_catalog::Catalog;
 use braid_types::SqlType;
 use parking_lot::Mutex;
+use sqlparser::ast::{self, SetExpr};
 
 use super::Context;
 use super::cursors::CursorTable;
@@ -115,6 +116,14 @@ impl Prepared {
     /// SHOW of a setting: it looks at nothing that a view of the data shows.
     pub(super) fn shows_a_setting(&self) -> bool {
         matches!(&*self.statement.kind, Kind::Show(Show::Variable(_)))
+    }
+
+    /// Whether it is a query without FROM: what fails of it mostly are constants, which PostgreSQL
+    /// computes while it plans.
+    pub fn is_without_from(&self) -> bool {
+        let Kind::Sql(statement) = &*self.statement.kind else { return false };
+        let ast::Statement::Query(query) = &**statement else { return false };
+        matches!(&*query.body, SetExpr::Select(select) if select.from.is_empty())
     }
 
     /// What error messages call it.

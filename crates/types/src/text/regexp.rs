@@ -98,6 +98,24 @@ fn copy_class(chars: &mut Characters<'_>, out: &mut String) {
 
 type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
+/// Why an expression is none, in PostgreSQL's words where it has some.
+fn reason(said: &str) -> &str {
+    const WORDS: [(&str, &str); 9] = [
+        ("repetition operator missing", "quantifier operand invalid"),
+        ("unclosed group", "parentheses () not balanced"),
+        ("unopened group", "parentheses () not balanced"),
+        ("unclosed character class", "brackets [] not balanced"),
+        ("invalid repetition count range", "invalid repetition count(s)"),
+        ("unclosed counted repetition", "braces {} not balanced"),
+        ("incomplete escape sequence", "invalid escape \\ sequence"),
+        ("unrecognized escape sequence", "invalid escape \\ sequence"),
+        ("invalid character class range", "invalid character range"),
+    ];
+    let last = said.lines().last().unwrap_or_default();
+    let last = last.strip_prefix("error: ").unwrap_or(last);
+    WORDS.iter().find(|(ours, _)| last.starts_with(ours)).map_or(last, |(_, theirs)| theirs)
+}
+
 /// A character by its octal number, which begins with this digit. `groups`: how many were opened
 /// before; `None` in brackets, where no number is of a group.
 fn octal(digit: char, chars: &mut Characters<'_>, groups: Option<u32>) -> SqlResult<String> {
@@ -229,9 +247,8 @@ pub fn regex(pattern: &str, flags: &str) -> SqlResult<Arc<Regex>> {
         if pattern.contains("(?=") || pattern.contains("(?!") || pattern.contains("(?<") {
             return SqlError::unsupported("look-around in a regular expression");
         }
-        let reason = e.to_string();
-        let last = reason.lines().last().unwrap_or_default();
-        SqlError::new(SqlState("2201B"), format!("invalid regular expression: {last}"))
+        let text = format!("invalid regular expression: {}", reason(&e.to_string()));
+        SqlError::new(SqlState("2201B"), text)
     })?);
     COMPILED.with_borrow_mut(|c| {
         if c.len() >= 64 {

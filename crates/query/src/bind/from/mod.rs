@@ -6,6 +6,7 @@
 
 mod items;
 mod order;
+mod sample;
 mod using;
 
 pub(super) use items::{Item, OWN_LEVEL, bare, combine, copy_of, empty_item, rename_columns};

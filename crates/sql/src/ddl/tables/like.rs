@@ -195,7 +195,9 @@ fn index(
     match i.constraint {
         _ if i.id == t.primary.id => items.push(format!("PRIMARY KEY ({key})")),
         Some(IndexConstraint::Primary) => items.push(format!("PRIMARY KEY ({key})")),
-        Some(IndexConstraint::Unique) => items.push(format!("UNIQUE{nulls} ({key}){waits}")),
+        Some(IndexConstraint::Unique) => {
+            items.push(format!("UNIQUE{nulls} ({key}){include}{waits}"));
+        }
         None => {
             let unique = if i.is_unique() { "UNIQUE " } else { "" };
             let predicate = i.predicate.as_ref().map(|p| format!(" WHERE ({p})"));

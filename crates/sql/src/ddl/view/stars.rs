@@ -8,8 +8,8 @@
 
 use std::collections::BTreeSet;
 
-use braid_parser::parse_query;
-use braid_types::{SqlResult, quote_ident};
+use braid_parser::{STAR_EXCEPT, parse_query};
+use braid_types::{SqlError, SqlResult, quote_ident};
 use sqlparser::ast::{
     self, Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     TableFactor, TableWithJoins,
@@ -48,6 +48,12 @@ fn in_select(c: &Change, with: &str, select: &mut ast::Select) -> SqlResult<()> 
             let fields = names.iter().map(|name| field(&row, name));
             items.extend(fields.map(SelectItem::UnnamedExpr));
             continue;
+        }
+        if let SelectItem::UnnamedExpr(Expr::Function(call)) = item
+            && braid_scalar::object_name_parts(&call.name) == [STAR_EXCEPT]
+        {
+            return Err(SqlError::unsupported("EXCEPT or REPLACE behind a star in a view")
+                .with_hint("List the columns."));
         }
         match star(item) {
             None => items.push(item.clone()),

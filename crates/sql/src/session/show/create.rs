@@ -296,8 +296,12 @@ pub fn constraints(c: &Catalog, t: &Arc<Table>) -> Vec<(String, &'static str, St
     for i in t.indexes.iter().filter(unique).filter(|i| i.of_partition.is_none()) {
         let nulls = if i.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
         let columns = column_names(t, i.columns.iter().map(|c| c.column));
-        let waits = waiting(i.deferral);
-        out.push((i.name.clone(), "UNIQUE", format!("UNIQUE{nulls} ({columns}){waits}")));
+        let include = match i.include.as_slice() {
+            [] => String::new(),
+            include => format!(" INCLUDE ({})", column_names(t, include.iter().copied())),
+        };
+        let definition = format!("UNIQUE{nulls} ({columns}){include}{}", waiting(i.deferral));
+        out.push((i.name.clone(), "UNIQUE", definition));
     }
     for k in &t.checks {
         out.push((k.name.clone(), "CHECK", format!("CHECK ({}){}", k.expr, said_of_check(k))));

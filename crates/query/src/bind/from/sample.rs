@@ -12,9 +12,9 @@ use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use sqlparser::ast;
 
-use super::Binder;
-use super::from::Item;
+use super::Item;
 use crate::arrow_form;
+use crate::bind::Binder;
 use crate::error::from_df;
 use crate::exec::scalar::{RowFunction, RowUdf};
 

@@ -15,17 +15,18 @@
 //!   t@{FORCE_INDEX=i}, t@i, @{..} SELECT      nothing, with a notice
 //!   FAMILY f (a, b)                           nothing, with a notice
 //!   CREATE VIEW v SQL SECURITY INVOKER AS     CREATE VIEW v AS
-//!   commit timestamps                         `commit_times.rs`
+//!   DELETE t WHERE ..                         DELETE FROM t WHERE ..
 //! ```
 //! None of the left column means anything in PostgreSQL, so nobody loses by it. And a few spellings
 //! of PostgreSQL's own: `inet '::1'` is read as `'::1'::inet`, `interval(2) '1.234'` alike, and a
 //! set of queries loses the parentheses of its first one.
 
 use braid_types::{SqlError, SqlResult, SqlState, SqlType, quote_ident};
+use sqlparser::ast;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::commit_times;
+use super::{calls, commit_times, queries};
 use crate::cursor::{Cursor, closing, token_is};
 use crate::rewrites::pieces::Pieces;
 use crate::script::{word, wrap};
@@ -37,27 +38,37 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
     let mut notices = Vec::new();
     hints(tokens, &mut notices);
     upserts(tokens)?;
+    bare_delete(tokens);
+    forced_drop(tokens);
     let mut at = 0;
     while at < tokens.len() {
         first_of_set(tokens, at);
+        match tokens[at].token {
+            Token::Mul => queries::star(tokens, at),
+            Token::SingleQuotedByteStringLiteral(_) => calls::bytes(tokens, at)?,
+            _ => {}
+        }
         if let Token::Word(w) = &tokens[at].token
             && w.quote_style.is_none()
         {
             match w.value.to_ascii_lowercase().as_str() {
                 "from" => trailing_comma(tokens, &mut at),
-                "select" => select_as_struct(tokens, at)?,
+                "select" => {
+                    select_as_struct(tokens, at)?;
+                    queries::as_value(tokens, at);
+                }
                 "struct" if is_token(tokens, at + 1, &Token::LParen) => one_struct(tokens, at)?,
-                "unnest" => in_unnest(tokens, at),
+                "struct" => calls::typed_struct(tokens, at)?,
+                "unnest" => {
+                    in_unnest(tokens, at);
+                    queries::unnest(tokens, at);
+                }
                 "then" => then_return(tokens, at),
                 "get_next_sequence_value" => next_value(tokens, at)?,
                 "pending_commit_timestamp" | "allow_commit_timestamp" => {
                     commit_times::rewrite(tokens, at)?;
                 }
                 "bit_reversed_positive" => reversed_identity(tokens, at)?,
-                "safe_cast" | "try_cast" if is_token(tokens, at + 1, &Token::LParen) => {
-                    return Err(SqlError::unsupported("a cast that gives NULL where it fails")
-                        .with_hint("Use CAST, and CASE for values that do not fit."));
-                }
                 "exclude" if is(tokens, at + 1, "using") => {
                     return Err(SqlError::unsupported("an EXCLUDE constraint").with_hint(
                         "UNIQUE tells equal keys apart; for ranges that must not overlap, take a \
@@ -70,8 +81,11 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "national" | "nchar" => national(tokens, at),
                 "using" => sorting_operator(tokens, at)?,
                 "current_role" | "current_schema" if at > 0 => called(tokens, at),
-                "include" => constraint_include(tokens, at, &mut notices),
-                _ => typed_literal(tokens, at),
+                "include" => constraint_include(tokens, at),
+                word => {
+                    calls::rewrite(tokens, at, word)?;
+                    typed_literal(tokens, at);
+                }
             }
         }
         at += 1;
@@ -79,6 +93,8 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
     if is(tokens, 0, "create") && tokens.iter().take(4).any(|t| token_is(&t.token, "table")) {
         families(tokens, &mut notices);
         generated(tokens, 1);
+    } else if is(tokens, 0, "create") && tokens.iter().take(5).any(|t| token_is(&t.token, "view")) {
+        view_options(tokens);
     } else if is(tokens, 0, "create") && is(tokens, 1, "extension") {
         with_options(tokens);
     } else if is(tokens, 0, "alter") && is(tokens, 1, "table") {
@@ -86,6 +102,44 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
         column_types(tokens)?;
     }
     Ok(notices)
+}
+
+/// `DROP DATABASE d WITH (FORCE)`: sessions of others are in nobody's way.
+fn forced_drop(tokens: &mut Tokens) {
+    if !(is(tokens, 0, "drop") && is(tokens, 1, "database")) || tokens.len() < 6 {
+        return;
+    }
+    let open = tokens.len() - 3;
+    if is_token(tokens, open, &Token::LParen)
+        && is(tokens, open + 1, "force")
+        && is_token(tokens, open + 2, &Token::RParen)
+    {
+        tokens.truncate(open - usize::from(is(tokens, open - 1, "with")));
+    }
+}
+
+/// `CREATE VIEW v WITH (security_barrier) AS`: an option without a value is true.
+fn view_options(tokens: &mut Tokens) {
+    let end = tokens.iter().position(|t| token_is(&t.token, "as")).unwrap_or(0);
+    let with = (0..end).find(|at| is(tokens, *at, "with"));
+    let Some(open) = with.map(|at| at + 1) else { return };
+    let Some(close) = closing(tokens, open).filter(|close| *close < end) else { return };
+    for at in (open + 1..close).rev() {
+        let before = matches!(tokens[at - 1].token, Token::LParen | Token::Comma);
+        let behind = matches!(tokens[at + 1].token, Token::RParen | Token::Comma);
+        if before && behind && is_word(tokens, at) {
+            tokens.splice(at + 1..at + 1, [wrap(Token::Eq), word("true")]);
+        }
+    }
+}
+
+/// `DELETE t WHERE ..`, without FROM.
+fn bare_delete(tokens: &mut Tokens) {
+    let at = usize::from(is(tokens, 0, "explain"));
+    let at = at + usize::from(at == 1 && is(tokens, 1, "analyze"));
+    if is(tokens, at, "delete") && is_word(tokens, at + 1) && !is(tokens, at + 1, "from") {
+        tokens.insert(at + 1, word("from"));
+    }
 }
 
 fn is(tokens: &[TokenWithSpan], at: usize, text: &str) -> bool {
@@ -313,8 +367,9 @@ fn sorting_operator(tokens: &mut Tokens, at: usize) -> SqlResult<()> {
     Ok(())
 }
 
-/// INCLUDE of a constraint: a primary key's index is the table, which has all columns.
-fn constraint_include(tokens: &mut Tokens, at: usize, notices: &mut Vec<String>) {
+/// INCLUDE of a constraint, which sqlparser does not know. A primary key's index is the table,
+/// which has all columns; behind a unique key's columns stand those that are included, marked.
+fn constraint_include(tokens: &mut Tokens, at: usize) {
     let between = at > 0 && is_token(tokens, at - 1, &Token::RParen);
     if !between || !is_token(tokens, at + 1, &Token::LParen) {
         return;
@@ -334,13 +389,44 @@ fn constraint_include(tokens: &mut Tokens, at: usize, notices: &mut Vec<String>)
         open -= 1;
     }
     let primary = open > 1 && is(tokens, open - 1, "key") && is(tokens, open - 2, "primary");
-    let unique = open > 0 && is(tokens, open - 1, "unique");
-    if primary || unique {
-        tokens.drain(at..=close);
+    let ends = |words: &[&str]| {
+        let start = open.checked_sub(words.len());
+        start.is_some_and(|start| (start..).zip(words).all(|(at, word)| is(tokens, at, word)))
+    };
+    let unique = ends(&["unique"])
+        || ends(&["unique", "nulls", "distinct"])
+        || ends(&["unique", "nulls", "not", "distinct"]);
+    if !primary && !unique {
+        return;
     }
+    let names: Tokens = tokens.drain(at..=close).collect();
     if unique {
-        notices.push("INCLUDE of a UNIQUE constraint is left out: its index has the key".into());
+        let marked = names[2..names.len() - 1].iter().filter_map(|t| match &t.token {
+            Token::Word(w) => {
+                let name = match w.quote_style {
+                    Some(_) => w.value.clone(),
+                    None => w.value.to_ascii_lowercase(),
+                };
+                Some(wrap(Token::make_word(&format!("{INCLUDED}{name}"), Some('"'))))
+            }
+            _ => None,
+        });
+        let marked: Tokens = marked.flat_map(|name| [wrap(Token::Comma), name]).collect();
+        tokens.splice(at - 1..at - 1, marked);
     }
+}
+
+/// What stands before the name of an included column. No name that can be typed has that character.
+const INCLUDED: &str = "\0include ";
+
+/// The columns of a unique key, and the names of those that are included.
+pub fn take_included(columns: &[ast::IndexColumn]) -> (Vec<ast::IndexColumn>, Vec<String>) {
+    let included = |column: &ast::IndexColumn| match &column.column.expr {
+        ast::Expr::Identifier(ident) => ident.value.strip_prefix(INCLUDED).map(str::to_string),
+        _ => None,
+    };
+    let key = columns.iter().filter(|column| included(column).is_none()).cloned().collect();
+    (key, columns.iter().filter_map(included).collect())
 }
 
 /// `interval(2) '1.234'`, whose digits the parser loses: `'1.234'::interval(2)`.

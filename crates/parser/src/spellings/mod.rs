@@ -1,0 +1,16 @@
+//! What Spanner and CockroachDB write otherwise, settled on tokens: none of it means anything in
+//! PostgreSQL.
+//!
+//! - [`statements`]: whole statements, and clauses of them.
+//! - [`calls`]: aggregates with clauses of their own, and what else looks like a call.
+//! - [`queries`]: select lists and FROM.
+//! - [`commit_times`]: commit timestamps.
+
+mod calls;
+pub(crate) mod commit_times;
+mod queries;
+mod statements;
+
+pub use queries::STAR_EXCEPT;
+pub use statements::take_included;
+pub(crate) use statements::{plain_backticks, rewrite};
