@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_caret_stands_below_its_character() {
         let shown = caret("select a,\n\tb from nowhere", 17).expect("a place");
-        assert_eq!(shown, "LINE 2:  b from nowhere\n               ^");
+        assert_eq!(shown, "LINE 2:  b from nowhere\n              ^");
         assert_eq!(caret("séléct 1", 8).as_deref(), Some("LINE 1: séléct 1\n               ^"));
         assert_eq!(caret("x", 2).as_deref(), Some("LINE 1: x\n         ^"), "at the end");
         assert_eq!(caret("x", 3), None);
