@@ -131,7 +131,7 @@ fn errors_show_their_place_and_end_a_script() {
         ("\\copy t from 'x.csv'\n", "x.csv: "),
         ("\\d there_is_none\n", "there_is_none"),
         ("\\kill 2\n", "braid demo --nodes 3"),
-        ("copy pg_class from stdin;\n", "COPY"),
+        ("copy pg_class from stdin;\n", "pg_class"),
     ] {
         let (fine, out, err) = place.script(&[], script);
         assert!(!fine && err.contains(wanted), "{script}: {out}\n{err}");
