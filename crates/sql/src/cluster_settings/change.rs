@@ -1,7 +1,7 @@
 //! SET and RESET CLUSTER SETTING, DENY QUERY, ALLOW QUERY.
 
 use braid_parser::{Denied, DenyQuery, SetCluster};
-use braid_settings::{Action, Kind, Match, Picture, Rule, Setting, Stored, setting};
+use braid_settings::{Action, Kind, Match, Rule, Setting, Stored, setting};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use crate::database::Database;
@@ -16,34 +16,8 @@ impl Session {
     /// SET and RESET CLUSTER SETTING.
     pub(crate) fn set_cluster(&mut self, s: &SetCluster) -> SqlResult<()> {
         self.not_in_a_block("SET CLUSTER SETTING")?;
-        let known = setting(&s.name)?;
-        let value = s.value.as_deref().map(|value| checked(known, value)).transpose()?;
-        let (at_micros, by) = self.now_and_who();
-        let set = |picture: &mut Picture| {
-            let before = picture.values.get(known.name).map(|stored| stored.value.clone());
-            let stored = value.clone().map(|value| Stored {
-                value,
-                version: picture.version,
-                before: before.clone(),
-                at_micros,
-                by: by.clone(),
-            });
-            match stored {
-                Some(stored) => picture.values.insert(known.name.to_string(), stored),
-                None => picture.values.remove(known.name),
-            };
-            Ok(before)
-        };
-        let (before, version) = self.state().db().change_cluster_settings(set)?;
-        let shown = |value: Option<&str>| value.unwrap_or(known.default).to_string();
-        tracing::info!(
-            name = known.name,
-            before = shown(before.as_deref()),
-            value = shown(value.as_deref()),
-            by,
-            version,
-            "a cluster setting is changed"
-        );
+        let by = self.now_and_who().1;
+        let version = self.state().db().set_for_cluster(&s.name, s.value.as_deref(), &by)?;
         self.tell_of_version(version, s.for_all_nodes)
     }
 
@@ -162,26 +136,32 @@ impl Session {
 }
 
 impl Database {
-    /// ALTER SYSTEM SET of a setting that is the cluster's.
+    /// Sets a cluster setting, or gives it its default; the version from which on it holds.
+    ///
+    /// # Errors
+    /// 42704, 22023, and as [`Database::change_cluster_settings`].
     pub(crate) fn set_for_cluster(
         &self,
         name: &str,
         value: Option<&str>,
         by: &str,
-    ) -> SqlResult<()> {
+    ) -> SqlResult<u64> {
         let known = setting(name)?;
         let value = value.map(|value| checked(known, value)).transpose()?;
         let at_micros = self.clock_micros();
-        self.change_cluster_settings(|picture| {
+        let (before, version) = self.change_cluster_settings(|picture| {
             let before = picture.values.remove(known.name).map(|stored| stored.value);
-            let (version, by) = (picture.version, by.to_string());
             if let Some(value) = value.clone() {
-                let stored = Stored { value, version, before, at_micros, by };
+                let (version, by) = (picture.version, by.to_string());
+                let stored = Stored { value, version, before: before.clone(), at_micros, by };
                 picture.values.insert(known.name.to_string(), stored);
             }
-            Ok(())
+            Ok(before)
         })?;
-        Ok(())
+        let shown = |value: Option<&str>| value.unwrap_or(known.default).to_string();
+        let (before, now) = (shown(before.as_deref()), shown(value.as_deref()));
+        tracing::info!(name = known.name, before, now, by, version, "a cluster setting is changed");
+        Ok(version)
     }
 }
 

@@ -39,6 +39,6 @@ impl Session {
             Some(values) => return Err(switch(name, &values.join(", ")).expect_err("a list")),
         };
         let by = self.state.asks_as().0;
-        self.db.set_for_cluster(name, value, &by)
+        self.db.set_for_cluster(name, value, &by).map(drop)
     }
 }
