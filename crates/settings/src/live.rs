@@ -82,7 +82,8 @@ pub struct Live {
     hits: Mutex<BTreeMap<u32, Hits>>,
     by_feature: AtomicU64,
     by_rule: AtomicU64,
-    copy: Option<DiskCopy>,
+    /// Locked by who takes a picture: nobody else waits for the disk.
+    copy: Mutex<Option<DiskCopy>>,
     digest: DigestFn,
     /// Names that are not known here, and that the log has named.
     told: Mutex<BTreeSet<String>>,
@@ -114,7 +115,7 @@ impl Live {
             hits: Mutex::default(),
             by_feature: AtomicU64::new(0),
             by_rule: AtomicU64::new(0),
-            copy,
+            copy: Mutex::new(copy),
             digest,
             told: Mutex::default(),
         };
@@ -136,14 +137,14 @@ impl Live {
     /// # Errors
     /// The disk's; then what held holds on.
     pub fn take(&self, picture: Picture) -> io::Result<bool> {
-        let mut now = self.now.write();
-        if picture.version <= now.picture.version {
+        let copy = self.copy.lock();
+        if picture.version <= self.version() {
             return Ok(false);
         }
-        if let Some(copy) = &self.copy {
+        if let Some(copy) = &*copy {
             copy.write(&picture)?;
         }
-        self.use_picture(&mut now, picture);
+        self.use_picture(&mut self.now.write(), picture);
         Ok(true)
     }
 

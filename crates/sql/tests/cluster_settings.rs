@@ -286,6 +286,13 @@ fn denied_statements_fail_however_they_are_sent() {
     assert!(e.detail().is_some_and(|detail| detail.contains("root")), "{e:?}");
     assert!(e.hint().is_some_and(|hint| hint.contains(&format!("ALLOW QUERY {id}"))), "{e:?}");
     assert_eq!(s.run_shape(&shape(2)).err().map(|e| e.state().0), Some("57000"));
+    // A shape that nobody has planned before is not planned now: its statements are refused by
+    // whoever reads them.
+    for a in [1, 2, 3] {
+        let unplanned = format!("select b  from t where a = {a}");
+        assert!(s.run_shape(&unplanned).expect("it is not run").is_none());
+        assert!(is_denied(&mut s, &unplanned));
+    }
     for sql in [
         "execute p",
         "prepare q as select b from t where a = 1",

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use braid_types::json::quoted;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::wire::{Column, Values};
@@ -99,7 +100,7 @@ impl<'a> Shown<'a> {
             Format::Tsv => line(self.out, row.iter().map(|value| tsv(&null(value))), "\t"),
             Format::Json => {
                 let field = |(column, value): (&Column, &Option<String>)| {
-                    format!("{}: {}", json(&column.name), json_value(column, value.as_deref()))
+                    format!("{}: {}", quoted(&column.name), json_value(column, value.as_deref()))
                 };
                 let fields: Vec<String> = self.columns.iter().zip(&row).map(field).collect();
                 writeln!(self.out, "{{{}}}", fields.join(", "))
@@ -174,23 +175,6 @@ fn tsv(value: &str) -> String {
     value.replace('\\', "\\\\").replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }
 
-fn json(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// Numbers as numbers, if JSON has them.
 fn json_value(column: &Column, value: Option<&str>) -> String {
     match value {
@@ -202,7 +186,7 @@ fn json_value(column: &Column, value: Option<&str>) -> String {
         {
             number.to_string()
         }
-        Some(text) => json(text),
+        Some(text) => quoted(text),
     }
 }
 

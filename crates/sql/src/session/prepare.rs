@@ -50,7 +50,6 @@ impl Session {
         declared: &[Option<SqlType>],
     ) -> SqlResult<Arc<Prepared>> {
         let ctx = self.begin_planning(&statement)?;
-        self.check_planned(&statement)?;
         let cacheable = declared.iter().all(Option::is_none);
         if cacheable
             && let Some(p) = self.cache.get(&statement.text)
@@ -86,6 +85,7 @@ impl Session {
         {
             return Err(aborted());
         }
+        self.check_planned(statement)?;
         if let Some(open) = &mut self.open {
             open.begin_planning(&self.db)?;
         }
