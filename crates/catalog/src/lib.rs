@@ -72,7 +72,7 @@ pub use partitions::{
     KeyPart, Limit, OfPartition, Partition, PartitionBound, PartitionIndex, PartitionKey,
     Partitioning, Strategy,
 };
-pub use publish::{SeenBy, publish, stage, with_own_changes, write_changes};
+pub use publish::{SeenBy, publish, stage, stage_over, with_own_changes, write_changes};
 pub use snapshot::{Catalog, Relation};
 pub use store::{
     bootstrap, change_lock_key, load_catalog, read_version, reserve_ids, table_lock_key,

@@ -60,6 +60,20 @@ pub fn stage(
     Ok(seen_by)
 }
 
+/// As [`stage`], of a change that all see, whatever others have changed since `old`: the caller
+/// has locked what it changes, and that it goes together is found when it is [published](publish),
+/// at once.
+///
+/// # Errors
+/// As [`stage`]; 40001 if somebody else has changed the same objects.
+pub fn stage_over(txn: &Arc<Txn>, old: &Catalog, new: &mut Catalog) -> SqlResult<()> {
+    new.prune_notes();
+    recall_leases(txn)?;
+    let version = old.version.to_be_bytes().to_vec();
+    txn.put_over(system::shared_changes(), version).map_err(kv_error)?;
+    write_descriptors(txn, old, new)
+}
+
 /// Raises the version of the catalog; returns the new one. `known` is the one that the changes of
 /// the transaction were made over. From here to the commit nobody else can publish.
 ///

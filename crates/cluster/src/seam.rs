@@ -307,6 +307,19 @@ impl Spans for Router {
         newest
     }
 
+    fn has_messages(&self, count: u64) {
+        if self.transport.news().is_some_and(|news| news.has_messages(count)) {
+            self.transport.spread_news();
+        }
+    }
+
+    fn await_messages(&self, known: Option<u64>, patience: Duration) {
+        match self.transport.news() {
+            Some(news) => news.wait_for_messages(known, patience),
+            None => self.transport.pause(patience),
+        }
+    }
+
     fn settings_of_nodes(&self) -> Vec<NodeSettings> {
         let now = self.options.wall.monotonic_nanos();
         let of_nodes = |news: &News| news.of_nodes(self.options.home, now);

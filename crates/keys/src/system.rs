@@ -11,15 +11,21 @@
 //!   01 'h' id           changes when reads of a table would answer differently by its descriptor
 //!   01 'i'              next object id
 //!   01 'j' id           a job: a schema change that runs in steps
+//!   01 'k' process      until when what sessions of a node's process hold counts: its presence
 //!   01 'l' id step      lock name of a table's shape at a step (never stored)
 //!   01 'm'              the nodes of the cluster
 //!   01 'n' id           who owns an object, who may use it, what is said about it
+//!   01 'o' db kind a b  who has an advisory lock, of the sessions of all nodes
 //!   01 'p' id           spans of an unfinished bulk load
+//!   01 'q' id           rule that denies statements
 //!   01 'r' id gen       where reclaiming entries of an index goes on
 //!   01 's' id gen       current value of a sequence
 //!   01 't' name         setting of the cluster
+//!   01 'u' n            what NOTIFY has said, until all nodes have heard it
+//!   01 'v'              version of the settings and rules
 //!   01 'w' process      until when a node goes by what it knows of the schema: its lease
 //!   01 'x' id           lock name of changes of a table (never stored)
+//!   01 'y'              how much NOTIFY has said
 //! ```
 
 use crate::path::push_number;
@@ -248,4 +254,55 @@ pub fn denied_query_id(key: &[u8]) -> Option<u32> {
 /// Span of all [`denied_query`] keys.
 pub fn all_denied_queries() -> (Vec<u8>, Vec<u8>) {
     (key(b'q', &[]), key(b'r', &[]))
+}
+
+/// Until when what sessions of a process hold counts.
+pub fn presence(process: u64) -> Vec<u8> {
+    let mut out = key(b'k', &[]);
+    push_number(&mut out, process);
+    out
+}
+
+/// Span of all [`presence`] keys.
+pub fn presences() -> (Vec<u8>, Vec<u8>) {
+    (key(b'k', &[]), key(b'l', &[]))
+}
+
+/// Who has an advisory lock of a database: on one number of 64 bits, or on `two` of 32 bits each.
+pub fn advisory_lock(database: u32, two: bool, number: u64) -> Vec<u8> {
+    let mut out = key(b'o', &[database, u32::from(two)]);
+    out.extend_from_slice(&number.to_be_bytes());
+    out
+}
+
+/// Database, whether it is on two numbers, and the number, of an [`advisory_lock`] key.
+pub fn advisory_lock_of(key: &[u8]) -> Option<(u32, bool, u64)> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'o'])?;
+    let (database, n) = crate::path::read_number(rest)?;
+    let (two, m) = crate::path::read_number(&rest[n..])?;
+    let number = rest[n + m..].try_into().ok().map(u64::from_be_bytes)?;
+    Some((u32::try_from(database).ok()?, two == 1, number))
+}
+
+/// Span of all [`advisory_lock`] keys.
+pub fn advisory_locks() -> (Vec<u8>, Vec<u8>) {
+    (key(b'o', &[]), key(b'p', &[]))
+}
+
+/// One of the things that NOTIFY has said, in the order of commits.
+pub fn message(number: u64) -> Vec<u8> {
+    let mut out = key(b'u', &[]);
+    out.extend_from_slice(&number.to_be_bytes());
+    out
+}
+
+/// The number of a [`message`] key.
+pub fn message_number(key: &[u8]) -> Option<u64> {
+    let rest = key.strip_prefix(&[SYSTEM_PREFIX, b'u'])?;
+    rest.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// How many [`message`]s there have been.
+pub fn messages_said() -> Vec<u8> {
+    key(b'y', &[])
 }

@@ -206,6 +206,17 @@ impl Coordinator {
         self.spans.await_settings(known, patience)
     }
 
+    /// There are so many messages of sessions to each other: other nodes are told.
+    pub fn has_messages(&self, count: u64) {
+        self.spans.has_messages(count);
+    }
+
+    /// Blocks until some node tells of more messages than are `known`, but not for longer than
+    /// that; `None`: of any.
+    pub fn await_messages(&self, known: Option<u64>, patience: Duration) {
+        self.spans.await_messages(known, patience);
+    }
+
     /// By which version of the settings each node goes, as far as it has said so; none if there is
     /// no cluster.
     pub fn settings_of_nodes(&self) -> Vec<NodeSettings> {

@@ -502,6 +502,13 @@ pub trait Spans: Send + Sync {
         known
     }
 
+    /// There are so many messages of sessions to each other, at least: other nodes are told.
+    fn has_messages(&self, _count: u64) {}
+
+    /// Blocks until some node tells of more messages than are `known` (`None`: of any that this one
+    /// has not heard of), but not for longer than that.
+    fn await_messages(&self, _known: Option<u64>, _patience: Duration) {}
+
     /// By which version of the settings each node goes, as far as it has said so.
     fn settings_of_nodes(&self) -> Vec<NodeSettings> {
         Vec::new()

@@ -737,6 +737,11 @@ impl Txn {
         Ok(())
     }
 
+    /// Whether a load is all that it may write: see [`Txn::attach`].
+    pub fn is_all_load(&self) -> bool {
+        self.open_state().is_ok_and(|state| state.attached.is_some())
+    }
+
     /// Marks a position.
     pub fn savepoint(&self) -> SavepointId {
         let mut state = self.state.lock();

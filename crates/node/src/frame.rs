@@ -28,7 +28,7 @@ const HEADER: usize = 8;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 13;
+pub const FORMAT_VERSION: u64 = 14;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ structs! {
     Hello { magic, version, cluster, node, store, address, members, purpose }
     Welcome { cluster, node, store, grown }
     AnswerTimes { clock, certain }
-    Word { goes_by, newest }
+    Word { goes_by, newest, messages }
 }
 
 impl Frame {

@@ -79,10 +79,6 @@ pub(crate) fn now() -> u64 {
     WallClock.monotonic_nanos()
 }
 
-/// In a cluster the bits above these are the node's: whoever asks one node to end a session of
-/// another one does not end somebody else's.
-const PID_BITS: u32 = 23;
-
 /// A connection that nobody says anything on: it needs no thread.
 pub(crate) enum Parked {
     Greeting(Box<Greeting>),
@@ -126,11 +122,11 @@ impl Backends {
     ) -> Registration {
         let limit = shared.config.startup_timeout;
         let mut state = self.state.lock();
-        let node = shared.place.member().map_or(0, |member| member.node().0 as i32);
-        let most = if node == 0 { i32::MAX } else { (1 << PID_BITS) - 1 };
+        let node = shared.place.member().map_or(0, |member| member.node().0);
+        let most = braid_sql::sessions_most(node);
         let pid = loop {
             state.last = if state.last < most { state.last + 1 } else { 1 };
-            let pid = node << PID_BITS | state.last;
+            let pid = braid_sql::session_number(node, state.last);
             if !state.open.contains_key(&pid) {
                 break pid;
             }

@@ -183,11 +183,12 @@ impl Server {
             threads.push(spawn("schema-lease", move || lease_loop(&lease))?);
             let follow = Arc::clone(&shared);
             threads.push(spawn("settings", move || settings_loop(&follow))?);
+            let hold = Arc::clone(&shared);
+            threads.push(spawn("held", move || held_loop(&hold))?);
+            let hear = Arc::clone(&shared);
+            threads.push(spawn("messages", move || messages_loop(&hear))?);
         }
-        // Those that a cluster shows may be running elsewhere.
-        if shared.place.member().is_none() {
-            shared.database.resume_jobs().map_err(StartError::Catalog)?;
-        }
+        shared.database.resume_jobs().map_err(StartError::Catalog)?;
         tracing::info!(%address, "listening for PostgreSQL clients (loopback only, no password)");
         Ok(Server { address, http_address, shared, threads })
     }
@@ -232,6 +233,9 @@ impl Server {
                 self.shared.backends.cut_all();
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+        if let Err(error) = self.shared.database.keep_over_nodes() {
+            tracing::warn!(%error, "advisory locks are free in a few seconds only");
         }
         if let Err(error) = self.shared.database.give_sequences_back() {
             tracing::warn!(%error, "sequences leave out what was reserved, as after a crash");
@@ -358,6 +362,9 @@ fn gc_loop(shared: &Shared) {
         if second && let Err(e) = shared.database.take_back_orphans() {
             tracing::warn!(error = %e, "cannot take back what another node has left");
         }
+        if second && let Err(e) = shared.database.drop_temporary_of_gone(false) {
+            tracing::warn!(error = %e, "cannot drop temporary tables of nodes that are gone");
+        }
         if second
             && let Some(readable) = shared.place.oldest_readable()
             && let Err(e) = shared.database.reclaim(readable, RECLAIM_BUDGET)
@@ -388,6 +395,28 @@ fn settings_loop(shared: &Shared) {
         round = (round + 1) % READ_EVERY;
         if let Err(e) = shared.database.follow_cluster_settings(PATIENCE, round == 0) {
             tracing::debug!(error = %e, "newer cluster settings cannot be read now");
+            std::thread::sleep(PATIENCE / 5);
+        }
+    }
+}
+
+/// Keeps what sessions hold among all nodes: advisory locks.
+fn held_loop(shared: &Shared) {
+    const STEP: Duration = Duration::from_millis(200);
+    while !shared.stopping.load(Ordering::Relaxed) {
+        std::thread::sleep(STEP);
+        if let Err(e) = shared.database.keep_over_nodes() {
+            tracing::debug!(error = %e, "what sessions hold cannot be kept or given back now");
+        }
+    }
+}
+
+/// Hears what sessions of other nodes have said: NOTIFY.
+fn messages_loop(shared: &Shared) {
+    const PATIENCE: Duration = Duration::from_millis(500);
+    while !shared.stopping.load(Ordering::Relaxed) {
+        if let Err(e) = shared.database.follow_messages(PATIENCE) {
+            tracing::debug!(error = %e, "notifications cannot be read now");
             std::thread::sleep(PATIENCE / 5);
         }
     }

@@ -91,8 +91,13 @@ impl Place {
             return opened.map_err(StartError::Catalog);
         }
         let settings = || DiskCopy::new(DiskFs::shared(), dir.join(CLUSTER));
+        let open = || {
+            let opened = Database::open_shared(self.coordinator(), general.clone(), settings())?;
+            // Before a session gets the number of one that had some.
+            opened.drop_temporary_of_gone(true).map(|()| opened)
+        };
         loop {
-            match Database::open_shared(self.coordinator(), general.clone(), settings()) {
+            match open() {
                 Err(e) if is_temporary(&e) => {
                     tracing::info!(error = %e, "waiting for a majority of the members");
                     std::thread::sleep(RETRY);

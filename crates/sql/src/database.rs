@@ -41,12 +41,13 @@ use crate::jobs::expiry::Expiry;
 use crate::jobs::reclaim::Reclaim;
 use crate::jobs::undo::Undo;
 use crate::jobs::{Jobs, Reclaimed};
+use crate::over_nodes::OverNodes;
 use crate::runtime::advisory::{AdvisoryLock, AdvisoryLocks};
 use crate::runtime::channels::Channels;
 use crate::runtime::node::Runtime;
 use crate::runtime::{Sessions, Statements, Transactions};
 use crate::session::settings::Settings;
-use crate::session::{Backends, drop_leftovers};
+use crate::session::{Backends, Cause, drop_leftovers, session_number, sessions_most};
 use crate::statistics::Statistics;
 
 /// Microseconds from 1970 to 2000, PostgreSQL's epoch.
@@ -186,20 +187,14 @@ impl Database {
         &self.cluster_settings
     }
 
+    /// The number of this node in its cluster; 0 on one that is alone.
+    pub(crate) fn own_node(&self) -> u64 {
+        self.home().map_or(0, |home| home.holder.node)
+    }
+
     /// Whether other nodes have the same tables.
     pub(crate) fn is_shared(&self) -> bool {
         self.runtime.shared
-    }
-
-    /// Refuses what is known to one process only, or is ended by the next one in its place.
-    ///
-    /// # Errors
-    /// 0A000 on a node of a cluster.
-    pub(crate) fn only_alone(&self, what: &str, hint: &str) -> SqlResult<()> {
-        if !self.is_shared() {
-            return Ok(());
-        }
-        Err(SqlError::unsupported(format!("{what} in a cluster of several nodes")).with_hint(hint))
     }
 
     /// Where transactions are begun.
@@ -250,6 +245,18 @@ impl Database {
     /// Who listens to what.
     pub(crate) fn channels(&self) -> &Channels {
         &self.runtime.channels
+    }
+
+    /// What sessions of different nodes have in common.
+    pub(crate) fn over_nodes(&self) -> &OverNodes {
+        &self.runtime.over_nodes
+    }
+
+    /// Ends a session of this node: what it relies on is not so any more.
+    pub(crate) fn end_session(&self, pid: i32) {
+        if let Some(backends) = self.backends.get() {
+            backends.signal(pid, Cause::Terminate);
+        }
     }
 
     /// Has a session look for what it is to be told.
@@ -343,9 +350,7 @@ impl Database {
     /// Goes on with what jobs have left to do that had to wait. Called from time to time by a
     /// background task.
     pub fn go_on_with_jobs(&self) -> SqlResult<()> {
-        if !self.is_shared() {
-            crate::bulk::erase_abandoned(&self.coordinator)?;
-        }
+        crate::bulk::erase_abandoned(&self.coordinator)?;
         let undos = std::mem::take(&mut *self.undos.lock());
         let mut result = Ok(());
         for mut undo in undos {
@@ -489,7 +494,9 @@ impl Database {
 
     /// A process id to show to clients.
     pub(crate) fn new_pid(&self) -> i32 {
-        (self.next_pid.fetch_add(1, Ordering::Relaxed) & 0x7FFF_FFFF) as i32
+        let node = self.own_node();
+        let count = self.next_pid.fetch_add(1, Ordering::Relaxed);
+        session_number(node, (count & sessions_most(node) as u64) as i32)
     }
 
     fn block(&self, s: &Sequence) -> Arc<Mutex<Block>> {

@@ -21,6 +21,7 @@
 //! - [`copy`]: COPY. `import`: IMPORT. `export`: EXPORT.
 //! - [`jobs`]: records of long work, what runs, and taking it back.
 //! - [`explain`]: EXPLAIN, from a plan's lines to JSON.
+//! - `over_nodes`: what sessions of different nodes have in common: advisory locks, NOTIFY.
 //! - [`runtime`]: what statements do and have done: sessions, statistics by fingerprint.
 //!
 //! Text becomes statements in [`braid_parser`]; scalar expressions are bound and evaluated in
@@ -41,6 +42,7 @@ pub mod general_query;
 pub(crate) mod import;
 pub mod jobs;
 pub mod object_names;
+pub(crate) mod over_nodes;
 pub mod partitions;
 pub mod plan;
 pub mod runtime;
@@ -58,5 +60,5 @@ pub use general_query::{
 pub use runtime::Notification;
 pub use session::{
     Backends, Cause, Interrupt, Notice, Outcome, Prepared, RangeViewer, Rows, RowsTag, Session,
-    SessionOptions, Timeouts, shown_borders,
+    SessionOptions, Timeouts, session_number, sessions_most, shown_borders,
 };

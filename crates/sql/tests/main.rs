@@ -32,6 +32,7 @@ mod linear;
 mod messages;
 mod moving_tables;
 mod online_changes;
+mod over_nodes;
 mod reclaim;
 mod references;
 mod relocation;

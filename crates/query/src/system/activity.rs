@@ -351,7 +351,8 @@ fn pg_locks(v: &View<'_>) -> Made {
         row.push(text(key));
         row
     };
-    let on_numbers = v.database_object.advisory_locks();
+    let mut on_numbers = v.database_object.advisory_locks();
+    on_numbers.extend(v.database_object.advisory_locks_elsewhere()?);
     Ok(locks(v).into_iter().map(row).chain(on_numbers.iter().map(advisory)).collect())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Table, kv_error, memory_error};
+use braid_catalog::{After, Table, memory_error};
 use braid_env::memory::LARGE_VALUE;
 use braid_kv::SavedLoad;
 use braid_scalar::{Bound, bind_bool, convert_datum};
@@ -10,6 +10,7 @@ use braid_types::encodings::{Encoding, recode_binary};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::decode::{Decoder, RawRow};
+use crate::ddl::tables::apart;
 use crate::dml::scope_of;
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad, Written};
 use crate::dml::writer::{TableInfo, Writer};
@@ -58,6 +59,9 @@ pub(super) struct Loader {
     job: Option<u32>,
     pub(super) progress: Arc<CopyProgress>,
 }
+
+/// So often a COPY begins anew that had to wait for another one.
+const TRIES: usize = 100;
 
 /// Which rows of the input are left out.
 struct Filter {
@@ -293,6 +297,9 @@ impl Loader {
                     return Ok(());
                 }
                 let bulk = TableLoad::is_possible(&self.ctx, &self.info)?;
+                if bulk {
+                    self.set_apart()?;
+                }
                 self.decide(bulk)
             }
             Sink::Rows { rows, bytes, .. } | Sink::Bulk { rows, bytes, .. } => {
@@ -320,6 +327,38 @@ impl Loader {
             Some(line) => self.place(e, line, None),
             None => e,
         })
+    }
+
+    /// In a cluster the table is set apart for many rows, if it is empty. Who had to wait for
+    /// another one who did that goes on with the table as it is then: nothing is written yet.
+    fn set_apart(&mut self) -> SqlResult<()> {
+        let mut left = TRIES;
+        loop {
+            left -= 1;
+            let known = self.info.table().clone();
+            match apart::set_apart(&self.ctx, &known) {
+                Ok(Some(ctx)) => return self.goes_on_in(ctx, known.id),
+                Ok(None) => return Ok(()),
+                Err(e) if After::error(&e).is_again() && left > 0 => {
+                    self.ctx.txn.rollback();
+                    let ctx = self.ctx.begin_anew()?;
+                    let same = |now: &Arc<Table>| now.columns == known.columns;
+                    if !ctx.catalog.table(known.id).is_some_and(same) {
+                        return Err(e);
+                    }
+                    self.goes_on_in(ctx, known.id)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn goes_on_in(&mut self, ctx: Context, table: u32) -> SqlResult<()> {
+        let lost = || SqlError::internal("the table of a COPY is gone");
+        let table = ctx.catalog.table(table).cloned().ok_or_else(lost)?;
+        self.info = Arc::new(TableInfo::new(&ctx, &table)?);
+        self.ctx = ctx;
+        Ok(())
     }
 
     /// Begins to write, with the rows that waited.
@@ -553,7 +592,7 @@ impl CopyIn {
         let ctx = self.loader.ctx.clone();
         let count = self.loader.finish()?;
         if ctx.block.is_none() {
-            ctx.txn.commit().map_err(kv_error)?;
+            ctx.commit_load()?;
         }
         if let Some(measure) = self.measure.take() {
             measure.end(count);

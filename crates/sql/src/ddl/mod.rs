@@ -50,7 +50,7 @@ mod online_index;
 pub(crate) mod partitions;
 pub(crate) mod schema;
 pub(crate) mod sequence;
-mod tables;
+pub(crate) mod tables;
 pub(crate) mod temporary;
 mod time;
 mod user_types;

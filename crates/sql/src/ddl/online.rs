@@ -51,10 +51,6 @@ use crate::session::Context;
 use braid_parser::{CreateIndex, Kind, Name};
 use braid_scalar::ident_name;
 
-/// What can be done where there are no steps.
-pub(crate) const IN_A_BLOCK: &str =
-    "Between BEGIN and COMMIT it is done at once; whoever writes to the table waits meanwhile.";
-
 /// So often work is done again whose timestamp is in doubt.
 const UNCERTAIN_TRIES: usize = 50;
 

@@ -4,8 +4,9 @@
 //!   pg_temp_7.t        what session 7 calls t, or pg_temp.t, before anything of its search path
 //! ```
 //! The schema comes with the first temporary table, and goes with everything in it when the session
-//! ends; what a crash leaves behind goes when the database is opened. Otherwise these are tables
-//! like all others: in transactions, with indexes, rolled back.
+//! ends; what a crash leaves behind goes when the database is opened, in a cluster by the node whose
+//! sessions they were. Otherwise these are tables like all others: in transactions, with indexes,
+//! rolled back.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,8 +19,6 @@ use crate::session::{Context, is_temporary_schema};
 
 /// The schema of the session's temporary tables, made when it is not there.
 pub(super) fn schema(c: &mut Change) -> SqlResult<u32> {
-    let hint = "Create a table, and drop it when it is not needed any more.";
-    c.ctx.db.only_alone("a temporary table", hint)?;
     let name = c.ctx.session.temporary_schema();
     c.ctx.session.has_temporary();
     if let Some(schema) = c.catalog.schema(c.ctx.database, &name) {

@@ -16,6 +16,7 @@ use braid_types::{Datum, SqlResult};
 use super::source::Source;
 use super::table_load::{FEW_BYTES, FEW_ROWS, TableLoad};
 use super::writer::{TableInfo, Writer};
+use crate::ddl::tables::apart;
 use crate::session::Context;
 
 /// What came of a query's rows.
@@ -49,6 +50,15 @@ pub(crate) fn take_rows(
         bytes += batch.iter().map(|row| row_memory(row)).sum::<usize>();
         first.extend(batch);
     }
+    let apart = apart::set_apart(ctx, info.table())?;
+    let own = |ctx: &Context| match ctx.catalog.table(info.table().id) {
+        Some(table) => TableInfo::new(ctx, table).map(Arc::new),
+        None => Ok(info.clone()),
+    };
+    let (ctx, info) = match &apart {
+        Some(apart) => (apart, &own(apart)?),
+        None => (ctx, info),
+    };
     let mut load = TableLoad::start(ctx, info, ctx.session.load_memory())?;
     let mut count = 0u64;
     let mut batch = Some(first);

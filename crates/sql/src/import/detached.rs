@@ -29,7 +29,8 @@ pub(crate) fn start(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Out
     i.files.iter().try_for_each(|pattern| folder.files(pattern).map(|_| ()))?;
     crate::copy::targets(&table, &i.columns)?;
     let job = ctx.db.new_ids(1)?;
-    let record = Record { run_as: Some(ctx.run_as()), ..Record::new(job, "import", statement) };
+    let (node, run_as) = (ctx.db.own_node(), Some(ctx.run_as()));
+    let record = Record { node, run_as, ..Record::new(job, "import", statement) };
     record.store(ctx.db.coordinator())?;
     go_on(&ctx.db, record)?;
     Ok(answer::of_start(job))
@@ -37,11 +38,13 @@ pub(crate) fn start(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Out
 
 impl Database {
     /// Begins the imports and moves of tables again that an earlier process has not ended, but for
-    /// those that pause. How many there are.
+    /// those that pause, and in a cluster those of other nodes: their files are there. How many there
+    /// are.
     pub fn resume_jobs(self: &Arc<Self>) -> SqlResult<usize> {
         let txn = self.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
         let left = |record: &Record| {
             record.run_as.is_some()
+                && record.node == self.own_node()
                 && record.state == State::Running
                 && self.jobs().record(record.id).is_none()
         };

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::checkpoint::{FileMark, as_json, facts};
 use super::refused::{Place, Refusal, Refused, StoredRefusal};
-use super::run::{Item, Run, in_order, own_context};
+use super::run::{Item, Run, in_order};
 use crate::dml::table_load::{Written, is_of_row};
 use crate::dml::writer::{TableInfo, Writer};
 use crate::jobs::State;
@@ -183,7 +183,7 @@ fn write(
     mark: Option<&str>,
 ) -> Result<(), (Option<Place>, SqlError)> {
     let other = |e: SqlError| (None, e);
-    let ctx = own_context(&run.ctx).map_err(other)?;
+    let ctx = run.ctx.begin_anew().map_err(other)?;
     let known = run.info.table();
     let table = ctx.catalog.table(known.id).filter(|now| now.columns == known.columns);
     let table = table.ok_or_else(|| {

@@ -23,6 +23,7 @@ use super::options::Options;
 use super::outcome;
 use super::refused::{Place, Refusal, Refused};
 use crate::copy::targets;
+use crate::ddl::tables::apart;
 use crate::dml::load_ways::{Mode, Sample};
 use crate::dml::table_load::{TableLoad, Written};
 use crate::dml::writer::TableInfo;
@@ -63,14 +64,14 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
         return Err(SqlError::new(state, "IMPORT cannot run inside a transaction block")
             .with_hint("COPY can."));
     }
-    ctx.db.only_alone("IMPORT", "COPY .. FROM STDIN takes rows from any client.")?;
     // A transaction of its own: what the job has on the disk goes when it is committed.
-    let ctx = &own_context(ctx)?;
+    let ctx = &ctx.begin_anew()?;
     let table = ctx.table(&i.table)?;
     let folder = ctx.db.import_folder()?;
     let files = files_of(folder, i)?;
     let id = i.job.map_or_else(|| ctx.db.new_ids(1), Ok)?;
-    let mut record = Record { run_as: Some(ctx.run_as()), ..Record::new(id, "import", statement) };
+    let (node, run_as) = (ctx.db.own_node(), Some(ctx.run_as()));
+    let mut record = Record { node, run_as, ..Record::new(id, "import", statement) };
     if i.job.is_some() {
         let stored = Record::change(ctx.db.coordinator(), id, |_| None)?;
         if let Some(stored) = stored {
@@ -97,12 +98,6 @@ pub(crate) fn import(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Ou
             done
         }
     }
-}
-
-pub(super) fn own_context(ctx: &Context) -> SqlResult<Context> {
-    let epoch = ctx.db.schema_epoch();
-    let (txn, catalog) = ctx.db.begin(ctx.txn.options().clone())?;
-    Ok(Context { txn, catalog, epoch, ..ctx.clone() })
 }
 
 fn files_of(folder: &braid_import::Folder, i: &Import) -> SqlResult<Vec<SourceFile>> {
@@ -215,6 +210,9 @@ impl Run {
                 "WITH online or COPY can, or drop the constraint and add it again afterwards.",
             ));
         }
+        if !options.dry_run {
+            self.set_apart()?;
+        }
         let (load, written) = self.fill(&mut refused)?;
         if options.dry_run {
             return Ok(answer::of_dry_run(&self.report(written), &refused));
@@ -224,6 +222,16 @@ impl Run {
         self.finish(load, &refused)?;
         self.tell_ways(spilled);
         self.end(written, &refused, reject)
+    }
+
+    /// In a cluster the table is set apart, if it is empty.
+    fn set_apart(&mut self) -> SqlResult<()> {
+        let table = self.info.table().clone();
+        let Some(ctx) = apart::set_apart(&self.ctx, &table)? else { return Ok(()) };
+        let now = ctx.catalog.table(table.id).unwrap_or(&table);
+        self.info = Arc::new(TableInfo::new(&ctx, now)?);
+        self.ctx = ctx;
+        Ok(())
     }
 
     /// Says what became of it.
@@ -441,11 +449,15 @@ impl Run {
         let mut record = self.job.record();
         (record.state, record.fraction) = (State::Succeeded, 1.0);
         // Nobody else writes it, and whoever notes a failure must not wait for this transaction.
-        load.along(&record.key(), &record.encode())?;
+        match TableLoad::is_private(&self.ctx, self.info.table())? {
+            // It is there before the commit.
+            true => self.ctx.txn.put_over(record.key(), record.encode()).map_err(kv_error)?,
+            false => load.along(&record.key(), &record.encode())?,
+        }
         let mut taken = None;
         let finished = load.finish_or_tell(&mut taken);
         match (finished, taken) {
-            (Ok(()), _) => self.ctx.txn.commit().map(|_| ()).map_err(kv_error),
+            (Ok(()), _) => self.ctx.commit_load(),
             (Err(e), None) => Err(e),
             (Err(e), Some(key)) => Err(locate::tell(self, &key, e, refused)),
         }

@@ -57,6 +57,8 @@ impl State {
 pub struct Record {
     /// Object id.
     pub id: u32,
+    /// The node that runs it, of those of a cluster; 0 on one that is alone.
+    pub node: u64,
     /// What sort of work, e.g. `create index`.
     pub kind: String,
     /// The statement that asked for it.
@@ -106,6 +108,7 @@ impl Record {
     pub fn new(id: u32, kind: &str, statement: &str) -> Record {
         Record {
             id,
+            node: 0,
             kind: kind.into(),
             statement: statement.into(),
             state: State::Running,
@@ -135,7 +138,7 @@ impl Record {
             "kind": self.kind, "statement": self.statement, "state": self.state.name(),
             "step": self.step, "fraction": self.fraction, "error": self.error,
             "index": self.index, "run_as": self.run_as, "copies": self.copies,
-            "mark": self.mark,
+            "mark": self.mark, "node": self.node,
         });
         value.to_string().into_bytes()
     }
@@ -159,6 +162,7 @@ impl Record {
         let state = text("state")?;
         Some(Record {
             id,
+            node: value["node"].as_u64().unwrap_or(0),
             kind: text("kind")?,
             statement: text("statement")?,
             state: STATES.iter().find(|(_, name)| *name == state)?.0,

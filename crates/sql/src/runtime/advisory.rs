@@ -6,7 +6,8 @@
 //! ```
 //! They live on this node, beside the locks on rows: a session holds one until it gives it back or
 //! ends, or until its transaction ends. A session that would wait for one that waits for it, over
-//! any number of others, is refused with 40P01.
+//! any number of others, is refused with 40P01. What sessions of other nodes hold comes behind
+//! that: [`crate::over_nodes::locks`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +49,7 @@ impl Counts {
 }
 
 /// A lock: number of its database, and the application's number.
-type Place = (u32, AdvisoryKey);
+pub(crate) type Place = (u32, AdvisoryKey);
 
 #[derive(Debug, Default)]
 struct State {
@@ -84,6 +85,13 @@ impl State {
             }
         }
         false
+    }
+
+    fn forget_ended(&mut self) {
+        self.held.retain(|_, holders| {
+            holders.retain(|_, counts| !counts.is_none());
+            !holders.is_empty()
+        });
     }
 
     fn take(&mut self, owner: i32, want: &Want) {
@@ -205,12 +213,27 @@ impl AdvisoryLocks {
             return false;
         }
         *count -= 1;
-        if counts.is_none() {
-            holders.remove(&owner);
-        }
-        state.held.retain(|_, holders| !holders.is_empty());
+        state.forget_ended();
         self.changed.notify_all();
         true
+    }
+
+    /// Takes back what was just taken: it could not be had among all nodes.
+    pub(crate) fn take_back(&self, owner: i32, want: &Want) {
+        let mut state = self.state.lock();
+        if let Some(counts) = state.held.get_mut(&want.place).and_then(|all| all.get_mut(&owner)) {
+            let count = counts.of(want.shared, want.in_transaction);
+            *count = count.saturating_sub(1);
+        }
+        state.forget_ended();
+        self.changed.notify_all();
+    }
+
+    /// Whether a session has a lock in a mode.
+    pub(crate) fn has(&self, owner: i32, place: &Place, shared: bool) -> bool {
+        let state = self.state.lock();
+        let counts = state.held.get(place).and_then(|holders| holders.get(&owner));
+        counts.is_some_and(|c| if shared { c.is_shared() } else { c.is_exclusive() })
     }
 
     /// Gives back what a session holds: for itself, or for its transaction.
@@ -223,10 +246,9 @@ impl AdvisoryLocks {
                 *counts.of(false, of_transaction) = 0;
                 any = true;
             }
-            holders.retain(|_, counts| !counts.is_none());
         }
         if any {
-            state.held.retain(|_, holders| !holders.is_empty());
+            state.forget_ended();
             self.changed.notify_all();
         }
     }

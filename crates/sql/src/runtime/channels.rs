@@ -6,7 +6,8 @@
 //! ```
 //! Everything is asked for inside of a transaction and happens when it has committed, in the order
 //! of commits; what rolls back was never asked. A client is told when its session is outside of a
-//! block, an idle one at once. Channels live on this node, and an inbox ends with its session.
+//! block, an idle one at once. Channels live on this node, and an inbox ends with its session; how
+//! sessions of other nodes hear it: [`crate::over_nodes::messages`].
 //!
 //! An inbox that nobody empties grows to [`INBOX_BYTES_MAX`]; then NOTIFY fails, as PostgreSQL's
 //! does when its queue is full.
@@ -77,9 +78,32 @@ pub(crate) struct AskedList {
     /// Channels and payloads: what one transaction says twice is told once.
     said: HashSet<(Arc<str>, Arc<str>)>,
     bytes: usize,
+    /// The transaction has stored them for all nodes: the number of the last one.
+    stored: Option<u64>,
 }
 
 impl AskedList {
+    /// What is to be told to others.
+    pub(crate) fn notifications(&self) -> Vec<Notification> {
+        let told = self.all.iter().filter_map(|one| match one {
+            Asked::Notify(notification) => Some(notification.clone()),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// The transaction has stored them for all nodes, up to this number.
+    pub(crate) fn are_said(&mut self, last: u64) {
+        self.stored = Some(last);
+    }
+
+    /// Takes out what is to be told to others, with the number of the last one if it is stored.
+    pub(crate) fn take_notifications(&mut self) -> (Vec<Notification>, Option<u64>) {
+        let told = self.notifications();
+        self.all.retain(|one| !matches!(one, Asked::Notify(_)));
+        (told, self.stored)
+    }
+
     pub(crate) fn push(&mut self, one: Asked) {
         if let Asked::Notify(n) = &one {
             if !self.said.insert((n.channel.clone(), n.payload.clone())) {
@@ -101,6 +125,7 @@ impl AskedList {
 
     /// Forgets all but the first.
     pub(crate) fn truncate(&mut self, count: usize) {
+        self.stored = None;
         for one in self.all.drain(count.min(self.all.len())..) {
             if let Asked::Notify(n) = one {
                 self.bytes -= n.weight();
@@ -181,20 +206,28 @@ impl Channels {
                     inbox.channels.retain(|c| which.as_ref().is_some_and(|w| w != c));
                 }
                 Asked::Notify(notification) => {
-                    let listeners = inboxes.iter_mut().filter(|((database, _), inbox)| {
-                        *database == own.0 && inbox.channels.contains(&notification.channel)
-                    });
-                    for ((_, pid), inbox) in listeners {
-                        if inbox.waiting.is_empty() && *pid != own.1 {
-                            woken.push(*pid);
-                        }
-                        inbox.bytes += notification.weight();
-                        inbox.waiting.push(notification.clone());
-                    }
+                    let told = put(&mut inboxes, own.0, &notification).into_iter();
+                    woken.extend(told.filter(|pid| *pid != own.1));
                 }
             }
         }
         woken
+    }
+
+    /// Tells those of a database who listen; gives those whose inbox was empty before, and those
+    /// whose inbox is too full.
+    pub(crate) fn tell(&self, database: u32, one: &Notification) -> (Vec<i32>, Vec<i32>) {
+        let mut inboxes = self.inboxes.lock();
+        let woken = put(&mut inboxes, database, one);
+        let full = inboxes.iter().filter(|(_, inbox)| inbox.bytes > INBOX_BYTES_MAX);
+        (woken, full.map(|((_, pid), _)| *pid).collect())
+    }
+
+    /// All sessions that listen to something.
+    pub(crate) fn listeners(&self) -> Vec<i32> {
+        let inboxes = self.inboxes.lock();
+        let all = inboxes.iter().filter(|(_, inbox)| !inbox.channels.is_empty());
+        all.map(|((_, pid), _)| *pid).collect()
     }
 
     /// Takes what a session is to be told.
@@ -215,4 +248,20 @@ impl Channels {
     pub(crate) fn close(&self, own: Place) {
         self.inboxes.lock().remove(&own);
     }
+}
+
+/// Puts a notification into the inboxes of those who listen; gives those that were empty.
+fn put(inboxes: &mut HashMap<Place, Inbox>, database: u32, one: &Notification) -> Vec<i32> {
+    let mut woken = Vec::new();
+    let listeners = inboxes
+        .iter_mut()
+        .filter(|((d, _), i)| *d == database && i.channels.contains(&one.channel));
+    for ((_, pid), inbox) in listeners {
+        if inbox.waiting.is_empty() {
+            woken.push(*pid);
+        }
+        inbox.bytes += one.weight();
+        inbox.waiting.push(one.clone());
+    }
+    woken
 }

@@ -10,6 +10,7 @@ use super::channels::Channels;
 use super::sessions::Sessions;
 use super::statements::{ENTRIES_MAX, Statements};
 use super::transactions::Transactions;
+use crate::over_nodes::OverNodes;
 
 /// See the [module documentation](self).
 pub(crate) struct Runtime {
@@ -24,6 +25,8 @@ pub(crate) struct Runtime {
     pub(crate) defaults: OnceLock<Vec<(String, String)>>,
     /// In a cluster, what says that the catalog stays as it is.
     pub(crate) schema_lease: SchemaLease,
+    /// What sessions of different nodes have in common.
+    pub(crate) over_nodes: OverNodes,
     /// Other nodes work on the same tables.
     pub(crate) shared: bool,
     /// When the node began, microseconds since 2000.
@@ -43,6 +46,7 @@ impl Runtime {
             import_folder: OnceLock::new(),
             defaults: OnceLock::new(),
             schema_lease: SchemaLease::default(),
+            over_nodes: OverNodes::default(),
             begun_micros: now_micros,
             shared,
         }

@@ -226,9 +226,18 @@ impl Session {
         }
     }
 
+    /// What the block has asked of others goes with it.
+    fn say_asked(&self) -> SqlResult<()> {
+        match self.open.as_ref().filter(|open| !open.is_failed()) {
+            Some(open) => self.state.say_asked(&open.txn),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn commit(&mut self) -> SqlResult<()> {
         let checked = self.check_deferred().and_then(|()| self.clear_at_commit());
-        if let Err(e) = checked.and_then(|()| self.publish_changes()) {
+        let checked = checked.and_then(|()| self.publish_changes());
+        if let Err(e) = checked.and_then(|()| self.say_asked()) {
             self.rollback();
             return Err(e);
         }

@@ -97,6 +97,16 @@ impl LargeValues for Paying {
 }
 
 impl Context {
+    /// The same in another transaction, which begins now.
+    ///
+    /// # Errors
+    /// Of beginning it.
+    pub(crate) fn begin_anew(&self) -> SqlResult<Context> {
+        let epoch = self.db.schema_epoch();
+        let (txn, catalog) = self.db.begin(self.txn.options().clone())?;
+        Ok(Context { txn, catalog, epoch, ..self.clone() })
+    }
+
     /// Adds a NOTICE.
     pub fn notice(&self, message: impl Into<String>) {
         self.notice_with(message, None);
@@ -380,7 +390,9 @@ impl Context {
             return Ok(());
         }
         let now = self.db.current_catalog()?;
-        if same_surroundings(&self.catalog, &now, table) {
+        // What it has set apart itself nobody else knows yet.
+        let known = self.session.before_apart(self.txn.id());
+        if same_surroundings(known.as_ref().unwrap_or(&self.catalog), &now, table) {
             return Ok(());
         }
         Err(changed_meanwhile(&table.name))

@@ -234,7 +234,12 @@ impl Session {
     /// Another state for a job that pauses and does not run; `None` if it is not one.
     fn change_paused(&self, id: u32, state: State) -> SqlResult<Option<Record>> {
         // Without room on the disk it could not be written down that a job pauses.
+        let nodes = self.db.coordinator().describe_nodes();
+        let gone = |node: u64| nodes.iter().any(|one| one.id == node && one.state == "gone");
         let pauses = |record: &&Record| {
+            if record.node != self.db.own_node() && !gone(record.node) {
+                return false;
+            }
             let waits = record.state == State::Running && record.run_as.is_some();
             record.state == State::Paused || waits
         };
@@ -249,6 +254,12 @@ impl Session {
         let txn = self.db.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
         let known = Record::all(&txn)?.into_iter().find(|record| record.id == id);
         Ok(match known {
+            Some(record) if record.node != self.db.own_node() && !record.state.is_final() => {
+                let node = record.node;
+                let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+                SqlError::new(state, format!("job {id} is one of node {node}"))
+                    .with_hint(format!("Say it to a session of node {node}."))
+            }
             Some(record) => SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("job {id} is not running"),

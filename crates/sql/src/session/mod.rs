@@ -24,8 +24,8 @@
 //! Which statement types there are, and what each may do: [`crate::statement`].
 
 mod begun;
+mod between;
 mod blocks;
-mod channels;
 mod client;
 mod context;
 mod cursors;
@@ -67,5 +67,6 @@ pub(crate) use show::create::{collate_clause, declared_type, index_columns};
 pub use show::{RangeViewer, shown_borders};
 pub use state::{SessionState, Timeouts};
 pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
+pub use temporary::{session_number, sessions_most};
 pub use type_names::types_in_reach;
 pub(crate) use type_names::{judged, value_scope};

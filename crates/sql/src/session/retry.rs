@@ -157,12 +157,14 @@ impl Session {
             Ok(Ran { outcome: o @ Outcome::CopyIn(_), .. }) => Ok(o),
             Ok(mut ran) => {
                 tries.note(&txn);
-                let committed =
-                    self.clear_after(&ctx, &mut ran).and_then(|()| match &ran.catalog {
+                let cleared = self.clear_after(&ctx, &mut ran);
+                let committed = cleared.and_then(|()| self.state.say_asked(&txn)).and_then(|()| {
+                    match &ran.catalog {
                         Some((catalog, _)) => publish(&txn, catalog.version)
                             .and_then(|_| self.db.commit_schema_change(&txn).map_err(kv_error)),
-                        None => txn.commit().map(|_| ()).map_err(kv_error),
-                    });
+                        None => ctx.commit_load(),
+                    }
+                });
                 if committed.is_err() {
                     txn.rollback();
                 }

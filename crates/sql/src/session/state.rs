@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
 use braid_env::memory::Account;
-use braid_kv::{Tally, TxnOptions};
+use braid_kv::{Tally, TxnId, TxnOptions};
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style, clip_name};
@@ -25,13 +25,11 @@ use super::transaction::{Modes, level_named};
 use super::type_names::{find_type, types_in_reach};
 use crate::bulk::LOAD_MEMORY;
 use crate::database::Database;
+use crate::ddl::tables::apart::Apart;
 use crate::general_query::SideBySide;
-use crate::runtime::advisory::Want;
 use crate::runtime::channels::{Asked, AskedList};
 use crate::runtime::log::Logged;
-use braid_scalar::{
-    Advisory, AdvisoryCall, EvalContext, OpenCursor, PreparedStatement, SessionFunctions,
-};
+use braid_scalar::{Advisory, EvalContext, OpenCursor, PreparedStatement, SessionFunctions};
 use braid_types::quote_ident;
 
 /// See the [module documentation](self).
@@ -43,12 +41,12 @@ pub struct SessionState {
     pub database: String,
     pid: i32,
     /// Whether its transaction may hold some.
-    locks_in_transaction: AtomicBool,
+    pub(super) locks_in_transaction: AtomicBool,
     /// The moment that the block sees; 0 outside of one.
     view: AtomicU64,
     /// Whether it has made temporary tables.
     temporary: AtomicBool,
-    cancel: Arc<AtomicBool>,
+    pub(super) cancel: Arc<AtomicBool>,
     pub(super) notices: Arc<Mutex<Vec<Notice>>>,
     /// LISTEN and NOTIFY that wait for the end of the transaction.
     pub(super) asked: Mutex<AskedList>,
@@ -64,6 +62,8 @@ pub struct SessionState {
 }
 
 struct Shared {
+    /// What the statement that runs has set apart.
+    apart: Option<Apart>,
     /// Transaction blocks and savepoints keep those of their begin.
     settings: Arc<Settings>,
     /// What statements need of the settings in every run; gone when a setting changes.
@@ -228,6 +228,7 @@ impl SessionState {
         let (pid, cancel) = backend;
         let pid = pid.unwrap_or_else(|| db.new_pid());
         let shared = Shared {
+            apart: None,
             settings: Arc::new(settings),
             derived: None,
             database: catalog.database(&database).map_or(0, |d| d.id),
@@ -277,11 +278,20 @@ impl SessionState {
         self.payer.get().map_or(LOAD_MEMORY, |(_, load)| *load)
     }
 
-    /// Gives back the advisory locks of a transaction that has ended.
-    pub(super) fn end_transaction_locks(&self) {
-        if self.locks_in_transaction.swap(false, Ordering::Relaxed) {
-            self.db.advisory().unlock_all(self.pid, true);
-        }
+    /// Keeps what the statement has set apart, until it commits.
+    pub(crate) fn set_apart(&self, apart: Apart) {
+        self.shared.lock().apart = Some(apart);
+    }
+
+    /// The catalog before a transaction has set something apart, if it has.
+    pub(crate) fn before_apart(&self, txn: TxnId) -> Option<Arc<Catalog>> {
+        let shared = self.shared.lock();
+        shared.apart.as_ref().filter(|apart| apart.txn == txn).map(|apart| apart.old.clone())
+    }
+
+    /// What was set apart last.
+    pub(crate) fn take_apart(&self) -> Option<Apart> {
+        self.shared.lock().apart.take()
     }
 
     /// The schema of the session's temporary tables, whether there is one or not.
@@ -576,8 +586,7 @@ impl SessionState {
 
 impl Drop for SessionState {
     fn drop(&mut self) {
-        self.db.advisory().unlock_all(self.pid, true);
-        self.db.advisory().unlock_all(self.pid, false);
+        self.end_advisory_locks();
         self.close_channels();
     }
 }
@@ -593,36 +602,7 @@ fn shown_name(is_visible: bool, schema: &str, name: &str) -> String {
 
 impl SessionFunctions for SessionState {
     fn advisory(&self, advisory: Advisory) -> SqlResult<bool> {
-        let Advisory { call, key, shared, in_transaction } = advisory;
-        if call != AdvisoryCall::Unlock {
-            let hint = "SELECT .. FOR UPDATE locks a row for all nodes.";
-            self.db.only_alone("an advisory lock", hint)?;
-        }
-        let place = (self.database_id(), key);
-        let (locks, want) = (self.db.advisory(), Want { place, shared, in_transaction });
-        if in_transaction {
-            self.locks_in_transaction.store(true, Ordering::Relaxed);
-        }
-        match call {
-            AdvisoryCall::Lock => {
-                let limit = self.derived().lock_timeout;
-                locks.lock(self.pid, &want, &self.cancel, limit).map(|()| true)
-            }
-            AdvisoryCall::TryLock => Ok(locks.try_lock(self.pid, &want)),
-            AdvisoryCall::Unlock => {
-                let held = locks.unlock(self.pid, &place, shared);
-                if !held {
-                    let mode = if shared { "ShareLock" } else { "ExclusiveLock" };
-                    self.notices.lock().push(Notice {
-                        severity: "WARNING",
-                        state: SqlState("01000"),
-                        message: format!("you don't own a lock of type {mode}"),
-                        detail: None,
-                    });
-                }
-                Ok(held)
-            }
-        }
+        self.advisory_lock(advisory)
     }
 
     fn notify(&self, channel: &str, payload: &str) -> SqlResult<()> {
@@ -646,7 +626,7 @@ impl SessionFunctions for SessionState {
     }
 
     fn advisory_unlock_all(&self) {
-        self.db.advisory().unlock_all(self.pid, false);
+        self.unlock_all_advisory();
     }
 
     fn check_interrupt(&self) -> SqlResult<()> {

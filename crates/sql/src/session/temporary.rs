@@ -81,12 +81,33 @@ impl Session {
     }
 }
 
-/// Drops what sessions of an earlier run have left behind.
-pub(crate) fn drop_leftovers(db: &Arc<Database>) -> SqlResult<()> {
+/// Bits of a session's number that tell sessions of a node apart; its node's number is above them:
+/// whoever asks one node to end a session of another one does not end somebody else's.
+const NODE_SHIFT: u32 = 23;
+
+/// The number of a session: the `count`th of a node, which is 0 for one that is alone.
+pub fn session_number(node: u64, count: i32) -> i32 {
+    (node as i32) << NODE_SHIFT | count
+}
+
+/// The greatest count of [`session_number`].
+pub fn sessions_most(node: u64) -> i32 {
+    if node == 0 { i32::MAX } else { (1 << NODE_SHIFT) - 1 }
+}
+
+/// Whose temporary tables a schema holds: the node's number.
+fn node_of(schema: &str) -> Option<u64> {
+    let number = schema.strip_prefix(PREFIX)?.parse::<i32>().ok()?;
+    u64::try_from(number >> NODE_SHIFT).ok()
+}
+
+/// Drops what sessions that are gone have left behind, where `is_gone` says so of their node.
+fn drop_of(db: &Arc<Database>, is_gone: impl Fn(u64) -> bool) -> SqlResult<()> {
     let catalog = db.current_catalog()?;
     for database in catalog.databases() {
         let schemas = catalog.schemas(database.id).filter(|s| is_temporary_schema(&s.name));
-        let names: Vec<String> = schemas.map(|s| quote_ident(&s.name)).collect();
+        let left = schemas.filter(|s| node_of(&s.name).is_none_or(&is_gone));
+        let names: Vec<String> = left.map(|s| quote_ident(&s.name)).collect();
         if names.is_empty() {
             continue;
         }
@@ -96,7 +117,28 @@ pub(crate) fn drop_leftovers(db: &Arc<Database>) -> SqlResult<()> {
             ..SessionOptions::default()
         };
         let mut session = Session::new(db.clone(), options)?;
-        session.run_text(&format!("DROP SCHEMA {} CASCADE", names.join(", ")))?;
+        session.run_text(&format!("DROP SCHEMA IF EXISTS {} CASCADE", names.join(", ")))?;
     }
     Ok(())
+}
+
+/// Drops what sessions of an earlier run have left behind.
+pub(crate) fn drop_leftovers(db: &Arc<Database>) -> SqlResult<()> {
+    drop_of(db, |_| true)
+}
+
+impl Database {
+    /// Drops the temporary tables that sessions of nodes have left behind which do not belong to
+    /// the cluster any more; `first`: and those of this node, whose process has just begun and has
+    /// no sessions yet. Blocks until the schema is changed, if there are any.
+    ///
+    /// # Errors
+    /// Of the schema change; the next call tries again.
+    pub fn drop_temporary_of_gone(self: &Arc<Self>, first: bool) -> SqlResult<()> {
+        let own = self.home().map(|home| home.holder.node);
+        let nodes = self.coordinator().describe_nodes();
+        let gone = |node: u64| nodes.iter().any(|n| n.id == node && n.state == "gone");
+        // 0: this one, before it was the first of a cluster.
+        drop_of(self, |node| (first && (node == 0 || Some(node) == own)) || gone(node))
+    }
 }

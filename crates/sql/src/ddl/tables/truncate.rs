@@ -56,10 +56,7 @@ pub(in crate::ddl) fn tables(c: &mut Change, wanted: &BTreeSet<u32>) -> SqlResul
 }
 
 fn take_rows(c: &mut Change, wanted: &BTreeSet<u32>, restart: bool) -> SqlResult<()> {
-    for id in wanted {
-        let t = c.catalog.table(*id).cloned().expect("collected from the catalog");
-        c.lock_chain(&t)?;
-    }
+    lock(c, wanted)?;
     for id in wanted {
         truncate_one(c, *id, restart)?;
     }
@@ -67,8 +64,17 @@ fn take_rows(c: &mut Change, wanted: &BTreeSet<u32>, restart: bool) -> SqlResult
     Ok(())
 }
 
+/// Keeps all others from these tables.
+pub(super) fn lock(c: &Change, wanted: &BTreeSet<u32>) -> SqlResult<()> {
+    for id in wanted {
+        let t = c.catalog.table(*id).cloned().expect("collected from the catalog");
+        c.lock_chain(&t)?;
+    }
+    Ok(())
+}
+
 /// The tables and everything interleaved in them or referencing them.
-fn closure(catalog: &Catalog, start: &BTreeSet<u32>) -> BTreeSet<u32> {
+pub(super) fn closure(catalog: &Catalog, start: &BTreeSet<u32>) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     let mut todo: Vec<u32> = start.iter().copied().collect();
     while let Some(id) = todo.pop() {

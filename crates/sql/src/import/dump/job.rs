@@ -44,7 +44,6 @@ pub(crate) fn import_dump(
     statement: &str,
 ) -> SqlResult<Outcome> {
     let options = Options::read(d)?;
-    db.only_alone("IMPORT PGDUMP", "Play a dump in plain text with psql.")?;
     let folder = db.import_folder()?.clone();
     let mut files = files_of(&folder, &d.file)?;
     let (Some(file), true) = (files.pop(), files.is_empty()) else {
@@ -61,7 +60,8 @@ pub(crate) fn import_dump(
     let id = d.job.map_or_else(|| db.new_ids(1), Ok)?;
     let database = run_as.database.clone();
     let run_as = (!options.dry_run).then_some(run_as);
-    let mut record = Record { run_as, ..Record::new(id, "import", statement) };
+    let node = db.own_node();
+    let mut record = Record { node, run_as, ..Record::new(id, "import", statement) };
     let stored = Record::change(db.coordinator(), id, |_| None)?;
     if let Some(stored) = stored {
         (record.fraction, record.mark) = (stored.fraction, stored.mark);

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use braid_kv::Txn;
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::client::Session;
-use super::state::SessionState;
-use crate::runtime::channels::{Asked, Notification};
+use crate::runtime::channels::{Asked, AskedList, Notification};
+use crate::session::client::Session;
+use crate::session::context::Notice;
+use crate::session::state::SessionState;
 
 impl SessionState {
     /// Where the session is among those who listen.
@@ -18,12 +20,8 @@ impl SessionState {
     /// Notes what is to be done at the end of the transaction.
     ///
     /// # Errors
-    /// 54000 if there is no room for it; 0A000 on a node of a cluster.
-    pub(super) fn ask(&self, one: Asked) -> SqlResult<()> {
-        if !matches!(one, Asked::Unlisten(_)) {
-            let hint = "Sessions of other nodes would not hear it. Keep messages in a table.";
-            self.db().only_alone("LISTEN or NOTIFY", hint)?;
-        }
+    /// 54000 if there is no room for it.
+    pub(in crate::session) fn ask(&self, one: Asked) -> SqlResult<()> {
         let mut asked = self.asked.lock();
         self.db().channels().check_room(self.place().0, &asked, &one)?;
         asked.push(one);
@@ -31,17 +29,40 @@ impl SessionState {
     }
 
     /// So much was asked until now.
-    pub(super) fn asked_count(&self) -> usize {
+    pub(in crate::session) fn asked_count(&self) -> usize {
         self.asked.lock().len()
     }
 
     /// Forgets what was asked since then.
-    pub(super) fn forget_asked(&self, count: usize) {
+    pub(in crate::session) fn forget_asked(&self, count: usize) {
         self.asked.lock().truncate(count);
     }
 
+    /// Before a transaction commits that has asked for something: in a cluster what is said goes
+    /// with it, if it can, and what others say is heard from now on.
+    ///
+    /// # Errors
+    /// Of asking the other nodes.
+    pub(in crate::session) fn say_asked(&self, txn: &Arc<Txn>) -> SqlResult<()> {
+        if self.asked_count() == 0 || !self.db().is_shared() {
+            return Ok(());
+        }
+        let listens = self.asked.lock().listens();
+        if listens {
+            self.db().begin_to_hear()?;
+        }
+        // A transaction that only reads, or is one load, says nothing itself: that comes behind it.
+        let what = self.asked.lock().notifications();
+        if what.is_empty() || txn.read_only() || txn.is_all_load() {
+            return Ok(());
+        }
+        let count = self.db().say(txn, self.place().0, &what)?;
+        self.asked.lock().are_said(count);
+        Ok(())
+    }
+
     /// Does what was asked: the transaction has committed.
-    pub(super) fn post_asked(&self) {
+    pub(in crate::session) fn post_asked(&self) {
         let asked = std::mem::take(&mut *self.asked.lock());
         if asked.len() == 0 {
             return;
@@ -50,18 +71,45 @@ impl SessionState {
         if asked.listens() {
             self.listens.store(true, std::sync::atomic::Ordering::Relaxed);
         }
+        if self.db().is_shared() {
+            if let Err(e) = self.post_over_nodes(asked) {
+                self.notices.lock().push(Notice {
+                    severity: "WARNING",
+                    state: SqlState::WARNING,
+                    message: format!("nobody is notified, or listens: {e}"),
+                    detail: None,
+                });
+            }
+            return;
+        }
         for pid in self.db().channels().post(self.place(), asked) {
             self.db().wake(pid);
         }
     }
 
+    /// As [`SessionState::post_asked`], where the messages go over all nodes.
+    fn post_over_nodes(&self, mut asked: AskedList) -> SqlResult<()> {
+        if asked.listens() {
+            self.db().begin_to_hear()?;
+        }
+        let (what, said) = asked.take_notifications();
+        self.db().channels().post(self.place(), asked);
+        let count = match said {
+            Some(count) => count,
+            None if what.is_empty() => return Ok(()),
+            None => self.db().say_alone(self.place().0, &what)?,
+        };
+        self.db().was_said(count);
+        Ok(())
+    }
+
     /// The session's channels.
-    pub(super) fn channels(&self) -> Vec<Arc<str>> {
+    pub(in crate::session) fn channels(&self) -> Vec<Arc<str>> {
         self.db().channels().of(self.place())
     }
 
     /// The session has ended.
-    pub(super) fn close_channels(&self) {
+    pub(in crate::session) fn close_channels(&self) {
         if self.listens.load(std::sync::atomic::Ordering::Relaxed) {
             self.db().channels().close(self.place());
         }

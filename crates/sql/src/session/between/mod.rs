@@ -1,0 +1,6 @@
+//! What sessions have to do with each other beside rows.
+//!
+//! - [`advisory`]: locks on numbers. [`channels`]: LISTEN, NOTIFY and UNLISTEN.
+
+mod advisory;
+mod channels;
