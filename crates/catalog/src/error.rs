@@ -35,6 +35,11 @@ pub fn kv_error(e: KvError) -> SqlError {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, e.to_string())
                 .with_hint("Commit more often.")
         }
+        KvError::Refused(reason) => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, reason.clone())
+            .with_hint(
+                "Commit in parts; IMPORT .. WITH online does. Many rows are loaded at once into an \
+                 empty table.",
+            ),
         KvError::Ended => SqlError::internal("the transaction has already ended"),
         KvError::Unavailable(reason) => SqlError::new(
             SqlState::CANNOT_CONNECT_NOW,
@@ -107,6 +112,7 @@ mod tests {
             KvError::ReadOnly,
             KvError::TimePending,
             KvError::TooManyWithTimes { most: 1 },
+            KvError::Refused("too large".into()),
             KvError::Ended,
             KvError::Unavailable("no answer".into()),
             KvError::OutcomeUnknown("no answer".into()),
@@ -123,7 +129,7 @@ mod tests {
                     KvError::OutOfMemory(_) => "53200",
                     KvError::ReadOnly => "25006",
                     KvError::TimePending => "55000",
-                    KvError::TooManyWithTimes { .. } => "54000",
+                    KvError::TooManyWithTimes { .. } | KvError::Refused(_) => "54000",
                     KvError::Ended => "XX000",
                     KvError::Unavailable(_) => "57P03",
                     KvError::OutcomeUnknown(_) => "40003",

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use braid_range::Locality;
 use braid_server::{ClusterConfig, Server, ServerConfig};
 use clap::Args;
 
@@ -71,6 +72,10 @@ struct ClusterArguments {
     /// replicas, if there are enough.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     dead_after_seconds: u64,
+    /// Where the node is, from the largest to the smallest, for instance region=eu,zone=a: replicas
+    /// of a range are on nodes that are far from each other. Later starts need not say it.
+    #[arg(long, value_name = "TIER=PLACE,..")]
+    locality: Option<Locality>,
     /// No two members' clocks may differ by more.
     #[arg(long, value_name = "MILLIS", default_value_t = 250)]
     max_clock_offset_millis: u64,
@@ -104,6 +109,7 @@ pub(crate) fn run(arguments: StartArguments) -> CliResult {
         max_range_bytes: arguments.cluster.max_range_mib << 20,
         max_log_bytes: arguments.cluster.max_raft_log_mib << 20,
         dead_after: Duration::from_secs(arguments.cluster.dead_after_seconds),
+        locality: arguments.cluster.locality,
     };
     config.safe_mode = arguments.safe_mode;
     config.trim = Some(crate::allocator::return_free_memory);

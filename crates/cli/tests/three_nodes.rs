@@ -181,8 +181,13 @@ impl Cluster {
 
     /// Starts a node, for the first time or again.
     fn run(&self, n: usize) {
+        self.run_with(n, &[]);
+    }
+
+    /// The same with something that it alone is told.
+    fn run_with(&self, n: usize, own: &[&str]) {
         let (data, told) = (self.data(n), self.told(n));
-        let mut arguments = [self.arguments, &["--http", &self.http[n]]].concat();
+        let mut arguments = [self.arguments, own, &["--http", &self.http[n]]].concat();
         if !data.join("cluster").join("member").exists() {
             arguments.extend(told.iter().map(String::as_str));
         }
@@ -553,6 +558,16 @@ fn shows_the_ranges(cluster: &Cluster, clients: &mut [Client]) {
     assert_eq!(of_child.len(), known.len(), "children are where their parents are");
     run(&mut clients[0], "CREATE TABLE other (id bigint PRIMARY KEY)");
     assert_eq!(ranges(&mut clients[2], "SHOW RANGES FROM TABLE other").len(), 1);
+    for range in &known[1..known.len() - 1] {
+        let (first, next) = (&range[1]["/parent/".len()..], &range[2]["/parent/".len()..]);
+        let before: i64 = next.parse::<i64>().expect("a key") - 1;
+        for (table, row) in [("parent", first.to_string()), ("child", format!("{before}, 1"))] {
+            let sql = format!("SHOW RANGE FROM TABLE {table} FOR ROW ({row})");
+            let shown = ranges(&mut clients[0], &sql);
+            assert_eq!(shown.len(), 1, "{sql}");
+            assert_eq!(shown[0][..3], range[..3], "{sql}");
+        }
+    }
     let none = clients[0].query("SHOW RANGES FROM nothing", &[]).expect_err("it is not there");
     assert_eq!(none.code().map(|code| code.code()), Some("42P01"), "{none}");
     // Who may not read a table does not see its keys.

@@ -89,7 +89,7 @@ impl News {
 
     /// Blocks until there are more messages than that (`None`: than now), but not for longer than
     /// that.
-    pub fn wait_for_messages(&self, count: Option<u64>, patience: Duration) {
+    pub(crate) fn wait_for_messages(&self, count: Option<u64>, patience: Duration) {
         let mut known = self.known.lock();
         let count = count.unwrap_or(known.own.messages);
         let more = |known: &mut Known| known.own.messages <= count;

@@ -19,6 +19,8 @@ use crate::router::{Router, Sent, unexpected};
 
 /// Bytes of rows that are taken in at once.
 const INGEST_BYTES: usize = 1 << 20;
+/// Bytes that the files of a commit have at most: it is held in memory, here and by replicas.
+const COMMIT_BYTES_MAX: usize = 256 << 20;
 
 impl Router {
     /// What a transaction writes, in the order in which it must happen.
@@ -43,11 +45,17 @@ impl Router {
     }
 
     fn rows_of(&self, files: &[PathBuf]) -> KvResult<Vec<(Bytes, Bytes)>> {
-        let mut rows = Vec::new();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
         for file in files {
             visit_sst(&*self.options.fs, file, &mut |key, value| {
-                rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                bytes += key.len() + value.len();
+                if bytes <= COMMIT_BYTES_MAX {
+                    rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+                }
             })?;
+            if bytes > COMMIT_BYTES_MAX {
+                return Err(KvError::Refused("a commit writes more than 256 MiB".into()));
+            }
         }
         Ok(rows)
     }

@@ -50,6 +50,9 @@ pub enum KvError {
         /// So many are taken.
         most: usize,
     },
+    /// Whoever keeps the keys takes no request like this, or none so large (54000). Nothing has
+    /// happened.
+    Refused(String),
     /// The transaction has already ended.
     Ended,
     /// Whoever keeps the keys cannot be reached, or cannot do it (57P03). Nothing has happened.
@@ -148,6 +151,7 @@ impl fmt::Display for KvError {
             KvError::TooManyWithTimes { most } => {
                 write!(f, "more than {most} writes beside keys with the time of their commit")
             }
+            KvError::Refused(reason) => f.write_str(reason),
             KvError::Ended => f.write_str("transaction has ended"),
             KvError::Unavailable(reason) => write!(f, "not available: {reason}"),
             KvError::OutcomeUnknown(reason) => {

@@ -550,6 +550,8 @@ pub struct ShownNode {
     pub id: u64,
     /// Where it listens for the others.
     pub address: String,
+    /// Where it is, as `region=eu,zone=a`; empty if it has not said.
+    pub locality: String,
     /// What the cluster wants of it, or that it is not connected to the node that is asked.
     pub state: &'static str,
 }

@@ -182,6 +182,7 @@ impl Transport for Carrier {
         let shown = |(node, entry): (&NodeId, &RosterEntry)| ShownNode {
             id: node.0,
             address: entry.address.to_string(),
+            locality: entry.locality.to_string(),
             state: state_of(entry, *node == own || connected.contains(node)),
         };
         self.identity.roster().nodes.iter().map(shown).collect()

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use braid_env::fs::{FileSystem, read_all};
 use braid_env::random::Random;
-use braid_range::{NodeId, Standing};
+use braid_range::{Locality, NodeId, Standing};
 use parking_lot::Mutex;
 
 use crate::frame::{FORMAT_VERSION, Hello, MAGIC, Purpose, Reply, Welcome, WireError};
@@ -279,7 +279,12 @@ impl Identity {
         let (Some(address), true) = (address, hello.cluster != 0 && node > last) else {
             return Err(format!("there is no {node:?} in this cluster"));
         };
-        let entry = RosterEntry { standing: Standing::Member, address, store: hello.store };
+        let entry = RosterEntry {
+            standing: Standing::Member,
+            address,
+            store: hello.store,
+            locality: Locality::default(),
+        };
         // The version stays: the next roster that is read replaces this one.
         let noted = self.change(|state| {
             state.roster.nodes.insert(node, entry);

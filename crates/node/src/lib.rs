@@ -43,3 +43,5 @@ pub mod roster;
 pub use frame::Order;
 pub use member::{Member, MemberChanges, MemberError, MemberOptions};
 pub use orders::order;
+
+pub use braid_range::Locality;

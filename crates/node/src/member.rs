@@ -20,7 +20,8 @@ use braid_env::tasks::spawn_thread;
 use braid_kv::{Coordinator, CoordinatorOptions, KvError, RowForm};
 use braid_lsm::{Db, KeySpan, Options};
 use braid_range::{
-    FIRST_DATA_KEY, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas, SplitPoints,
+    FIRST_DATA_KEY, Locality, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
+    SplitPoints,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -93,6 +94,8 @@ pub struct MemberOptions {
 pub struct MemberChanges {
     /// A member that was not heard of for so long is dead: others get its replicas. Default 5 min.
     pub dead_after: Duration,
+    /// Where this node is; `None`: as it has said before.
+    pub locality: Option<Locality>,
     /// The key of the roster's record: nobody else writes it.
     pub roster_key: Bytes,
     /// Where a node that is alone would have its store: the first founder begins with it, if there
@@ -104,6 +107,7 @@ impl Default for MemberChanges {
     fn default() -> MemberChanges {
         MemberChanges {
             dead_after: Duration::from_secs(300),
+            locality: None,
             roster_key: Bytes::from_static(ROSTER_KEY),
             alone_dir: None,
         }
@@ -276,6 +280,7 @@ impl Member {
             coordinator: coordinator.clone(),
             router: router.clone(),
             clock: options.clock.clone(),
+            locality: options.changes.locality,
             key: options.changes.roster_key,
             // Lost if this node is stopping, as it may be.
             drain: Box::new(move |drain| drop(drains.send(Event::Drain(drain)))),

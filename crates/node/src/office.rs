@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use braid_cluster::Router;
 use braid_env::clock::Clock;
 use braid_kv::{Coordinator, Isolation, KvError, KvResult, TxnOptions};
-use braid_range::{NodeId, Standing};
+use braid_range::{Locality, NodeId, Standing};
 use bytes::Bytes;
 
 use crate::frame::{Hello, Order, Purpose, Reply};
@@ -32,6 +32,8 @@ pub(crate) struct Office {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) router: Arc<Router>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Where this node is, if it was told at its start.
+    pub(crate) locality: Option<Locality>,
     /// The roster's key.
     pub(crate) key: Bytes,
     /// Tells the replicas whether this node's leases are to be given away.
@@ -128,7 +130,11 @@ impl Office {
                     Err(_) => ", replicas not known".into(),
                 },
             };
-            out.push_str(&format!("{} {} {state}{ranges}\n", node.0, entry.address));
+            let place = match entry.locality.is_nowhere() {
+                true => String::new(),
+                false => format!(", {}", entry.locality),
+            };
+            out.push_str(&format!("{} {} {state}{ranges}{place}\n", node.0, entry.address));
         }
         Ok(out)
     }
@@ -188,6 +194,15 @@ impl Office {
         text.and_then(Roster::read).ok_or_else(damaged)
     }
 
+    /// Has the roster say where this node is.
+    fn say_where(&self, at: &Locality) {
+        let own = self.identity.node();
+        match self.change(|roster| Ok(roster.locate(own, at).then_some(own))) {
+            Ok(_) => tracing::info!(%at, "this node is there"),
+            Err(error) => tracing::debug!(%error, "the others are not told where it is yet"),
+        }
+    }
+
     /// Looks every second whether the roster has changed; `told` hears of it. Until it is to end.
     pub(crate) fn follow(&self, ending: &AtomicBool, told: impl Fn(&Roster)) {
         let mut last = self.identity.roster();
@@ -212,6 +227,12 @@ impl Office {
                 Err(error) => tracing::debug!(%error, "the roster cannot be read now"),
             }
             let now = self.identity.roster();
+            let known = now.nodes.get(&self.identity.node());
+            if let (Some(at), Some(known)) = (&self.locality, known)
+                && known.locality != *at
+            {
+                self.say_where(at);
+            }
             if now != last {
                 told(&now);
                 last = now;

@@ -5,7 +5,7 @@
 //!   replicas 3                          of each range, if there are as many nodes
 //!   node 1 member 127.0.0.1:26601 0     a founder: its store is known by who has met it
 //!   node 3 gone 127.0.0.1:26603 0       never let in again
-//!   node 4 member 127.0.0.1:26604 f3..  has joined, with this store
+//!   node 4 member 127.0.0.1:26604 f3.. region=eu   has joined, with this store; it is there
 //! ```
 //!
 //! It is a record among the cluster's own data, changed by transactions: so a number is given once,
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 
-use braid_range::{Members, NodeId, Standing};
+use braid_range::{Locality, Members, NodeId, Standing};
 
 /// A number has to fit into eight bits.
 const MAX_NUMBER: u64 = 255;
@@ -24,7 +24,7 @@ const MAX_NUMBER: u64 = 255;
 pub(crate) const MAX_MEMBERS: usize = 9;
 
 /// What is known of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RosterEntry {
     /// What the cluster wants of it.
     pub standing: Standing,
@@ -32,6 +32,8 @@ pub struct RosterEntry {
     pub address: SocketAddr,
     /// Its files; 0: that is not in the roster.
     pub store: u128,
+    /// Where it is, as it has said.
+    pub locality: Locality,
 }
 
 /// See the [module's page](self).
@@ -66,6 +68,7 @@ impl Roster {
             standing: Standing::Member,
             address: *address,
             store: 0,
+            locality: Locality::default(),
         };
         let nodes = (1..).map(NodeId).zip(addresses.iter().map(entry)).collect();
         Roster { version: 0, replicas: addresses.len(), nodes }
@@ -74,18 +77,23 @@ impl Roster {
     /// The same for who decides where replicas are.
     pub(crate) fn members(&self) -> Members {
         let standings = self.nodes.iter().map(|(node, entry)| (*node, entry.standing));
-        Members { replicas: self.replicas, nodes: standings.collect() }
+        let places = self.nodes.iter().filter(|(_, entry)| !entry.locality.is_nowhere());
+        Members {
+            replicas: self.replicas,
+            nodes: standings.collect(),
+            localities: places.map(|(node, entry)| (*node, entry.locality.clone())).collect(),
+        }
     }
 
     /// All that may be talked to.
     pub(crate) fn present(&self) -> impl Iterator<Item = (NodeId, RosterEntry)> {
-        let all = self.nodes.iter().map(|(node, entry)| (*node, *entry));
+        let all = self.nodes.iter().map(|(node, entry)| (*node, entry.clone()));
         all.filter(|(_, entry)| entry.standing != Standing::Gone)
     }
 
     /// The node with these files.
     pub(crate) fn with_store(&self, store: u128) -> Option<(NodeId, RosterEntry)> {
-        let mut all = self.nodes.iter().map(|(node, entry)| (*node, *entry));
+        let mut all = self.nodes.iter().map(|(node, entry)| (*node, entry.clone()));
         all.find(|(_, entry)| entry.store == store && store != 0)
     }
 
@@ -117,10 +125,21 @@ impl Roster {
         if next > MAX_NUMBER {
             return Err(format!("the cluster has had {MAX_NUMBER} nodes, more cannot be"));
         }
-        let standing = Standing::Member;
+        let (standing, locality) = (Standing::Member, Locality::default());
         self.version += 1;
-        self.nodes.insert(NodeId(next), RosterEntry { standing, address, store });
+        self.nodes.insert(NodeId(next), RosterEntry { standing, address, store, locality });
         Ok(NodeId(next))
+    }
+
+    /// Notes where a node is; whether that is new.
+    pub(crate) fn locate(&mut self, node: NodeId, at: &Locality) -> bool {
+        let Some(entry) = self.nodes.get_mut(&node) else { return false };
+        let is_new = entry.locality != *at;
+        if is_new {
+            entry.locality = at.clone();
+            self.version += 1;
+        }
+        is_new
     }
 
     /// Changes what the cluster wants of a node; whether that is new.
@@ -177,7 +196,8 @@ impl Roster {
             };
             let address = words.next()?.parse().ok()?;
             let store = u128::from_str_radix(words.next()?, 16).ok()?;
-            nodes.insert(node, RosterEntry { standing, address, store });
+            let locality = words.next().map_or(Ok(Locality::default()), str::parse).ok()?;
+            nodes.insert(node, RosterEntry { standing, address, store, locality });
             if words.next().is_some() {
                 return None;
             }
@@ -200,8 +220,12 @@ impl fmt::Display for Roster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "roster {}", self.version)?;
         writeln!(f, "replicas {}", self.replicas)?;
-        for (node, RosterEntry { standing, address, store }) in &self.nodes {
-            writeln!(f, "node {} {} {address} {store:x}", node.0, name(*standing))?;
+        for (node, RosterEntry { standing, address, store, locality }) in &self.nodes {
+            write!(f, "node {} {} {address} {store:x}", node.0, name(*standing))?;
+            match locality.is_nowhere() {
+                true => writeln!(f)?,
+                false => writeln!(f, " {locality}")?,
+            }
         }
         Ok(())
     }
@@ -235,6 +259,9 @@ mod tests {
             roster.admit(u128::from(port), at(port)).expect("there is room");
         }
         assert_eq!(roster.present().count(), 8);
+        let zone: Locality = "region=eu,zone=a".parse().expect("it is one");
+        assert!(roster.locate(NodeId(2), &zone) && !roster.locate(NodeId(2), &zone));
+        assert_eq!(roster.members().localities, [(NodeId(2), zone)].into());
         roster.admit(99, at(99)).expect("there is room");
         assert!(roster.admit(100, at(100)).unwrap_err().contains("9 nodes already"));
         assert_eq!(Roster::read(&roster.to_string()), Some(roster));

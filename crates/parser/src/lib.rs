@@ -611,6 +611,9 @@ pub enum Show {
     DeniedQueries,
     /// Ranges of a cluster: all, or those in which rows or index entries of a table may be.
     Ranges(Option<Name>),
+    /// The range in which a row of a table is, or would be: the values of its primary key, or the
+    /// first of them.
+    RangeOfRow(Name, Vec<ast::Expr>),
     /// Row deletion policies.
     Policies,
     /// Tables and indexes as they lie in each other: all, or those around a table.

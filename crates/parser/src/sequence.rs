@@ -95,7 +95,7 @@ pub(crate) fn sequence_or_alter(c: &mut Cursor) -> SqlResult<Option<Kind>> {
 }
 
 /// `(a, b), (c)`.
-fn rows_of_values(c: &mut Cursor) -> SqlResult<Vec<Vec<ast::Expr>>> {
+pub(crate) fn rows_of_values(c: &mut Cursor) -> SqlResult<Vec<Vec<ast::Expr>>> {
     let mut rows = Vec::new();
     loop {
         c.expect_token(&Token::LParen)?;

@@ -83,6 +83,7 @@ pub use leading::recalls::Recalls;
 pub use leading::sleeping::Activity;
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;
+pub use members::locality::Locality;
 pub use members::placement::{Members, Standing};
 pub use prepared::{Anchor, Decision};
 pub use raft_snapshot::thin_out;

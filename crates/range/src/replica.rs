@@ -627,7 +627,7 @@ impl Replica {
             return refused("a key is longer than 65536 bytes");
         }
         if bytes > MAX_COMMIT_BYTES {
-            return refused("a commit writes more than 64 MiB: commit in parts");
+            return refused("a commit writes more than 64 MiB into one range");
         }
         spans.iter().any(outside).then_some(Answer::WrongRange { known })
     }

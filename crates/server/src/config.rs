@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use braid_node::Locality;
+
 /// Configuration of one node.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -86,6 +88,9 @@ pub struct ClusterConfig {
     pub max_log_bytes: u64,
     /// A member that was not heard of for so long is dead: others get its replicas. Default 5 min.
     pub dead_after: Duration,
+    /// Where the node is: replicas of a range are far from each other. Default: as it has said
+    /// before.
+    pub locality: Option<Locality>,
 }
 
 impl Default for ClusterConfig {
@@ -97,6 +102,7 @@ impl Default for ClusterConfig {
             max_range_bytes: 256 << 20,
             max_log_bytes: 64 << 20,
             dead_after: Duration::from_secs(300),
+            locality: None,
         }
     }
 }

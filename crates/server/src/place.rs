@@ -64,6 +64,7 @@ impl Place {
                     max_log_bytes: cluster.max_log_bytes,
                     changes: MemberChanges {
                         dead_after: cluster.dead_after,
+                        locality: cluster.locality.clone(),
                         roster_key: braid_keys::system::cluster_nodes().into(),
                         alone_dir: Some(config.data_dir.clone()),
                     },

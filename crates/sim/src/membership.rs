@@ -52,8 +52,15 @@ impl World {
             return;
         }
         let (replicas, nodes) = (self.plan.nodes as usize, self.register.nodes.clone());
+        // A third of the seeds has zones, of which the spare nodes may be new ones.
+        let zoned = nodes.keys().filter(|_| self.plan.seed.is_multiple_of(3));
+        let zone = |node: &NodeId| {
+            let zone = format!("zone={}", if node.0 <= self.plan.nodes { 1 } else { node.0 % 3 });
+            zone.parse().ok().map(|zone| (*node, zone))
+        };
+        let localities = zoned.filter_map(zone).collect();
         if let Some(process) = &mut self.nodes[node as usize - 1].process {
-            process.set_members(Members { replicas, nodes });
+            process.set_members(Members { replicas, nodes, localities });
         }
     }
 

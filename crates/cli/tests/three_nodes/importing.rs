@@ -6,6 +6,7 @@ use super::*;
 const ROWS: usize = 30_000;
 
 /// Rows of a table with a foreign order of its second index.
+#[allow(clippy::disallowed_methods, reason = "a client's file, not a database")]
 fn write_rows(path: &std::path::Path, from: usize, upto: usize) {
     let line = |n: usize| format!("{n},{},row {n} of many\n", n * 7_919 % 1_000_003);
     let text: String = (from..upto).map(line).collect();

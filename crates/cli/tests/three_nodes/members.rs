@@ -26,6 +26,77 @@ fn replicas(client: &mut Client) -> String {
     shown.first().map(|row| row.join(" ")).expect("there is a range")
 }
 
+/// Of each range the zones of its replicas, as the views say; and how many replicas each node has.
+fn zones(client: &mut Client) -> (Vec<String>, Vec<i64>) {
+    let texts = |client: &mut Client, sql: &str| -> Vec<(String, i64)> {
+        let rows = client.query(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    };
+    let sql = "SELECT string_agg(n.locality, ' ' ORDER BY n.locality), r.range_id \
+               FROM braid_ranges r JOIN braid_nodes n \
+               ON n.node_id::text = ANY (string_to_array(r.replicas, ',')) GROUP BY 2";
+    let ranges = texts(client, sql).into_iter().map(|(zones, _)| zones).collect();
+    let counts = texts(client, "SELECT locality, replicas FROM braid_nodes ORDER BY node_id");
+    (ranges, counts.into_iter().map(|(_, count)| count).collect())
+}
+
+/// Waits until it is so, or says how it is.
+fn until_zones(client: &mut Client, wanted: impl Fn(&[String], &[i64]) -> bool) {
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    loop {
+        let (ranges, counts) = zones(client);
+        if wanted(&ranges, &counts) {
+            return;
+        }
+        assert!(wall.monotonic_nanos() < until, "{ranges:?} {counts:?}");
+        wall.sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn replicas_are_in_different_zones_as_far_as_there_are_some() {
+    let cluster = Cluster::new(4 * PATIENCE, &["--dead-after-seconds", "6"]);
+    let zone = |n: usize| ["z=a", "z=a", "z=b", "z=c", "z=c"][n];
+    let start = |n: usize| cluster.run_with(n, &["--locality", zone(n)]);
+    std::thread::scope(|scope| (0..3).for_each(|n| drop(scope.spawn(move || start(n)))));
+    let mut client = cluster.client(2);
+    create_tables(&mut client);
+    run(&mut client, "ALTER TABLE account SPLIT AT VALUES (3), (5), (7), (9)");
+    until_zones(&mut client, |ranges, _| ranges.iter().all(|zones| zones == "z=a z=a z=b"));
+    let status = braid_node(&cluster.members[0], &["status"]).expect("it answers");
+    assert!(status.lines().any(|l| l.starts_with("3 ") && l.ends_with(", z=b")), "{status}");
+    // There is a third zone: one of two of zone a goes, of each range.
+    start(3);
+    until_zones(&mut client, |ranges, counts| {
+        let all = ranges.iter().all(|zones| zones == "z=a z=b z=c");
+        all && counts[0] + counts[1] == counts[2] && counts[2] == counts[3]
+    });
+    // Another one in the same zone shares with the one that is there, and with nobody else.
+    start(4);
+    until_zones(&mut client, |ranges, counts| {
+        let all = ranges.iter().all(|zones| zones == "z=a z=b z=c");
+        all && counts[3] + counts[4] == counts[2] && counts[4] + 1 >= counts[3]
+    });
+    // It is started again without being told, and knows it. A zone that is lost is lost: whoever is
+    // there has three replicas of each range.
+    cluster.kill(4);
+    cluster.run(4);
+    cluster.kill(2);
+    drop(client);
+    let mut client = cluster.client(4);
+    until_zones(&mut client, |ranges, counts| {
+        let two = ["z=a z=a z=c", "z=a z=c z=c"];
+        ranges.iter().all(|zones| two.contains(&zones.as_str())) && counts[2] == 0
+    });
+    let odd = Command::new(env!("CARGO_BIN_EXE_braid"))
+        .args(["start", "--data", "/nowhere", "--locality", "somewhere"])
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&odd.stderr).into_owned();
+    assert!(!odd.status.success() && said.contains("no tier of a locality"), "{said}");
+}
+
 #[test]
 fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
     let cluster = Cluster::start(4 * PATIENCE, &[]);

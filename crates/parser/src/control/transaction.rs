@@ -4,6 +4,7 @@ use braid_types::{SqlError, SqlResult};
 use sqlparser::tokenizer::Token;
 
 use crate::cursor::Cursor;
+use crate::sequence::rows_of_values;
 use crate::{IsolationLevel, Kind, SetVar, Show, TxnModes};
 
 pub(crate) fn take_transaction_word(c: &mut Cursor) {
@@ -203,6 +204,15 @@ pub(crate) fn show(c: &mut Cursor) -> SqlResult<Show> {
         let of_table = from(c);
         let _ = of_table && c.take(&["table"]);
         Show::Ranges(if of_table { Some(c.name()?) } else { None })
+    } else if c.take(&["range"]) {
+        c.expect(&["from", "table"])?;
+        let table = c.name()?;
+        c.expect(&["for", "row"])?;
+        let mut rows = rows_of_values(c)?;
+        match (rows.pop(), rows.is_empty()) {
+            (Some(row), true) => Show::RangeOfRow(table, row),
+            _ => return Err(SqlError::syntax("SHOW RANGE .. FOR ROW is about one row")),
+        }
     } else if c.take(&["row", "deletion", "policies"]) {
         Show::Policies
     } else if c.take(&["interleave", "tree"]) {

@@ -15,9 +15,15 @@
 //!    log it gets its vote. If its node is not there any more it goes.
 //! 3. One voter too many: one loses its vote, of a dead or leaving node first, then of one that is
 //!    away, then of the node with the most replicas.
-//! 4. A voter on a dead or leaving node: a fit node gets a replica, the one with the fewest.
+//! 4. A voter on a dead or leaving node: a fit node gets a replica, the one that is furthest from the
+//!    other voters, and of those the one with the fewest.
 //! 5. Too few voters: the same.
-//! 6. A voter's node has at least two replicas more than some fit node: that one gets a replica.
+//! 6. A fit node is further from the others than some voter's node: it gets a replica.
+//! 7. A voter's node has at least two replicas more than some fit node that is no closer to the
+//!    others: that one gets a replica.
+//!
+//! How close nodes are is counted by their [localities](super::locality), pair by pair. In 3, of
+//! nodes that are equally well the one that is closest to the others loses its vote.
 //!
 //! No step is taken that leaves fewer than a majority of the voters there and up to date. Without
 //! another fit node nothing moves: a range keeps its dead replica, with which it is not worse off
@@ -34,6 +40,7 @@ use braid_consensus::{ReplicaId, Result};
 
 use crate::command::Act;
 use crate::ids::{NodeId, RangeDescriptor, RangeId};
+use crate::members::locality::Locality;
 use crate::members::replica_changes::Change;
 use crate::raft_snapshot::Said;
 use crate::replica::{Matter, Replica};
@@ -71,6 +78,8 @@ pub struct Members {
     pub replicas: usize,
     /// All nodes that there ever were.
     pub nodes: BTreeMap<NodeId, Standing>,
+    /// Where they are, of those that have said it.
+    pub localities: BTreeMap<NodeId, Locality>,
 }
 
 /// What a node is good for at the moment.
@@ -204,6 +213,7 @@ struct Situation<'a> {
     own: NodeId,
     wanted: usize,
     nodes: &'a BTreeMap<NodeId, Seen>,
+    localities: &'a BTreeMap<NodeId, Locality>,
     /// Whether a replica is there and has nearly all of the log.
     is_current: &'a dyn Fn(ReplicaId) -> bool,
     /// Whether it may be that a replica moves for the sake of balance.
@@ -230,12 +240,61 @@ impl Situation<'_> {
         there > all / 2
     }
 
-    /// The fit node with the fewest replicas that has none of this range.
-    fn candidate(&self) -> Option<NodeId> {
+    /// Fit nodes that have no replica of this range.
+    fn candidates(&self) -> impl Iterator<Item = NodeId> {
         let fit = self.nodes.iter().filter(|(node, seen)| {
             seen.health == Health::Fit && self.range.replica_on(**node).is_none()
         });
-        fit.map(|(node, seen)| (seen.replicas, *node)).min().map(|(_, node)| node)
+        fit.map(|(node, _)| *node)
+    }
+
+    /// Of these the one that is furthest from the voters that stay, and has the fewest replicas.
+    fn candidate(&self) -> Option<NodeId> {
+        let order = |node: &NodeId| (self.closeness(*node, None), self.replicas(*node), *node);
+        self.candidates().min_by_key(order)
+    }
+
+    /// How close a node is to the voters, but for itself, those that must go, and `without`.
+    fn closeness(&self, node: NodeId, without: Option<NodeId>) -> usize {
+        let Some(own) = self.localities.get(&node) else { return 0 };
+        let voters = self.range.replicas.iter().map(|(_, voter)| *voter);
+        let others = voters.filter(|other| {
+            *other != node && Some(*other) != without && !self.health(*other).must_go()
+        });
+        others.filter_map(|other| self.localities.get(&other)).map(|at| own.closeness(at)).sum()
+    }
+
+    /// A voter, and the node that should have a replica instead, since it is further from the
+    /// others: the pair for which that is most.
+    fn misplaced(&self) -> Option<(NodeId, NodeId)> {
+        let by_place = self.pairs().map(|(voter, node)| {
+            let gain =
+                self.closeness(voter, None) as i64 - self.closeness(node, Some(voter)) as i64;
+            (gain, voter, node)
+        });
+        let (gain, voter, node) = by_place.max_by_key(|(gain, voter, node)| {
+            (*gain, std::cmp::Reverse(self.replicas(*node)), *voter)
+        })?;
+        (gain > 0).then_some((voter, node))
+    }
+
+    /// A voter's node with two replicas more than another one that would do as well.
+    fn uneven(&self) -> Option<(NodeId, NodeId)> {
+        let no_closer = |(voter, node): &(NodeId, NodeId)| {
+            self.closeness(*node, Some(*voter)) <= self.closeness(*voter, None)
+        };
+        let more = |(voter, node): &(NodeId, NodeId)| {
+            (self.replicas(*voter) as i64 - self.replicas(*node) as i64, std::cmp::Reverse(*node))
+        };
+        let pair = self.pairs().filter(no_closer).max_by_key(more)?;
+        (more(&pair).0 >= 2).then_some(pair)
+    }
+
+    /// Voters on other nodes, with those that could have a replica instead.
+    fn pairs(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
+        let voters = self.range.replicas.iter().map(|(_, node)| *node);
+        let others = voters.filter(|node| *node != self.own);
+        others.flat_map(|voter| self.candidates().map(move |node| (voter, node)))
     }
 
     /// Whether nothing has to be done.
@@ -243,12 +302,16 @@ impl Situation<'_> {
         let RangeDescriptor { replicas, learners, leaving, .. } = self.range;
         let stays = |(_, node): &(ReplicaId, NodeId)| !self.health(*node).must_go();
         let moves = !learners.is_empty() || !leaving.is_empty();
-        !moves && replicas.len() == self.wanted && replicas.iter().all(stays)
+        let all = !moves && replicas.len() == self.wanted && replicas.iter().all(stays);
+        all && self.misplaced().is_none()
     }
 
     fn add(&self) -> Option<Step> {
-        let node = self.candidate()?;
-        Some(Step::Take(Change::Add(self.range.next_replica, node)))
+        self.candidate().map(|node| self.add_on(node))
+    }
+
+    fn add_on(&self, node: NodeId) -> Step {
+        Step::Take(Change::Add(self.range.next_replica, node))
     }
 
     fn next(&self) -> Option<(Step, &'static str)> {
@@ -279,11 +342,11 @@ impl Situation<'_> {
         if voters.len() < self.wanted {
             return Some((self.add()?, "there are too few"));
         }
-        let others = voters.iter().filter(|(_, node)| *node != self.own);
-        let most = others.map(|(_, node)| self.replicas(*node)).max()?;
-        let fewest = self.replicas(self.candidate()?);
-        let moves = self.balances && most >= fewest + 2;
-        moves.then(|| Some((self.add()?, "its node has the fewest"))).flatten()
+        if let Some((_, node)) = self.misplaced() {
+            return Some((self.add_on(node), "its node is further from the others"));
+        }
+        let (_, node) = self.uneven().filter(|_| self.balances)?;
+        Some((self.add_on(node), "its node has the fewest"))
     }
 
     fn one_less(&self) -> Option<(Step, &'static str)> {
@@ -292,10 +355,12 @@ impl Situation<'_> {
             return None;
         }
         let others = self.range.replicas.iter().filter(|(_, node)| *node != self.own);
-        let order = |node| (self.health(node), self.replicas(node), node);
+        let order =
+            |node| (self.health(node), self.closeness(node, None), self.replicas(node), node);
         let (victim, node) = *others.max_by_key(|(_, node)| order(*node))?;
         let rest = self.range.replicas.iter().copied().filter(|(replica, _)| *replica != victim);
         let why = match self.health(node) {
+            Health::Fit if self.closeness(node, None) > 0 => "its node is closest to the others",
             Health::Fit => "its node has the most",
             Health::Away => "its node is away",
             Health::Leaving => "its node is leaving",
@@ -388,6 +453,9 @@ impl Replica {
 impl Replicas {
     /// From now on these are the nodes of the cluster: replicas move to where they should be.
     pub fn set_members(&mut self, members: Members) {
+        if self.moves.placement.members.as_ref() != Some(&members) {
+            self.moves.placement.looked = None;
+        }
         self.moves.placement.members = Some(members);
     }
 
@@ -479,7 +547,11 @@ impl Replicas {
             replica.group.is_current(other) && !node.is_some_and(|node| neighbours.is_silent(node))
         };
         let is_current: &dyn Fn(ReplicaId) -> bool = &is_current;
-        let situation = Situation { range: descriptor, own, wanted, nodes, is_current, balances };
+        let nowhere = BTreeMap::new();
+        let members = self.moves.placement.members.as_ref();
+        let localities = members.map_or(&nowhere, |members| &members.localities);
+        let situation =
+            Situation { range: descriptor, own, wanted, nodes, localities, is_current, balances };
         (situation.next(), situation.is_settled())
     }
 
@@ -583,6 +655,17 @@ mod tests {
 
     /// What node 1 does, of nodes `(number, health, replicas)`; those that are fit are up to date.
     fn step(range: &RangeDescriptor, nodes: &[(u64, Health, u64)]) -> Option<Step> {
+        step_at(range, nodes, &[])
+    }
+
+    /// The same where some nodes are somewhere.
+    fn step_at(
+        range: &RangeDescriptor,
+        nodes: &[(u64, Health, u64)],
+        places: &[(u64, &str)],
+    ) -> Option<Step> {
+        let place = |(node, place): &(u64, &str)| (NodeId(*node), place.parse().expect("a place"));
+        let localities: &BTreeMap<NodeId, Locality> = &places.iter().map(place).collect();
         let all: BTreeMap<NodeId, Seen> = nodes
             .iter()
             .map(|(node, health, replicas)| {
@@ -594,7 +677,7 @@ mod tests {
         };
         let (own, wanted, balances) = (NodeId(1), 3, true);
         let (nodes, is_current): (_, &dyn Fn(ReplicaId) -> bool) = (&all, &is_current);
-        let situation = Situation { range, own, wanted, nodes, is_current, balances };
+        let situation = Situation { range, own, wanted, nodes, localities, is_current, balances };
         situation.next().map(|(step, _)| step)
     }
 
@@ -675,7 +758,11 @@ mod tests {
             let seen = |(node, health)| (NodeId(node), Seen { health, replicas: 1 });
             let of = |node: u64| standings.get(&node).copied().unwrap_or(Standing::Member);
             let nodes = (1..=4).map(|node| (NodeId(node), of(node))).collect();
-            told(range, &present.map(seen).collect(), &Members { replicas: 3, nodes })
+            told(
+                range,
+                &present.map(seen).collect(),
+                &Members { replicas: 3, nodes, localities: BTreeMap::new() },
+            )
         };
         let (member, gone) = (standing(Standing::Member), standing(Standing::Gone));
         let three = range(&[1, 2, 3], &[]);
@@ -691,6 +778,38 @@ mod tests {
         assert_eq!(said(tell(&four, Fit, &member, true)), "4 replicas instead of 3");
         four.carry_out(Change::Demote(ReplicaId(3)));
         assert_eq!(said(tell(&four, Fit, &member, true)), "node 3 lets it go");
+    }
+
+    #[test]
+    fn replicas_are_far_from_each_other_before_they_are_even() {
+        let places = [(1, "z=a"), (2, "z=a"), (3, "z=b"), (4, "z=b"), (5, "z=c"), (6, "z=c")];
+        let all =
+            |counts: [u64; 6]| (1..=6).zip(counts).map(|(n, c)| (n, Fit, c)).collect::<Vec<_>>();
+        let even = all([5; 6]);
+        // Two of zone a: one of c comes, though it has more, and one of a goes.
+        let (two, full) = (range(&[1, 2, 3], &[]), all([1, 1, 1, 1, 9, 8]));
+        assert_eq!(step_at(&two, &full, &places), add(6));
+        assert_eq!(step_at(&range(&[1, 2, 3, 6], &[]), &full, &places), demote(2));
+        let good = range(&[1, 3, 6], &[]);
+        assert_eq!(step_at(&good, &even, &places), None);
+        // For the sake of balance only within its zone.
+        assert_eq!(step_at(&good, &all([9, 0, 9, 8, 7, 9]), &places), add(5));
+        assert_eq!(
+            step_at(&range(&[1, 3, 5, 6], &[]), &all([9, 0, 9, 8, 8, 9]), &places),
+            demote(6)
+        );
+        assert_eq!(step_at(&good, &all([9, 0, 9, 8, 8, 9]), &places), None);
+        // A dead one is replaced from its own zone, or from wherever there is somebody.
+        let dead = |mut nodes: Vec<(u64, Health, u64)>, who: &[u64]| {
+            let of = |n: &mut (u64, Health, u64)| n.1 = if who.contains(&n.0) { Dead } else { n.1 };
+            nodes.iter_mut().for_each(of);
+            nodes
+        };
+        let busy = all([1, 1, 1, 9, 1, 1]);
+        assert_eq!(step_at(&good, &dead(busy.clone(), &[3]), &places), add(4));
+        assert_eq!(step_at(&good, &dead(busy, &[3, 4]), &places), add(2));
+        // Where nobody says where he is, it is as if there were no places.
+        assert_eq!(step_at(&two, &full, &places[..1]), None);
     }
 
     #[test]

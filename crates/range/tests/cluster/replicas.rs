@@ -18,7 +18,7 @@ impl Cluster {
     /// All that run hear who belongs to the cluster, three replicas of each range.
     fn say_members(&mut self, standings: &[(u64, Standing)]) {
         let nodes = standings.iter().map(|(node, standing)| (NodeId(*node), *standing)).collect();
-        let members = Members { replicas: 3, nodes };
+        let members = Members { replicas: 3, nodes, localities: BTreeMap::new() };
         for node in &mut self.nodes {
             if let Some(process) = &mut node.process {
                 process.set_members(members.clone());

@@ -4,9 +4,9 @@
 //!   pg_temp_7.t        what session 7 calls t, or pg_temp.t, before anything of its search path
 //! ```
 //! The schema comes with the first temporary table, and goes with everything in it when the session
-//! ends; what a crash leaves behind goes when the database is opened, in a cluster by the node whose
-//! sessions they were. Otherwise these are tables like all others: in transactions, with indexes,
-//! rolled back.
+//! ends; what a crash leaves behind goes when the database is opened, in a cluster by the node
+//! whose sessions they were. Otherwise these are tables like all others: in transactions, with
+//! indexes, rolled back.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -38,8 +38,8 @@ pub(crate) fn start(ctx: &Context, i: &Import, statement: &str) -> SqlResult<Out
 
 impl Database {
     /// Begins the imports and moves of tables again that an earlier process has not ended, but for
-    /// those that pause, and in a cluster those of other nodes: their files are there. How many there
-    /// are.
+    /// those that pause, and in a cluster those of other nodes: their files are there. How many
+    /// there are.
     pub fn resume_jobs(self: &Arc<Self>) -> SqlResult<usize> {
         let txn = self.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
         let left = |record: &Record| {

@@ -5,7 +5,7 @@
 //!   NOTIFY c, 'x' ── COMMIT ──► 01 'y'      41        locked until the commit: one after the other
 //!                               01 'u' 41   c, 'x'    with what else the transaction writes
 //!                                  │
-//!        "there are 41" ──► nodes on which somebody listens read on from 40 ──► inboxes ──► clients
+//!       "there are 41" ──► nodes where somebody listens read on from 40 ──► inboxes ──► clients
 //! ```
 //! So it is said if the transaction happens, and not if it does not; everybody hears everything in
 //! one order; and a node that heard no word finds it half a second later. PostgreSQL commits

@@ -1,8 +1,8 @@
 //! What sessions of different nodes have in common although no row says so.
 //!
 //! ```text
-//!   session of node 1 ── pg_advisory_lock(7) ──► record 7: process A, session 12   ◄── node 2 waits
-//!                     ── NOTIFY c, 'x' ────────► message 41 ──► followers of all nodes ─► inboxes
+//!   session of node 1 ── pg_advisory_lock(7) ──► record 7: process A, session 12  ◄── node 2 waits
+//!                     ── NOTIFY c, 'x' ────────► message 41 ──► all nodes ──► inboxes
 //!   process A         ── every 2 s ────────────► presence of A: until 10:00:06
 //! ```
 //! On a node alone this lives in its memory ([`crate::runtime`]), and does here too: a session is

@@ -10,7 +10,9 @@
 //! before it is filled. A border is no part of the transaction: it is there when the statement
 //! ends, also if the transaction is rolled back, and nobody's rows change.
 
-use braid_catalog::kv_error;
+use std::sync::Arc;
+
+use braid_catalog::{Table, kv_error};
 use braid_keys::path::elements;
 use braid_parser::SplitTable;
 use braid_scalar::Scope;
@@ -18,7 +20,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::Expr;
 
 use super::Context;
-use braid_rows::{Layout, TableLayout};
+use braid_rows::TableLayout;
 
 pub(crate) fn run(ctx: &Context, split: &SplitTable) -> SqlResult<()> {
     if split.if_exists && ctx.find_relation(&split.table)?.is_none() {
@@ -27,18 +29,13 @@ pub(crate) fn run(ctx: &Context, split: &SplitTable) -> SqlResult<()> {
         return Ok(());
     }
     let table = ctx.table(&split.table)?;
-    if table.has_row_id() {
-        return Err(SqlError::unsupported("SPLIT AT for a table without a primary key")
-            .with_hint("Its rows have a hidden key, and lie in the order in which they came."));
-    }
     let coordinator = ctx.db.coordinator();
     if coordinator.describe_ranges().map_err(kv_error)?.is_none() {
         return Err(SqlError::unsupported("ALTER TABLE .. SPLIT AT on a node that is alone")
             .with_hint("Only the members of a cluster part their keys into ranges."));
     }
-    let rows = TableLayout::new(&ctx.catalog, &table)?.rows;
-    let borders: Vec<Vec<u8>> =
-        split.borders.iter().map(|values| border(ctx, &rows, values)).collect::<SqlResult<_>>()?;
+    let border = |values: &Vec<Expr>| key_of(ctx, &table, values, "SPLIT AT");
+    let borders: Vec<Vec<u8>> = split.borders.iter().map(border).collect::<SqlResult<_>>()?;
     for border in borders {
         ctx.check_cancel()?;
         coordinator.split_at(&border).map_err(kv_error)?;
@@ -46,12 +43,26 @@ pub(crate) fn run(ctx: &Context, split: &SplitTable) -> SqlResult<()> {
     Ok(())
 }
 
-/// The key in front of which it is split.
-fn border(ctx: &Context, rows: &Layout, values: &[Expr]) -> SqlResult<Vec<u8>> {
+/// The first key of a row with these values of its primary key, or the first of them; `what` wants
+/// to know it.
+///
+/// # Errors
+/// 0A000 for a table without a primary key, 42601 for too many values, 23502 for NULL.
+pub(super) fn key_of(
+    ctx: &Context,
+    table: &Arc<Table>,
+    values: &[Expr],
+    what: &str,
+) -> SqlResult<Vec<u8>> {
+    if table.has_row_id() {
+        return Err(SqlError::unsupported(format!("{what} for a table without a primary key"))
+            .with_hint("Its rows have a hidden key, and lie in the order in which they came."));
+    }
+    let rows = TableLayout::new(&ctx.catalog, table)?.rows;
     let columns = rows.columns();
     if values.len() > columns.len() {
         let most = columns.len();
-        let text = format!("SPLIT AT has {} values, and the primary key {most}", values.len());
+        let text = format!("{what} has {} values, and the primary key {most}", values.len());
         return Err(SqlError::syntax(text));
     }
     let mut none = ctx.no_params();
@@ -60,7 +71,7 @@ fn border(ctx: &Context, rows: &Layout, values: &[Expr]) -> SqlResult<Vec<u8>> {
         let bound = braid_scalar::bind_to(value, &column.ty, &Scope::empty(), &mut none)?;
         let value = bound.eval(&[], &ctx.eval)?;
         if value.is_null() {
-            let text = "SPLIT AT takes no NULL: columns of a primary key have none";
+            let text = format!("{what} takes no NULL: columns of a primary key have none");
             return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, text));
         }
         first.push(value);

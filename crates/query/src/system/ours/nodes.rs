@@ -12,9 +12,10 @@ type Made = SqlResult<Vec<Vec<Datum>>>;
 /// A table about the cluster.
 pub(in crate::system) fn table(name: &str) -> Option<SystemTable> {
     let (layout, rows): (&'static str, Rows) = match name {
-        "braid_nodes" => {
-            ("node_id int8, address text, state text, replicas int8, leases int8", nodes)
-        }
+        "braid_nodes" => (
+            "node_id int8, address text, state text, replicas int8, leases int8, locality text",
+            nodes,
+        ),
         "braid_ranges" => (
             "range_id int8, start_key text, end_key text, replicas text, leaseholder int8, \
              bytes int8, moves text",
@@ -43,6 +44,7 @@ fn nodes(v: &View<'_>) -> Made {
             text(node.state),
             count(&|range| range.replicas.contains(&node.id)),
             count(&|range| range.leaseholder == Some(node.id)),
+            text(node.locality),
         ]
     };
     Ok(v.database_object.coordinator().describe_nodes().into_iter().map(row).collect())

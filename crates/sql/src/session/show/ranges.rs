@@ -22,7 +22,11 @@ use braid_keys::pretty::named_key;
 use braid_kv::{KeySpan, ShownRange};
 use braid_types::{Datum, SqlError, SqlResult, SqlType};
 
+use sqlparser::ast::Expr;
+
 use super::super::Context;
+use super::super::split::key_of;
+use braid_parser::Name;
 use braid_rows::Row;
 use braid_rows::TableLayout;
 use braid_scalar::SessionFunctions;
@@ -44,18 +48,35 @@ pub struct RangeViewer<'a> {
     pub search_path: &'a [String],
 }
 
+fn all(ctx: &Context) -> SqlResult<Vec<ShownRange>> {
+    ctx.db.coordinator().describe_ranges().map_err(kv_error)?.ok_or_else(|| {
+        SqlError::unsupported("SHOW RANGES on a node that is alone")
+            .with_hint("Only the members of a cluster part their keys into ranges.")
+    })
+}
+
+/// The range in which a row of a table is, or would be.
+pub(super) fn of_row(ctx: &Context, table: &Name, values: &[Expr]) -> SqlResult<Vec<Row>> {
+    let ranges = all(ctx)?;
+    let table = ctx.table(table)?;
+    let key = key_of(ctx, &table, values, "SHOW RANGE .. FOR ROW")?;
+    let there: Vec<ShownRange> = ranges.into_iter().filter(|r| r.span.contains(&key)).collect();
+    Ok(shown(ctx, &there))
+}
+
 /// The ranges in key order: all, or those in which rows or index entries of a table may be.
 pub(super) fn rows(ctx: &Context, of: Option<&Arc<Table>>) -> SqlResult<Vec<Row>> {
-    let Some(mut ranges) = ctx.db.coordinator().describe_ranges().map_err(kv_error)? else {
-        return Err(SqlError::unsupported("SHOW RANGES on a node that is alone")
-            .with_hint("Only the members of a cluster part their keys into ranges."));
-    };
+    let mut ranges = all(ctx)?;
     if let Some(table) = of {
         let layout = TableLayout::new(&ctx.catalog, table)?;
         let mut spans = vec![layout.rows.whole_span()];
         spans.extend(layout.indexes.iter().map(|index| index.layout.whole_span()));
         ranges.retain(|range| spans.iter().any(|span| span.overlaps(&range.span)));
     }
+    Ok(shown(ctx, &ranges))
+}
+
+fn shown(ctx: &Context, ranges: &[ShownRange]) -> Vec<Row> {
     let user = ctx.session.current_user();
     let (catalog, search_path) = (&ctx.catalog, ctx.search_path.as_slice());
     let borders =
@@ -73,7 +94,7 @@ pub(super) fn rows(ctx: &Context, of: Option<&Arc<Table>>) -> SqlResult<Vec<Row>
             range.moves.as_ref().map_or(Datum::Null, |moves| Datum::text(moves.as_str())),
         ]
     };
-    Ok(ranges.iter().map(row).collect())
+    ranges.iter().map(row).collect()
 }
 
 /// First and last border of each of these ranges, as far as somebody may see them.

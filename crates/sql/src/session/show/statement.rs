@@ -34,7 +34,7 @@ pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
         Show::Sequences => &["schema_name", "sequence_name"],
         Show::Views => &["schema_name", "view_name"],
         Show::Jobs => &["id", "kind", "statement", "state", "step", "fraction", "error"],
-        Show::Ranges(_) => super::ranges::COLUMNS,
+        Show::Ranges(_) | Show::RangeOfRow(..) => super::ranges::COLUMNS,
         Show::ClusterSettings => shown::SETTING_COLUMNS,
         Show::ClusterSetting(name) => return vec![ColumnInfo::computed(name, SqlType::Text)],
         Show::ClusterSettingOfNodes(_) => shown::NODE_COLUMNS,
@@ -89,6 +89,7 @@ pub(crate) fn rows(ctx: &Context, s: &Show) -> SqlResult<Vec<Row>> {
             let of = of.as_ref().map(|name| ctx.table(name)).transpose()?;
             super::ranges::rows(ctx, of.as_ref())?
         }
+        Show::RangeOfRow(table, values) => super::ranges::of_row(ctx, table, values)?,
         Show::ClusterSettings => as_texts(ctx, shown::setting_rows(ctx.db.cluster_settings())),
         Show::ClusterSetting(name) => shown::value(&ctx.db, name)?,
         Show::ClusterSettingOfNodes(name) => shown::of_nodes(&ctx.db, name)?,
