@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LeaseHolder, LeaseHome,
-    LockMany, LockReport, LockedMany, NodeSettings, ScanMany, ScannedMany, ShownNode, ShownRange,
-    Spans, Target, TxnId, Validate, Watch, Watched, Writes,
+    LockMany, LockReport, LockedMany, NodeCall, NodeSettings, ScanMany, ScannedMany, ShownNode,
+    ShownRange, Spans, Target, TxnId, Validate, Watch, Watched, Writes,
 };
 use braid_lsm::{BatchWrite, CommitTs, KeySpan, visit_sst};
-use braid_range::{Answer, Ask, TxnId as CommitName, Write};
+use braid_range::{Answer, Ask, NodeId, TxnId as CommitName, Write};
 use bytes::Bytes;
 
 use crate::news::News;
@@ -313,6 +313,18 @@ impl Spans for Router {
             self.transport.spread_news();
         }
         newest
+    }
+
+    fn call_node(&self, node: u64, body: Bytes, patience: Duration) -> Option<Bytes> {
+        self.transport.call(NodeId(node), body, patience)
+    }
+
+    fn next_call(&self, patience: Duration) -> Option<NodeCall> {
+        self.transport.next_call(patience)
+    }
+
+    fn answer_call(&self, call: &NodeCall, answer: Bytes) {
+        self.transport.answer_call(call, answer);
     }
 
     fn has_messages(&self, count: u64) {

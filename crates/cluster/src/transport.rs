@@ -3,8 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_kv::ShownNode;
+use braid_kv::{NodeCall, ShownNode};
 use braid_range::{Answer, AnswerTimes, NodeId, Request};
+
+use bytes::Bytes;
 
 use crate::news::News;
 
@@ -50,6 +52,20 @@ pub trait Transport: Send + Sync {
 
     /// Tells all nodes what this one knows of the settings; any word may be lost.
     fn spread_news(&self) {}
+
+    /// As in [`braid_kv::Spans::call_node`].
+    fn call(&self, _node: NodeId, _body: Bytes, _patience: Duration) -> Option<Bytes> {
+        None
+    }
+
+    /// As in [`braid_kv::Spans::next_call`].
+    fn next_call(&self, patience: Duration) -> Option<NodeCall> {
+        self.pause(patience);
+        None
+    }
+
+    /// As in [`braid_kv::Spans::answer_call`].
+    fn answer_call(&self, _call: &NodeCall, _answer: Bytes) {}
 
     /// Blocks for a moment, before another try.
     fn pause(&self, time: Duration);

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use braid_env::fs::FileSystem;
 use braid_env::memory::Pool;
+use bytes::Bytes;
+
 use braid_lsm::{CommitTs, KeySpan, RowClassFn};
 use parking_lot::MutexGuard;
 
@@ -17,7 +19,9 @@ use crate::locks::leased::LockLeases;
 use crate::read_set::Reads;
 use crate::row_form::RowForm;
 use crate::shown::Shown;
-use crate::spans::{LeaseHolder, LockReport, NodeSettings, ShownNode, ShownRange, Spans, Validate};
+use crate::spans::{
+    LeaseHolder, LockReport, NodeCall, NodeSettings, ShownNode, ShownRange, Spans, Validate,
+};
 use crate::tally::Tally;
 use crate::txn::{Txn, TxnOptions};
 use crate::watch::{Watch, Watched};
@@ -204,6 +208,21 @@ impl Coordinator {
     /// than that; the newest version that was told of.
     pub fn await_settings(&self, known: u64, patience: Duration) -> u64 {
         self.spans.await_settings(known, patience)
+    }
+
+    /// Asks a node something: see [`Spans::call_node`].
+    pub fn call_node(&self, node: u64, body: Bytes, patience: Duration) -> Option<Bytes> {
+        self.spans.call_node(node, body, patience)
+    }
+
+    /// The next thing that another node asks: see [`Spans::next_call`].
+    pub fn next_call(&self, patience: Duration) -> Option<NodeCall> {
+        self.spans.next_call(patience)
+    }
+
+    /// Answers what another node has asked.
+    pub fn answer_call(&self, call: &NodeCall, answer: Bytes) {
+        self.spans.answer_call(call, answer);
     }
 
     /// There are so many messages of sessions to each other: other nodes are told.

@@ -74,9 +74,9 @@ pub use scan::{ReadMode, Rows, ScanOptions, TxnScan};
 pub use shown::Shown;
 pub use spans::{
     Begun, Commit, Committed, GetMany, GotMany, GotOne, Grant, Jump, LeaseHolder, LeaseHome,
-    LockItem, LockMany, LockOne, LockReport, LockedMany, LockedOne, NodeSettings, ReadAt, ScanMany,
-    ScannedMany, ShownLock, ShownNode, ShownRange, SpanRows, SpanScan, Spans, Validate, Work,
-    Writes,
+    LockItem, LockMany, LockOne, LockReport, LockedMany, LockedOne, NodeCall, NodeSettings, ReadAt,
+    ScanMany, ScannedMany, ShownLock, ShownNode, ShownRange, SpanRows, SpanScan, Spans, Validate,
+    Work, Writes,
 };
 pub use store::{Store, StoreOptions};
 pub use stored::StoredKeys;

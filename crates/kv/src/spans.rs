@@ -502,6 +502,21 @@ pub trait Spans: Send + Sync {
         known
     }
 
+    /// Asks a node something that only its sessions' side understands; blocks until it has
+    /// answered, but not for longer than that. `None`: it has not.
+    fn call_node(&self, _node: u64, _body: Bytes, _patience: Duration) -> Option<Bytes> {
+        None
+    }
+
+    /// The next thing that another node asks; blocks until there is one, but not for longer than
+    /// that.
+    fn next_call(&self, _patience: Duration) -> Option<NodeCall> {
+        None
+    }
+
+    /// Answers what another node has asked; it may be lost.
+    fn answer_call(&self, _call: &NodeCall, _answer: Bytes) {}
+
     /// There are so many messages of sessions to each other, at least: other nodes are told.
     fn has_messages(&self, _count: u64) {}
 
@@ -513,6 +528,17 @@ pub trait Spans: Send + Sync {
     fn settings_of_nodes(&self) -> Vec<NodeSettings> {
         Vec::new()
     }
+}
+
+/// What another node asks of this one's sessions' side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeCall {
+    /// Who asks.
+    pub from: u64,
+    /// Tells it from others of that node.
+    pub number: u64,
+    /// What, as both sides understand it.
+    pub body: Bytes,
 }
 
 /// What a node has said of the cluster's settings.

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use braid_cluster::{News, Reply, Transport};
 use braid_env::clock::Clock;
-use braid_kv::{Network, ShownNode, Tally};
+use braid_kv::{Network, NodeCall, ShownNode, Tally};
 use braid_range::{NodeId, Request};
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
+use crate::calls::Calls;
 use crate::driver::{Asker, Event};
 use crate::frame::{self, Frame, Hello};
 use crate::identity::Identity;
@@ -61,6 +63,7 @@ impl Slot {
 pub(crate) struct Questions {
     open: Mutex<HashMap<u64, (NodeId, Arc<Slot>)>>,
     last: AtomicU64,
+    calls: Calls,
 }
 
 impl Questions {
@@ -86,6 +89,7 @@ impl Questions {
     }
 
     fn lose(&self, node: NodeId) {
+        self.calls.lose(node);
         let lost = |(_, asked): &(&u64, &(NodeId, Arc<Slot>))| asked.0 == node;
         self.open.lock().iter().filter(lost).for_each(|(_, (_, slot))| slot.fill(None));
     }
@@ -109,6 +113,14 @@ impl Sink for Inbox {
             Frame::Request { number, request } => Event::Ask(Asker::Node(from, number), request),
             Frame::Answer { number, times, answer } => {
                 self.questions.answer(from, number, Reply { times, answer: *answer }, bytes);
+                return true;
+            }
+            Frame::Call { number, body } => {
+                self.questions.calls.arrive(NodeCall { from: from.0, number, body });
+                return true;
+            }
+            Frame::Called { number, body } => {
+                self.questions.calls.answered(from, number, body);
                 return true;
             }
             Frame::Alive(word) => {
@@ -175,6 +187,23 @@ impl Transport for Carrier {
 
     fn nodes(&self) -> Vec<NodeId> {
         self.peers.nodes()
+    }
+
+    fn call(&self, node: NodeId, body: Bytes, patience: Duration) -> Option<Bytes> {
+        self.questions.calls.call(node, patience, |number| {
+            let frame = Frame::Call { number, body };
+            self.peers.hears(node) && self.peers.send(node, &frame).is_some()
+        })
+    }
+
+    fn next_call(&self, patience: Duration) -> Option<NodeCall> {
+        self.questions.calls.next(patience)
+    }
+
+    fn answer_call(&self, call: &NodeCall, answer: Bytes) {
+        let frame = Frame::Called { number: call.number, body: answer };
+        // Whoever has asked waits for a while only.
+        let _sent = self.peers.send(NodeId(call.from), &frame);
     }
 
     fn shown_nodes(&self) -> Vec<ShownNode> {

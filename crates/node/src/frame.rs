@@ -182,6 +182,17 @@ pub(crate) enum Frame {
     },
     /// It is there, and this is what it knows of the cluster's settings.
     Alive(Word),
+    /// What a node asks another one's sessions' side.
+    Call {
+        /// Tells it from others of its sender.
+        number: u64,
+        body: Bytes,
+    },
+    /// What that one answers.
+    Called {
+        number: u64,
+        body: Bytes,
+    },
 }
 
 enums! {
@@ -198,6 +209,8 @@ enums! {
         2 Request { number, request },
         3 Answer { number, times, answer },
         4 Alive(word),
+        5 Call { number, body },
+        6 Called { number, body },
     }
 }
 

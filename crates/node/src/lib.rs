@@ -28,6 +28,7 @@
 //!
 //! What this crate does not know: SQL, the raft crate, async runtimes.
 
+mod calls;
 mod carrier;
 mod codec;
 mod driver;

@@ -187,6 +187,8 @@ impl Server {
             threads.push(spawn("held", move || held_loop(&hold))?);
             let hear = Arc::clone(&shared);
             threads.push(spawn("messages", move || messages_loop(&hear))?);
+            let calls = Arc::clone(&shared);
+            threads.push(spawn("calls", move || calls_loop(&calls))?);
         }
         shared.database.resume_jobs().map_err(StartError::Catalog)?;
         tracing::info!(%address, "listening for PostgreSQL clients (loopback only, no password)");
@@ -408,6 +410,14 @@ fn held_loop(shared: &Shared) {
         if let Err(e) = shared.database.keep_over_nodes() {
             tracing::debug!(error = %e, "what sessions hold cannot be kept or given back now");
         }
+    }
+}
+
+/// Answers what other nodes ask of this one's sessions and jobs.
+fn calls_loop(shared: &Shared) {
+    const PATIENCE: Duration = Duration::from_millis(200);
+    while !shared.stopping.load(Ordering::Relaxed) {
+        shared.database.serve_calls(PATIENCE);
     }
 }
 

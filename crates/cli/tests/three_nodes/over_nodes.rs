@@ -75,6 +75,32 @@ fn what_sessions_have_in_common_they_have_over_all_nodes() {
         assert_eq!(rows(client, "SELECT c, m::int8 FROM many"), [[count, count]]);
     }
 
+    // Every node shows what the sessions of all do, and can stop them.
+    let pid: i32 = clients[2].query_one("SELECT pg_backend_pid()", &[]).expect("a number").get(0);
+    let shown =
+        "SELECT count(*), count(DISTINCT pid) FROM pg_stat_activity WHERE datname = 'defaultdb'";
+    assert_eq!(rows(&mut clients[0], shown), [[3, 3]]);
+    std::thread::scope(|threads| {
+        let (stopper, sleeper) = clients.split_at_mut(2);
+        let sleeps = threads.spawn(|| sleeper[0].batch_execute("SELECT pg_sleep(60)"));
+        let active = format!(
+            "SELECT count(*), count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' \
+             AND query = 'SELECT pg_sleep(60)'"
+        );
+        while rows(&mut stopper[0], &active) != [[1, 1]] {
+            wall.sleep(Duration::from_millis(10));
+        }
+        let stopped = stopper[1].query_one("SELECT pg_cancel_backend($1)", &[&pid]);
+        assert!(stopped.expect("an answer").get::<_, bool>(0));
+        let error = sleeps.join().expect("no panic").expect_err("it was stopped");
+        assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error}");
+    });
+    let ended = clients[1].query_one("SELECT pg_terminate_backend($1)", &[&pid]);
+    assert!(ended.expect("an answer").get::<_, bool>(0));
+    assert!(clients[2].batch_execute("SELECT 1").is_err(), "its session has ended");
+    clients[2] = cluster.client(2);
+    run(&mut clients[2], "CREATE TEMP TABLE own (n int)");
+
     // A node dies with locks and temporary tables.
     assert!(is_free(&mut clients[2], 8));
     cluster.kill(2);

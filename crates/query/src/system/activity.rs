@@ -13,7 +13,7 @@ use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
 use braid_scalar::{AdvisoryKey, SessionFunctions};
 use braid_sql::Database;
-use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, State};
+use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, SeenSession, State};
 use braid_sql::session::SessionState;
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType, Style};
 
@@ -42,14 +42,15 @@ pub(super) fn function(session: &SessionState, name: &str, args: &[Datum]) -> Op
 
 /// Sessions that keep one waiting.
 fn blocking(db: &Database, pid: i32) -> Datum {
-    let sessions = db.sessions().all();
-    let waits = sessions.iter().find(|a| a.pid == pid).map(|a| a.transaction());
+    let sessions = db.all_sessions();
+    let waits = sessions.iter().find(|a| a.pid == pid).map(|a| a.transaction);
     let locks = db.coordinator().describe_locks().locks;
     let requests = locks.iter().filter(|l| !l.granted && Some(l.txn.0) == waits);
     let holders = requests.flat_map(|request| locks.iter().filter(|lock| lock.blocks(request)));
-    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction(), a.pid)).collect();
+    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction, a.pid)).collect();
     let mut found: BTreeSet<i32> = holders.filter_map(|l| pids.get(&l.txn.0).copied()).collect();
-    let numbers = db.advisory_locks();
+    let mut numbers = db.advisory_locks();
+    numbers.extend(db.advisory_locks_elsewhere().unwrap_or_default());
     for request in numbers.iter().filter(|l| !l.granted && l.pid == pid) {
         let is_other = |l: &&AdvisoryLock| {
             let same = (l.database, l.key) == (request.database, request.key);
@@ -196,11 +197,11 @@ fn pg_stat_activity(v: &View<'_>) -> Made {
     for lock in locks(v).into_iter().filter(|lock| !lock.granted) {
         waiting.insert(lock.txn.0, kind(&lock.target));
     }
-    let row = |a: Arc<Activity>| {
-        let now = a.now();
+    let row = |a: SeenSession| {
+        let now = a.now;
         let database = v.catalog.database(&a.database);
         let (class, event) = match now.state {
-            State::Active => match waiting.get(&a.transaction()) {
+            State::Active => match waiting.get(&a.transaction) {
                 Some(kind) => (text("Lock"), text(*kind)),
                 None => (Datum::Null, Datum::Null),
             },
@@ -213,7 +214,7 @@ fn pg_stat_activity(v: &View<'_>) -> Made {
             Datum::Null,
             Datum::Oid(ROOT),
             text(a.user.as_str()),
-            text(a.application()),
+            text(a.application),
             a.client.map_or(Datum::Null, |c| address(&c.ip())),
             Datum::Null,
             a.client.map_or(Datum::Null, |c| Datum::Int4(i32::from(c.port()))),
@@ -226,12 +227,12 @@ fn pg_stat_activity(v: &View<'_>) -> Made {
             text(state_name(now.state)),
             Datum::Null,
             Datum::Null,
-            a.fingerprint().map_or(Datum::Null, Datum::Int8),
+            a.fingerprint.map_or(Datum::Null, Datum::Int8),
             text(now.text),
             text("client backend"),
         ]
     };
-    Ok(v.database_object.sessions().all().into_iter().map(row).collect())
+    Ok(v.database_object.all_sessions().into_iter().map(row).collect())
 }
 
 /// How far each COPY is. As in PostgreSQL, 0 is the table of a query and an unknown length.
@@ -331,8 +332,8 @@ fn mode_name(lock: &ShownLock) -> &'static str {
 }
 
 fn pg_locks(v: &View<'_>) -> Made {
-    let sessions = v.database_object.sessions().all();
-    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction(), a.pid)).collect();
+    let sessions = v.database_object.all_sessions();
+    let pids: HashMap<u64, i32> = sessions.iter().map(|a| (a.transaction, a.pid)).collect();
     let row = |lock: ShownLock| {
         let relation = relation(v.catalog, &lock.target);
         let key = match &lock.target {

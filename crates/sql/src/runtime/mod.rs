@@ -36,7 +36,7 @@ pub mod transactions;
 pub use advisory::AdvisoryLock;
 pub use channels::Notification;
 pub use copies::{Copies, CopyProgress};
-pub use sessions::{Activity, Done, Now, Progress, Sessions, State};
+pub use sessions::{Activity, Done, Now, Progress, SeenSession, Sessions, State};
 pub use statements::{StatementStatistics, Statements};
 pub use tally::{Lost, Tally, Times, Transacted};
 pub use transactions::{Minute, TransactionStatistics, Transactions};

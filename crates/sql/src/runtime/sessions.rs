@@ -17,6 +17,7 @@ use std::sync::{Arc, Weak};
 use braid_env::memory::Account;
 use braid_kv::{Txn, TxnStats, Work};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::copies::Copies;
 use crate::session::SessionState;
@@ -36,7 +37,7 @@ pub struct Sessions {
 }
 
 /// What a session is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// A statement runs.
     Active,
@@ -72,7 +73,7 @@ pub struct Activity {
 }
 
 /// What a session does. Times are microseconds since 2000.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
     /// See [`State`].
     pub state: State,
@@ -84,6 +85,29 @@ pub struct Now {
     pub text_since: Option<i64>,
     /// When the transaction began that is open.
     pub transaction_since: Option<i64>,
+}
+
+/// A session as it is shown, on this node or another one. Times are microseconds since 2000.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenSession {
+    /// Process id as clients know it.
+    pub pid: i32,
+    /// User.
+    pub user: String,
+    /// Name of its database.
+    pub database: String,
+    /// `application_name`.
+    pub application: String,
+    /// Where the client is.
+    pub client: Option<SocketAddr>,
+    /// When it began.
+    pub begun: i64,
+    /// What it does.
+    pub now: Now,
+    /// The transaction that ran last, as locks know it.
+    pub transaction: u64,
+    /// The fingerprint of what it runs or ran last.
+    pub fingerprint: Option<i64>,
 }
 
 /// Where it is seen how far a statement has come. It ends without being asked.
@@ -267,6 +291,21 @@ impl Activity {
     /// The transaction that ran last, as locks know it.
     pub fn transaction(&self) -> u64 {
         self.transaction.load(Ordering::Relaxed)
+    }
+
+    /// As others are shown it.
+    pub(crate) fn seen(&self) -> SeenSession {
+        SeenSession {
+            pid: self.pid,
+            user: self.user.clone(),
+            database: self.database.clone(),
+            application: self.application(),
+            client: self.client,
+            begun: self.begun,
+            now: self.now(),
+            transaction: self.transaction(),
+            fingerprint: self.fingerprint(),
+        }
     }
 
     /// `application_name`.

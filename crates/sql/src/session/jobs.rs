@@ -18,6 +18,7 @@ use super::transaction::OpenTxn;
 use crate::bulk::erase_abandoned;
 use crate::jobs::registry::Job;
 use crate::jobs::{Record, RunAs, State};
+use crate::over_nodes::calls::JobWish;
 use crate::statistics::Delta;
 use braid_parser::{ImportDump, Statement, TxnModes};
 use braid_rows::Row;
@@ -192,8 +193,28 @@ impl Session {
         })
     }
 
-    /// CANCEL JOB.
-    pub(crate) fn cancel_job(&self, id: u32) -> SqlResult<()> {
+    /// PAUSE, RESUME and CANCEL JOB, on the node whose job it is.
+    pub(crate) fn change_job(&self, id: u32, wish: JobWish) -> SqlResult<()> {
+        if self.db.is_shared() && self.db.jobs().record(id).is_none() {
+            let stored = Record::change(self.db.coordinator(), id, |_| None)?;
+            let node = stored.filter(|r| !r.state.is_final()).map_or(0, |record| record.node);
+            if node != 0 && node != self.db.own_node() && !self.is_gone(node) {
+                return self.db.wish_of_job(node, id, wish);
+            }
+        }
+        match wish {
+            JobWish::Pause => self.pause_job(id, true),
+            JobWish::Resume => self.pause_job(id, false),
+            JobWish::Cancel => self.cancel_job(id),
+        }
+    }
+
+    fn is_gone(&self, node: u64) -> bool {
+        let nodes = self.db.coordinator().describe_nodes();
+        nodes.iter().any(|one| one.id == node && one.state == "gone")
+    }
+
+    fn cancel_job(&self, id: u32) -> SqlResult<()> {
         if self.db.jobs().cancel(id) {
             return Ok(());
         }
@@ -208,8 +229,7 @@ impl Session {
         Ok(())
     }
 
-    /// PAUSE JOB and RESUME JOB.
-    pub(crate) fn pause_job(&self, id: u32, paused: bool) -> SqlResult<()> {
+    fn pause_job(&self, id: u32, paused: bool) -> SqlResult<()> {
         let state = if paused { State::Paused } else { State::Running };
         match self.db.jobs().set_paused(id, paused) {
             Some(true) => {
@@ -234,12 +254,7 @@ impl Session {
     /// Another state for a job that pauses and does not run; `None` if it is not one.
     fn change_paused(&self, id: u32, state: State) -> SqlResult<Option<Record>> {
         // Without room on the disk it could not be written down that a job pauses.
-        let nodes = self.db.coordinator().describe_nodes();
-        let gone = |node: u64| nodes.iter().any(|one| one.id == node && one.state == "gone");
         let pauses = |record: &&Record| {
-            if record.node != self.db.own_node() && !gone(record.node) {
-                return false;
-            }
             let waits = record.state == State::Running && record.run_as.is_some();
             record.state == State::Paused || waits
         };
@@ -254,12 +269,6 @@ impl Session {
         let txn = self.db.coordinator().begin(TxnOptions::default()).map_err(kv_error)?;
         let known = Record::all(&txn)?.into_iter().find(|record| record.id == id);
         Ok(match known {
-            Some(record) if record.node != self.db.own_node() && !record.state.is_final() => {
-                let node = record.node;
-                let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-                SqlError::new(state, format!("job {id} is one of node {node}"))
-                    .with_hint(format!("Say it to a session of node {node}."))
-            }
             Some(record) => SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("job {id} is not running"),

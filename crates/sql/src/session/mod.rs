@@ -66,7 +66,7 @@ pub use show::create::{
 pub(crate) use show::create::{collate_clause, declared_type, index_columns};
 pub use show::{RangeViewer, shown_borders};
 pub use state::{SessionState, Timeouts};
-pub(crate) use temporary::{drop_leftovers, is_temporary_schema};
+pub(crate) use temporary::{drop_leftovers, is_temporary_schema, node_of_session};
 pub use temporary::{session_number, sessions_most};
 pub use type_names::types_in_reach;
 pub(crate) use type_names::{judged, value_scope};

@@ -18,7 +18,6 @@ use parking_lot::{Condvar, Mutex};
 
 use super::context::{Notice, canceled};
 use super::cursors::KnownCursors;
-use super::interrupt::Cause;
 use super::settings::{Settings, duration_ms, least_notice, memory_bytes};
 use super::temporary::{is_temporary_schema, schema_of};
 use super::transaction::{Modes, level_named};
@@ -689,8 +688,7 @@ impl SessionFunctions for SessionState {
     }
 
     fn signal_backend(&self, pid: i32, terminate: bool) -> bool {
-        let cause = if terminate { Cause::Terminate } else { Cause::User };
-        let known = self.db.backends().is_some_and(|b| b.signal(pid, cause));
+        let known = self.db.signal_session(pid, terminate);
         if !known {
             self.notices.lock().push(Notice {
                 severity: "WARNING",

@@ -95,10 +95,14 @@ pub fn sessions_most(node: u64) -> i32 {
     if node == 0 { i32::MAX } else { (1 << NODE_SHIFT) - 1 }
 }
 
+/// The node of a session's number.
+pub(crate) fn node_of_session(number: i32) -> u64 {
+    u64::try_from(number >> NODE_SHIFT).unwrap_or(0)
+}
+
 /// Whose temporary tables a schema holds: the node's number.
 fn node_of(schema: &str) -> Option<u64> {
-    let number = schema.strip_prefix(PREFIX)?.parse::<i32>().ok()?;
-    u64::try_from(number >> NODE_SHIFT).ok()
+    schema.strip_prefix(PREFIX)?.parse::<i32>().ok().map(node_of_session)
 }
 
 /// Drops what sessions that are gone have left behind, where `is_gone` says so of their node.

@@ -8,6 +8,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::entry::{Effect, Entry, work};
 use crate::general_query::ColumnInfo;
+use crate::over_nodes::calls::JobWish;
 use crate::session::execute::text_rows;
 use crate::session::{Context, Outcome, Session, show};
 
@@ -231,7 +232,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "cancel job 1",
         "stops long work; SHOW JOBS lists it",
         work!(Kind::CancelJob(id) => |session| {
-            session.cancel_job(*id)?;
+            session.change_job(*id, JobWish::Cancel)?;
             done("CANCEL JOB")
         }),
     )
@@ -254,7 +255,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "pause job 1",
         "lets an import wait; what it has locked stays locked",
         work!(Kind::PauseJob(id) => |session| {
-            session.pause_job(*id, true)?;
+            session.change_job(*id, JobWish::Pause)?;
             done("PAUSE JOB")
         }),
     )
@@ -264,7 +265,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         "resume job 1",
         "lets an import that waits go on",
         work!(Kind::ResumeJob(id) => |session| {
-            session.pause_job(*id, false)?;
+            session.change_job(*id, JobWish::Resume)?;
             done("RESUME JOB")
         }),
     )
