@@ -38,6 +38,9 @@ enum Command {
     Workload(workload::WorkloadArguments),
     /// See the nodes of a cluster, or have one give its leases away.
     Node(node::NodeArguments),
+    /// Wait until a cluster that was just started serves clients. Nothing else is to be done: its
+    /// first members found it themselves.
+    Init(node::InitArguments),
     /// Look into the files of a store.
     Debug(debug::DebugArguments),
 }
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Import(a) => import::run(a),
         Command::Workload(a) => workload::run(a),
         Command::Node(a) => node::run(a),
+        Command::Init(a) => node::wait_until_founded(&a),
         Command::Debug(a) => debug::run(a),
     };
     match done {

@@ -46,6 +46,39 @@ enum Wish {
     Undrain,
 }
 
+/// Arguments of `braid init`.
+#[derive(Args)]
+pub(crate) struct InitArguments {
+    /// Where a node of the cluster listens for the others: its --listen-peers.
+    #[arg(long, value_name = "ADDRESS")]
+    peer: SocketAddr,
+    /// Gives up after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    wait_seconds: u64,
+}
+
+/// Waits until a majority of the members is there and serves; says who belongs to the cluster.
+pub(crate) fn wait_until_founded(arguments: &InitArguments) -> CliResult {
+    let begun = WallClock.monotonic_nanos();
+    let patience = Duration::from_secs(arguments.wait_seconds);
+    loop {
+        match order(arguments.peer, Order::Init) {
+            Ok((true, text)) => {
+                println!("{}", text.trim_end());
+                return Ok(());
+            }
+            other => {
+                let waited = Duration::from_nanos(WallClock.monotonic_nanos() - begun);
+                if waited >= patience {
+                    let why = other.map_or_else(|e| e.to_string(), |(_, text)| text);
+                    return Err(format!("{}: {}", arguments.peer, why.trim_end()).into());
+                }
+            }
+        }
+        WallClock.sleep(AGAIN);
+    }
+}
+
 pub(crate) fn run(arguments: NodeArguments) -> CliResult {
     let peer = arguments.peer.ok_or("--peer ADDRESS says which node is asked")?;
     let wish = match arguments.wish {

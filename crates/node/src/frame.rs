@@ -121,6 +121,8 @@ pub enum Order {
     Drain,
     /// It is to take leases again.
     Undrain,
+    /// To be told of all nodes, once the cluster serves.
+    Init,
 }
 
 /// Who answers one that it lets in.
@@ -203,7 +205,7 @@ enums! {
         4 Done { finished, text },
     }
     Purpose { 1 Talk, 2 Join, 3 Order(order), }
-    Order { 1 Status, 2 Decommission(node), 3 Recommission(node), 4 Drain, 5 Undrain, }
+    Order { 1 Status, 2 Decommission(node), 3 Recommission(node), 4 Drain, 5 Undrain, 6 Init, }
     Frame {
         1 Raft(bytes),
         2 Request { number, request },

@@ -208,6 +208,8 @@ pub struct Member {
     asleep: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
+    /// It gives its leases away and takes none.
+    draining: Arc<AtomicBool>,
     _lock: Box<dyn DirLock>,
 }
 
@@ -275,6 +277,8 @@ impl Member {
         let [announcer, keeper] = keep_house(&router, &clock, &stopping, predecessors);
         let coordinator = coordinator(&router, &options)?;
         let (drains, connected) = (events.clone(), peers.clone());
+        let draining = Arc::new(AtomicBool::new(false));
+        let noted = draining.clone();
         let opened = Office {
             identity: identity.clone(),
             coordinator: coordinator.clone(),
@@ -283,7 +287,10 @@ impl Member {
             locality: options.changes.locality,
             key: options.changes.roster_key,
             // Lost if this node is stopping, as it may be.
-            drain: Box::new(move |drain| drop(drains.send(Event::Drain(drain)))),
+            drain: Box::new(move |drain| {
+                noted.store(drain, Ordering::SeqCst);
+                drop(drains.send(Event::Drain(drain)));
+            }),
             connected: Box::new(move || connected.connected()),
         };
         let follows = follow_roster(office, opened, (&events, &peers, &stopping));
@@ -302,6 +309,7 @@ impl Member {
             asleep,
             stopping,
             failed,
+            draining,
             _lock: lock,
         })
     }
@@ -333,6 +341,21 @@ impl Member {
     /// more. Its clients may still be served by others.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Why no client should be sent here now, for people; `None`: it serves them.
+    pub fn not_ready(&self) -> Option<&'static str> {
+        let members = self.members();
+        let there = members.iter().filter(|(node, _, there)| *there || *node == self.node());
+        if self.has_failed() {
+            Some("the replicas of this member have stopped: look at its log")
+        } else if self.draining.load(Ordering::SeqCst) {
+            Some("this node gives its leases away")
+        } else if 2 * there.count() <= members.len() {
+            Some("this node is not connected to a majority of the members")
+        } else {
+            None
+        }
     }
 
     /// Transactions that have begun here and not ended.
@@ -367,6 +390,7 @@ impl Member {
     pub fn drain(&self, patience: Duration) -> bool {
         // A count of a moment ago is not enough: it may lead more now.
         const STEP: Duration = Duration::from_millis(50);
+        self.draining.store(true, Ordering::SeqCst);
         if self.has_failed() || self.events.send(Event::Drain(true)).is_err() {
             return false;
         }

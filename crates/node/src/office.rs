@@ -73,6 +73,10 @@ impl Office {
         let done = |text: String| Ok(Reply::Done { finished: true, text });
         match order {
             Order::Status => done(self.status()?),
+            Order::Init => {
+                self.change(|_| Ok(None))?;
+                done(self.status()?)
+            }
             Order::Drain => {
                 (self.drain)(true);
                 done(format!("{:?} gives its leases away", self.identity.node()))

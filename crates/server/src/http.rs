@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -41,16 +41,39 @@ async fn run(listener: TcpListener, shared: Arc<Shared>) -> std::io::Result<()> 
 }
 
 /// 200 while reads and writes work, 503 while writes are refused because the disk is full, or while
-/// a member's replicas cannot go on.
-async fn healthz(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+/// a member's replicas cannot go on. Asked whether it is `ready`, 503 also while clients should be
+/// sent to other nodes.
+async fn healthz(
+    State(shared): State<Arc<Shared>>,
+    RawQuery(query): RawQuery,
+) -> impl IntoResponse {
+    if query.is_some_and(|query| asks_for_ready(&query))
+        && let Some(why) = not_ready(&shared)
+    {
+        return (StatusCode::SERVICE_UNAVAILABLE, why);
+    }
     if shared.place.engine().metrics().disk_full {
-        return (StatusCode::SERVICE_UNAVAILABLE, "disk full: writes are refused\n");
+        return (StatusCode::SERVICE_UNAVAILABLE, "disk full: writes are refused\n".into());
     }
     if shared.place.member().is_some_and(braid_node::Member::has_failed) {
         let text = "the replicas of this member have stopped: look at its log\n";
-        return (StatusCode::SERVICE_UNAVAILABLE, text);
+        return (StatusCode::SERVICE_UNAVAILABLE, text.into());
     }
-    (StatusCode::OK, "ok\n")
+    (StatusCode::OK, "ok\n".into())
+}
+
+/// `ready`, `ready=1` or `ready=true`, alone or among others.
+fn asks_for_ready(query: &str) -> bool {
+    query.split('&').any(|part| matches!(part, "ready" | "ready=1" | "ready=true"))
+}
+
+/// Why clients should be sent to other nodes, a line.
+fn not_ready(shared: &Shared) -> Option<String> {
+    if shared.stopping.load(Ordering::Relaxed) {
+        return Some("this node is stopping\n".into());
+    }
+    let why = shared.place.member().and_then(braid_node::Member::not_ready);
+    why.map(|why| format!("{why}\n"))
 }
 
 async fn metrics_page(State(shared): State<Arc<Shared>>) -> impl IntoResponse {

@@ -97,6 +97,58 @@ fn replicas_are_in_different_zones_as_far_as_there_are_some() {
     assert!(!odd.status.success() && said.contains("no tier of a locality"), "{said}");
 }
 
+/// What `/healthz?ready` of a node answers.
+fn ready(cluster: &Cluster, n: usize) -> String {
+    let mut stream = TcpStream::connect(&cluster.http[n]).expect("it listens");
+    let request = b"GET /healthz?ready=1 HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).expect("it is sent");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("it answers");
+    page
+}
+
+#[test]
+fn who_waits_for_a_cluster_is_told_when_it_serves_and_where_clients_should_not_go() {
+    let cluster = Cluster::new(2 * PATIENCE, &[]);
+    let refused = Command::new(env!("CARGO_BIN_EXE_braid"))
+        .args(["init", "--peer", &cluster.members[0], "--wait-seconds", "1"])
+        .output()
+        .expect("the binary starts");
+    assert!(!refused.status.success(), "nobody is there");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            Command::new(env!("CARGO_BIN_EXE_braid"))
+                .args(["init", "--peer", &cluster.members[0]])
+                .output()
+                .expect("the binary starts")
+        });
+        (0..3).for_each(|n| {
+            drop(scope.spawn({
+                let c = &cluster;
+                move || c.run(n)
+            }))
+        });
+        let said = waits.join().expect("no panic");
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.status.success(), "{said:?}");
+        assert_eq!(text.lines().filter(|line| line.contains(" member,")).count(), 3, "{text}");
+    });
+    assert!(ready(&cluster, 0).starts_with("HTTP/1.1 200"));
+    braid_node(&cluster.members[0], &["drain"]).expect("it does so");
+    assert!(ready(&cluster, 0).starts_with("HTTP/1.1 503"), "it gives its leases away");
+    braid_node(&cluster.members[0], &["undrain"]).expect("it does so");
+    assert!(ready(&cluster, 0).starts_with("HTTP/1.1 200"));
+    cluster.kill(1);
+    cluster.kill(2);
+    let wall = WallClock;
+    let until = wall.monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    while ready(&cluster, 0).starts_with("HTTP/1.1 200") {
+        assert!(wall.monotonic_nanos() < until, "it has no majority");
+        wall.sleep(Duration::from_millis(50));
+    }
+    assert!(ready(&cluster, 0).contains("majority"));
+}
+
 #[test]
 fn lost_nodes_are_replaced_and_one_leaves_while_clients_write() {
     let cluster = Cluster::start(4 * PATIENCE, &[]);
