@@ -148,7 +148,10 @@ impl Connection {
     /// Gives back memory that only saves time.
     pub(crate) fn rest(&mut self) {
         self.wire.rest();
-        self.session.rest();
+        // One that others may have something to tell is parked in every pause.
+        if !self.session.listens() {
+            self.session.rest();
+        }
     }
 
     fn run(&mut self, workers: &Workers) -> Result<Pause, Fatal> {
@@ -162,6 +165,7 @@ impl Connection {
             if answered && workers.crowded() && self.wire.nothing_queued() {
                 return Ok(Pause::Silence);
             }
+            self.wire.listens(self.session.listens()).map_err(Fatal::Disconnected)?;
             let heard = self.wire.read()?;
             if matches!(heard, Heard::Message(_) | Heard::Refused(..)) {
                 self.backend().idle.end();

@@ -29,6 +29,8 @@ const READ_BYTES: usize = 16 << 10;
 
 /// A read waits so long before the connection counts as silent.
 const SILENCE: Duration = Duration::from_millis(200);
+/// The same of one that others may have something to tell: nobody can while a thread waits for it.
+const LISTENING: Duration = Duration::from_millis(2);
 /// A write to a client that does not read waits so long before it looks whether it shall end.
 const WRITE_TRY: Duration = Duration::from_millis(50);
 
@@ -67,6 +69,8 @@ pub(crate) struct Wire {
     pub(crate) encoding: Option<Encoding>,
     /// A message that is being passed over: its type, the bytes to come, the reason.
     refused: Option<(u8, usize, SqlError)>,
+    /// See [`Wire::listens`].
+    listens: bool,
 }
 
 /// Messages up to this size are not counted: every connection may have one.
@@ -95,12 +99,23 @@ impl Wire {
             message,
             encoding: None,
             refused: None,
+            listens: false,
         })
     }
 
     /// From now on nothing is sent before the gate lets it pass.
     pub(crate) fn set_gate(&mut self, gate: Gate) {
         self.gate = Some(gate);
+    }
+
+    /// Others may have something to tell the client at any time, or not any more.
+    pub(crate) fn listens(&mut self, listens: bool) -> io::Result<()> {
+        if self.listens != listens {
+            let silence = if listens { LISTENING } else { SILENCE };
+            self.backend.socket.set_read_timeout(Some(silence))?;
+            self.listens = listens;
+        }
+        Ok(())
     }
 
     /// Gives back the memory of empty buffers: the client is silent.

@@ -148,6 +148,8 @@ impl Session {
         let ctx = self.context(txn.clone(), catalog, params.clone());
         let ctx = Arc::new(Context { epoch, ..ctx });
         let p = self.replan(p, &ctx)?;
+        // What a try before this one has set apart is not what this one commits.
+        drop(self.state.take_apart());
         match run(self, &ctx, &p) {
             // The stream owns the transaction; reading needs no commit.
             Ok(Ran { outcome: Outcome::Rows(rows), catalog: None }) if p.only_reads() => {

@@ -117,6 +117,11 @@ impl SessionState {
 }
 
 impl Session {
+    /// Whether others may have something to tell its client at any time.
+    pub fn listens(&self) -> bool {
+        self.state.listens.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// What the client is to be told now; nothing inside of a block.
     pub fn take_notifications(&mut self) -> Vec<Notification> {
         let listens = self.state.listens.load(std::sync::atomic::Ordering::Relaxed);
