@@ -98,7 +98,10 @@ fn few_and_many_rows_go_alike_however_they_are_found() {
                 "delete from p where k between 2 and 4",
                 "delete from p",
             ] {
-                if each != 257 && delete.contains("in (") {
+                // Each form at one size beyond the bound at least; all of them at all sizes by flag.
+                let once = each != 257 && delete.contains("in (");
+                let twice = [256, 1_200].contains(&each) && delete.contains("between");
+                if once || twice && std::env::var("BRAID_ALL_SIZES").is_err() {
                     continue;
                 }
                 let story = format!("{what}, {each} each: {delete}");
