@@ -1,5 +1,5 @@
-//! What sessions' side of one node asks that of another: bytes there and back. What they mean nobody
-//! here knows.
+//! What one node's sessions' side asks that of another one: bytes there and back. What they mean
+//! nobody here knows.
 //!
 //! ```text
 //!   call ──► Frame::Call 7 ──► arrived ──► next ── a thread that may block ──► answer

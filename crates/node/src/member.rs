@@ -267,18 +267,15 @@ impl Member {
         };
         let router = Arc::new(router(carrier, &replicas, &identity, &options));
         let predecessors = predecessors(identity.node(), replicas.starts());
-        let store = replicas.store().clone();
-        let (states_installed, led) = (replicas.states_installed(), replicas.led());
-        let asleep = replicas.asleep();
+        let (store, states_installed) = (replicas.store().clone(), replicas.states_installed());
+        let (led, asleep) = (replicas.led(), replicas.asleep());
         let driver =
             Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
         let own = events.clone();
         let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
         let [announcer, keeper] = keep_house(&router, &clock, &stopping, predecessors);
         let coordinator = coordinator(&router, &options)?;
-        let (drains, connected) = (events.clone(), peers.clone());
-        let draining = Arc::new(AtomicBool::new(false));
-        let noted = draining.clone();
+        let (draining, connected) = (Arc::new(AtomicBool::new(false)), peers.clone());
         let opened = Office {
             identity: identity.clone(),
             coordinator: coordinator.clone(),
@@ -286,11 +283,7 @@ impl Member {
             clock: options.clock.clone(),
             locality: options.changes.locality,
             key: options.changes.roster_key,
-            // Lost if this node is stopping, as it may be.
-            drain: Box::new(move |drain| {
-                noted.store(drain, Ordering::SeqCst);
-                drop(drains.send(Event::Drain(drain)));
-            }),
+            drain: drains(&events, &draining),
             connected: Box::new(move || connected.connected()),
         };
         let follows = follow_roster(office, opened, (&events, &peers, &stopping));
@@ -574,6 +567,19 @@ fn ask_in(identity: &Identity, address: SocketAddr) -> Result<(), WireError> {
         }
         _ => Err(WireError::Malformed),
     }
+}
+
+/// Has the replicas give their leases away, or take some again, and notes it.
+fn drains(
+    events: &SyncSender<Event>,
+    draining: &Arc<AtomicBool>,
+) -> Box<dyn Fn(bool) + Send + Sync> {
+    let (events, draining) = (events.clone(), draining.clone());
+    Box::new(move |drain| {
+        draining.store(drain, Ordering::SeqCst);
+        // Lost if this node is stopping, as it may be.
+        drop(events.send(Event::Drain(drain)));
+    })
 }
 
 /// Serves those who want something of the roster, and follows it.

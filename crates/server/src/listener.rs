@@ -179,16 +179,7 @@ impl Server {
             threads.push(spawn("http", move || http::serve(listener, http))?);
         }
         if shared.place.member().is_some() {
-            let lease = Arc::clone(&shared);
-            threads.push(spawn("schema-lease", move || lease_loop(&lease))?);
-            let follow = Arc::clone(&shared);
-            threads.push(spawn("settings", move || settings_loop(&follow))?);
-            let hold = Arc::clone(&shared);
-            threads.push(spawn("held", move || held_loop(&hold))?);
-            let hear = Arc::clone(&shared);
-            threads.push(spawn("messages", move || messages_loop(&hear))?);
-            let calls = Arc::clone(&shared);
-            threads.push(spawn("calls", move || calls_loop(&calls))?);
+            threads.extend(spawn_for_others(&shared)?);
         }
         shared.database.resume_jobs().map_err(StartError::Catalog)?;
         tracing::info!(%address, "listening for PostgreSQL clients (loopback only, no password)");
@@ -337,6 +328,22 @@ fn spawn(
         .name(format!("braid-{name}"))
         .spawn(body)
         .map_err(StartError::System)
+}
+
+/// Threads that a node of a cluster has for what it shares with the others.
+fn spawn_for_others(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<()>>, StartError> {
+    let loops: [(&str, fn(&Shared)); 5] = [
+        ("schema-lease", lease_loop),
+        ("settings", settings_loop),
+        ("held", held_loop),
+        ("messages", messages_loop),
+        ("calls", calls_loop),
+    ];
+    let begin = |(name, body): (&str, fn(&Shared))| {
+        let shared = Arc::clone(shared);
+        spawn(name, move || body(&shared))
+    };
+    loops.into_iter().map(begin).collect()
 }
 
 /// Small work that comes again: the GC threshold, jobs, what nobody can reach, an idle memtable.

@@ -15,8 +15,8 @@
 //!    log it gets its vote. If its node is not there any more it goes.
 //! 3. One voter too many: one loses its vote, of a dead or leaving node first, then of one that is
 //!    away, then of the node with the most replicas.
-//! 4. A voter on a dead or leaving node: a fit node gets a replica, the one that is furthest from the
-//!    other voters, and of those the one with the fewest.
+//! 4. A voter on a dead or leaving node: a fit node gets a replica, the one that is furthest from
+//!    the other voters, and of those the one with the fewest.
 //! 5. Too few voters: the same.
 //! 6. A fit node is further from the others than some voter's node: it gets a replica.
 //! 7. A voter's node has at least two replicas more than some fit node that is no closer to the
