@@ -7,7 +7,8 @@
 //! - [`output`]: rows as tables, lists, CSV, JSON; [`pager`]: what does not fit the screen.
 //! - [`meta`]: commands that begin with a backslash; [`describe`]: `\d` and its family;
 //!   [`copying`]: `\copy`, and files and commands in general.
-//! - [`prompt`]: line editing and history; [`words`]: what can be completed.
+//! - [`prompt`]: line editing and history; [`words`]: what can be completed;
+//!   [`variables`]: `\set`, and `:name`.
 
 mod copying;
 mod describe;
@@ -20,6 +21,7 @@ mod report;
 mod runner;
 mod start;
 mod statements;
+mod variables;
 mod wire;
 mod words;
 

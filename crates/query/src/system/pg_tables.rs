@@ -274,13 +274,18 @@ fn server(name: &str) -> Option<SystemTable> {
              lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl aclitem[]",
             |_| {
                 let row = |(oid, name): (u32, &str)| {
-                    let trusted = flag(oid == super::sql_functions::SQL);
+                    let trusted = flag(oid == super::sql_functions::SQL || oid == PLPGSQL);
                     let mut row = vec![Datum::Oid(oid), text(name), Datum::Oid(ROOT)];
-                    row.extend([flag(false), trusted]);
+                    row.extend([flag(oid == PLPGSQL), trusted]);
                     row.extend([0, 0, 0].map(Datum::Oid));
                     row
                 };
-                let all = [(12, "internal"), (super::sql_functions::SQL, "sql")];
+                let all = [
+                    (12, "internal"),
+                    (13, "c"),
+                    (super::sql_functions::SQL, "sql"),
+                    (PLPGSQL, "plpgsql"),
+                ];
                 Ok(all.into_iter().map(row).collect())
             },
         ),
@@ -301,12 +306,16 @@ fn server(name: &str) -> Option<SystemTable> {
         ),
         "pg_tablespace" => {
             made("oid oid, spcname name, spcowner oid, spcacl aclitem[], spcoptions text[]", |_| {
-                Ok(vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(ROOT)]])
+                let row = |(oid, name)| vec![Datum::Oid(oid), text(name), Datum::Oid(ROOT)];
+                Ok([(1663, "pg_default"), (1664, "pg_global")].map(row).to_vec())
             })
         }
         _ => None,
     }
 }
+
+/// The language of DO blocks. Its number is one of the system's, so that dumps leave it out.
+const PLPGSQL: u32 = 13_545;
 
 fn pg_namespace(v: &View<'_>) -> Made {
     let mut rows = vec![

@@ -18,6 +18,8 @@ pub(crate) const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PK
 const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("application_name", "", "application_name", true),
     ("autovacuum", "on", "", false),
+    // Sizes and limits that tools ask for before they compute with them.
+    ("block_size", "8192", "", false),
     ("backslash_quote", "safe_encoding", "", true),
     ("backfill_rows_per_second", "0", "", true),
     ("bypass_denied_queries", "off", "", true),
@@ -50,8 +52,10 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("lock_timeout", "0", "", true),
     ("log_min_duration_statement", "-1", "", true),
     ("log_statement", "none", "", true),
+    ("max_function_args", "100", "", false),
     ("max_identifier_length", "63", "", false),
     ("max_index_keys", "32", "", false),
+    ("max_prepared_transactions", "0", "", false),
     ("max_parallel_maintenance_workers", "2", "", true),
     ("max_parallel_workers_per_gather", "2", "", true),
     ("min_parallel_table_scan_size", "8MB", "", true),
@@ -68,6 +72,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("server_version_num", "150000", "", false),
     ("session_authorization", "", "session_authorization", true),
     ("session_replication_role", "origin", "", true),
+    ("ssl", "off", "", false),
     ("standard_conforming_strings", "on", "standard_conforming_strings", true),
     ("statement_mem", "256MB", "", true),
     ("statement_timeout", "0", "", true),
@@ -487,7 +492,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         },
         "extra_float_digits" => ok(number_in(name, value, -15..=3)?),
         "default_statistics_target" => ok(number_in(name, value, 1..=10_000)?),
-        "min_parallel_table_scan_size" => match memory_bytes(value) {
+        "min_parallel_table_scan_size" | "work_mem" => match memory_bytes(value) {
             Some(_) => ok(value.trim()),
             None => Err(invalid(name, value).with_hint("Units: B, kB, MB, GB, TB.")),
         },
