@@ -2,7 +2,6 @@
 //!
 //! Commands in blocks of `sh` are read as the binary would read them; of those in running text
 //! the words and the options that they name are looked up.
-#![expect(clippy::disallowed_methods, reason = "the pages are files of the repository")]
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The forms of statements in `reference/statements.txt`: read, and made into statements to try.
+//! The forms of statements in `crates/cli/src/shell/forms.txt`: read, and made into statements to try.
 //!
 //! ```text
 //!   FETCH [ direction ] { FROM | IN } cursor      a form: words, parts that may be there, choices
@@ -61,9 +61,9 @@ pub(crate) fn read(text: &str) -> (Vec<Section>, BTreeMap<String, String>) {
         } else if let Some(statement) = line.strip_prefix("! ") {
             let section = sections.last_mut().expect("a section");
             section.failing.push(statement.to_string());
-        } else if line.starts_with("  ") {
+        } else if let Some(shown) = line.strip_prefix("  ") {
             let section = sections.last_mut().expect("a section");
-            section.lines.push(line[2..].to_string());
+            section.lines.push(shown.to_string());
         }
     }
     sections.iter_mut().for_each(Section::understand);

@@ -13,7 +13,7 @@ use braid_sql::statement::{Effect, Entry, entries};
 /// What the examples speak of.
 const SCHEMA: &str = include_str!("../../sql/tests/statement_registry.sql");
 
-const FORMS: &str = include_str!("reference/statements.txt");
+const FORMS: &str = include_str!("../../cli/src/shell/forms.txt");
 
 /// The entries of each name, in their order.
 fn by_name() -> Vec<(&'static str, Vec<&'static Entry>)> {
@@ -61,7 +61,7 @@ front of it again, behind a comma, and `[..]` without one. Behind each line abou
 descriptors, and how it runs: a *plan* is made once and kept; a *utility* runs in a transaction from its text; a *schema
 change* writes descriptors, and those *in steps* do not keep writers out; the *session* does the rest itself.
 
-This page is written by a test, from the registry of statements and `crates/query/tests/reference/statements.txt`:
+This page is written by a test, from the registry of statements and `crates/cli/src/shell/forms.txt`:
 `WRITE_DOCS=1 cargo test --workspace --test query reference::`.
 ";
 
@@ -116,13 +116,110 @@ fn failures(section: &forms::Section, out: &mut String) {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the page is a file of the repository")]
 fn the_page_of_statements_is_what_the_registry_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/statements.md");
-    let wanted = page();
+    is_page("statements.md", &page());
+}
+
+const TYPES: &str = include_str!("types.txt");
+
+/// What is made of these, and what has a name alone.
+const NO_LINES: &[&str] = &[
+    "aclitem",
+    "gtsvector",
+    "pg_brin_bloom_summary",
+    "pg_brin_minmax_multi_summary",
+    "pg_dependencies",
+    "pg_mcv_list",
+    "pg_ndistinct",
+    "pg_node_tree",
+    "regconfig",
+    "regdictionary",
+    "xid",
+    "xml",
+];
+
+fn types_page() -> String {
+    let mut db = Db::new();
+    db.run("create extension citext; set timezone = 'UTC'");
+    let mut out = String::from(
+        "# Types\n\nAll types that are built in, with a value as it is written and as it is printed. Of \
+         each there are arrays (`int[]`, also `ARRAY<INT64>`).\nBesides there are enums, domains, composite \
+         types and ranges of your own ([CREATE TYPE](statements.md#create-type),\n[CREATE DOMAIN]\
+         (statements.md#create-domain)), and a row type of each table.\n\nThis page is written by a \
+         test: `WRITE_DOCS=1 cargo test --workspace --test query reference::`.\n\n\
+         | type | also called | a value | prints | |\n|---|---|---|---|---|\n",
+    );
+    let mut told = Vec::new();
+    for line in TYPES.lines().filter(|line| !line.starts_with('#')) {
+        let parts: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [name, others, value, about] = parts[..] else { panic!("four parts: {line}") };
+        let printed = db.run(&format!("select {value}::{name}"));
+        told.extend(db.run(&format!("select typname from pg_type where oid = '{name}'::regtype")));
+        let code = |text: &str| match text {
+            "" => String::new(),
+            text => format!("`{text}`"),
+        };
+        let _ = writeln!(
+            out,
+            "| `{name}` | {others} | {} | {} | {about} |",
+            code(value),
+            code(&printed.join(" "))
+        );
+    }
+    let all = db.run(
+        "select typname from pg_type where typtype in ('b', 'r', 'm') and typname !~ '^_' and \
+         typnamespace = 'pg_catalog'::regnamespace",
+    );
+    let missing = all.iter().filter(|t| !told.contains(t) && !NO_LINES.contains(&t.as_str()));
+    let missing: Vec<_> = missing.collect();
+    assert!(missing.is_empty(), "types.txt has no line for {missing:?}");
+    out
+}
+
+fn settings_page() -> String {
+    let mut out = String::from(
+        "# Settings of a session\n\n`SET name = value`, `SET LOCAL` until the end of the transaction, \
+         `SHOW`, `RESET`; `ALTER ROLE .. SET` for the sessions of a role, `braid start --set`\nfor all of a \
+         node, and `sql.defaults.<name>` of some for [all nodes](settings.md). Names with a dot that are \
+         not here are yours:\nany value is kept.\n\nThis page is written by a test, from the registry of \
+         settings: `WRITE_DOCS=1 cargo test --workspace --test query reference::`.\n\n\
+         | setting | kind | default | what it is about |\n|---|---|---|---|\n",
+    );
+    let (with, without): (Vec<_>, Vec<_>) =
+        braid_sql::session::shown_settings().into_iter().partition(|s| s.has_meaning);
+    for s in &with {
+        let kind = if s.can_be_set { s.kind } else { "fixed" };
+        let default = if s.default.is_empty() { String::new() } else { format!("`{}`", s.default) };
+        let _ = writeln!(out, "| `{}` | {kind} | {default} | {} |", s.name, s.about);
+    }
+    out.push_str(
+        "\n## Accepted\n\nPostgreSQL has them, clients and dumps set them, and they change nothing here. \
+         What is no value of theirs is refused.\n\n",
+    );
+    let names: Vec<String> = without.iter().map(|s| format!("`{}`", s.name)).collect();
+    let _ = writeln!(out, "{}", names.join(",\n"));
+    out
+}
+
+#[allow(clippy::disallowed_methods, reason = "the page is a file of the repository")]
+fn is_page(name: &str, wanted: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     if std::env::var_os("WRITE_DOCS").is_some() {
-        std::fs::write(&path, &wanted).expect("the page can be written");
+        std::fs::write(&path, wanted).expect("the page can be written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "docs/statements.md is stale: run this test with WRITE_DOCS=1");
+    assert!(found == wanted, "docs/{name} is stale: run this test with WRITE_DOCS=1");
+}
+
+#[test]
+fn the_page_of_types_prints_a_value_of_each() {
+    is_page("types.md", &types_page());
+}
+
+#[test]
+fn the_page_of_session_settings_is_what_the_registry_says() {
+    is_page("session-settings.md", &settings_page());
+    for s in braid_sql::session::shown_settings() {
+        assert!(!s.about.is_empty(), "{}: about.rs has no line for it", s.name);
+    }
 }

@@ -9,6 +9,8 @@ pub(super) enum Meta {
     /// Runs these queries and shows their results, each below a title.
     Describe(Vec<(String, String)>),
     Text(&'static str),
+    /// Shows the forms of statements.
+    Help(String),
     /// Times of statements: shown or not, or the other way round.
     Timing(Option<bool>),
     Format(Format),
@@ -62,6 +64,7 @@ pub(super) enum Meta {
 /// All commands, for help and for completion.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("\\? ", "this list"),
+    ("\\h [STATEMENT]", "the forms of a statement; without a name, all names"),
     (
         "\\d [NAME]",
         "tables, views and sequences; or one of them: columns, keys, what it is interleaved with",
@@ -124,7 +127,8 @@ pub(super) fn parse(line: &str) -> Result<Meta, String> {
     };
     Ok(match command {
         "\\q" => Meta::Quit,
-        "\\?" | "\\h" => Meta::Text(HELP),
+        "\\?" => Meta::Text(HELP),
+        "\\h" | "\\help" => Meta::Help(rest.to_string()),
         "\\timing" => Meta::Timing(switch(command, rest)?),
         "\\x" => Meta::Expanded(switch(command, rest)?),
         "\\format" | "\\pset" => format(rest)?,

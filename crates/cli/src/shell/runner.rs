@@ -7,6 +7,7 @@ use std::time::Duration;
 use braid_env::clock::{Clock, WallClock};
 
 use super::copying::{self, Place};
+use super::forms;
 use super::interrupt::interrupts;
 use super::meta::{self, Meta};
 use super::output::{Format, Look, Shown};
@@ -221,6 +222,7 @@ impl Shell {
         match meta {
             Meta::Quit => self.quit = true,
             Meta::Text(text) => help(text)?,
+            Meta::Help(words) => say(&forms::help(&words)?)?,
             Meta::Timing(to) => {
                 self.timing = to.unwrap_or(!self.timing);
                 say(&format!("Timing is {}.", if self.timing { "on" } else { "off" }))?;

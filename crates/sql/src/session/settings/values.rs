@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::about::{ABOUT, NOTHING};
 use super::without_meaning::{self, Form, WITHOUT_MEANING};
 use crate::session::transaction::{LEVELS, level_name, level_named};
 use braid_types::encodings::Encoding;
@@ -125,20 +126,58 @@ fn unknown(name: &str) -> SqlError {
     )
 }
 
-/// The names of all settings with what kind of value they have, as `pg_settings` says it.
-pub fn setting_names() -> Vec<(&'static str, &'static str)> {
-    let own = KNOWN.iter().map(|(name, default, reported, _)| {
-        let shown = if reported.is_empty() { name } else { reported };
+/// A setting, as catalogs and the page of settings show it.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownSetting {
+    /// Its name, as clients are told it.
+    pub name: &'static str,
+    /// What kind of value it has, as `pg_settings` says it.
+    pub kind: &'static str,
+    /// What it is until somebody says otherwise; empty too where that depends on the session.
+    pub default: &'static str,
+    /// The values that it takes, if they are few words.
+    pub values: &'static [&'static str],
+    /// Whether a session can set it.
+    pub can_be_set: bool,
+    /// Whether it changes anything.
+    pub has_meaning: bool,
+    /// What it is about.
+    pub about: &'static str,
+}
+
+/// All settings, by name.
+pub fn shown_settings() -> Vec<ShownSetting> {
+    let own = KNOWN.iter().map(|(name, default, reported, can_be_set)| {
         let kind = match *default {
             "on" | "off" => "bool",
             number if number.parse::<i64>().is_ok() => "integer",
             _ => "string",
         };
-        (*shown, kind)
+        let about = ABOUT.iter().find(|(known, _)| known == name).map_or("", |(_, about)| about);
+        ShownSetting {
+            name: if reported.is_empty() { name } else { reported },
+            kind,
+            default,
+            values: &[],
+            can_be_set: *can_be_set,
+            has_meaning: !about.starts_with("accepted"),
+            about,
+        }
     });
-    let others = WITHOUT_MEANING.iter().map(|(name, _, form)| (*name, form.type_name()));
+    let others = WITHOUT_MEANING.iter().map(|(name, default, form)| ShownSetting {
+        name,
+        kind: form.type_name(),
+        default,
+        values: match form {
+            Form::Word(words) => words,
+            _ => &[],
+        },
+        can_be_set: true,
+        has_meaning: false,
+        about: NOTHING,
+    });
     let mut all: Vec<_> = own.chain(others).collect();
-    all.sort_by_key(|(name, _)| name.to_lowercase());
+    all.sort_by_key(|setting| setting.name.to_lowercase());
     all
 }
 
@@ -184,12 +223,6 @@ impl Settings {
     pub(in crate::session) fn known(&self, name: &str) -> SqlResult<()> {
         let there = known(name).is_some() || meaningless(name).is_some() || name.contains('.');
         if there { Ok(()) } else { Err(unknown(name)) }
-    }
-
-    /// All known settings with their values.
-    pub fn all(&self) -> Vec<(String, String)> {
-        let value = |name: &str| self.get(name).unwrap_or_default();
-        setting_names().into_iter().map(|(name, _)| (name.to_string(), value(name))).collect()
     }
 
     /// Sets a value; returns the checked form and the name for ParameterStatus, if reported.
