@@ -5,6 +5,8 @@
 mod allocator;
 mod debug;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod import;
 mod logs;
 mod node;

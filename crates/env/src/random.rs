@@ -85,6 +85,37 @@ impl Random {
     }
 }
 
+/// A xoroshiro128** generator, seeded with a fraction as `setseed` of PostgreSQL 15 does it: who
+/// has a seed gets the numbers there and here.
+#[derive(Debug, Clone)]
+pub struct Fractions {
+    state: [u64; 2],
+}
+
+impl Fractions {
+    /// The generator of a seed between -1 and 1.
+    pub fn seeded(seed: f64) -> Fractions {
+        let mut x = (((1u64 << 52) - 1) as f64 * seed) as i64 as u64;
+        let mut next = || {
+            x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = x;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^ (z >> 31)
+        };
+        Fractions { state: [next(), next()] }
+    }
+
+    /// The next number in `[0, 1)`.
+    pub fn next_fraction(&mut self) -> f64 {
+        let [first, second] = self.state;
+        let mixed = second ^ first;
+        let bits = first.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
+        self.state = [first.rotate_left(24) ^ mixed ^ (mixed << 16), mixed.rotate_left(37)];
+        (bits >> 12) as f64 / (1u64 << 52) as f64
+    }
+}
+
 /// Fills `buffer` with bytes nobody can guess, from the operating system.
 pub(crate) fn entropy(buffer: &mut [u8]) {
     let mut filled = 0;

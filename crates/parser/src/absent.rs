@@ -34,6 +34,8 @@ const fn absent(
 const ELSEWHERE: &str = "What other servers hold can be brought here: IMPORT, COPY.";
 const BUILT_IN: &str = "Types, operators and functions are those that are built in; functions in \
                         SQL can be added: CREATE FUNCTION.";
+const BLOCKS: &str =
+    "Blocks of statements are run by DO; functions have one query: CREATE FUNCTION.";
 const WRITES: &str = "Generated columns, defaults, foreign keys with actions and MERGE do much of \
                       what triggers and rules are for.";
 const SEARCH: &str = "Text search is not here; LIKE, regular expressions and jsonb are.";
@@ -62,6 +64,7 @@ const KINDS: &[Absent] = &[
     absent(&["foreign", "data", "wrapper"], "foreign-data wrapper", false, ELSEWHERE),
     absent(&["foreign", "table"], "foreign table", false, ELSEWHERE),
     absent(&["user", "mapping"], "user mapping", false, ELSEWHERE),
+    absent(&["procedure"], "procedure", false, BLOCKS),
     absent(&["language"], "language", false, "Functions are in SQL: LANGUAGE sql."),
     absent(&["access", "method"], "access method", false, BUILT_IN),
     absent(&["tablespace"], "tablespace", false, "All is in the directory of the store."),
@@ -91,6 +94,10 @@ pub struct DropAbsent {
 /// Reads a statement about one; `None` if it is another statement.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     let mut probe = c.clone();
+    if probe.take(&["import", "foreign", "schema"]) {
+        while c.next().is_some() {}
+        return Ok(Some(Kind::Refused("IMPORT FOREIGN SCHEMA".into(), ELSEWHERE)));
+    }
     let verb = ["create", "alter", "drop"].into_iter().find(|verb| probe.take(&[verb]));
     let Some(verb) = verb else { return Ok(None) };
     if verb == "create" {
@@ -157,6 +164,9 @@ mod tests {
             ("create trusted procedural language p", "CREATE LANGUAGE"),
             ("alter text search configuration x add mapping", "ALTER TEXT SEARCH CONFIGURATION"),
             ("drop trigger if exists t on s.o cascade", "DROP TRIGGER t Some([\"s\", \"o\"])"),
+            ("create procedure p(a int) begin atomic select 1; end", "CREATE PROCEDURE"),
+            ("import foreign schema s from server t into u", "IMPORT FOREIGN SCHEMA"),
+            ("drop procedure if exists p(int)", "DROP PROCEDURE p(int) None"),
             ("drop aggregate if exists a(int)", "DROP AGGREGATE a(int) None"),
         ] {
             assert_eq!(shown(sql), what, "{sql}");

@@ -257,7 +257,9 @@ fn create_role(c: &mut Cursor) -> SqlResult<Access> {
     c.next();
     let login = c.is_word(0, "user");
     c.next();
-    let name = c.ident()?;
+    let is_somebody =
+        ["current_user", "current_role", "session_user"].iter().any(|w| c.is_word(0, w));
+    let name = if is_somebody { c.ident()? } else { c.own_name()? };
     let mut options = vec![RoleOption::Attribute("login", login)];
     options.extend(role_options(c, true)?);
     Ok(Access::CreateRole(name, options))

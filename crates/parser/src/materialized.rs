@@ -46,6 +46,8 @@ pub enum MaterializedChange {
     SetSchema(String),
     /// ALTER COLUMN .. SET STATISTICS.
     SetStatistics(String, i64),
+    /// SET and RESET of options of a view that change nothing.
+    Options,
 }
 
 /// Reads a statement about a materialized view; `None` if it is another one.
@@ -109,12 +111,41 @@ fn altered_view(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         *c = probe;
         return Ok(Some(Kind::AlterView(name, if_exists, change)));
     }
+    if let Some(kind) = view_options(&mut probe, (name, if_exists))? {
+        *c = probe;
+        return Ok(Some(kind));
+    }
     let what = ["alter", "set"].into_iter().find(|word| probe.looking_at(&[word]));
     match what {
         Some(word) => Err(SqlError::unsupported(format!("ALTER VIEW .. {}", word.to_uppercase()))
             .with_hint("CREATE OR REPLACE VIEW, or DROP VIEW and CREATE VIEW.")),
         None => Ok(None),
     }
+}
+
+/// SET and RESET of options that change nothing here: who asks sees what he may see.
+fn view_options(c: &mut Cursor, (name, if_exists): (Name, bool)) -> SqlResult<Option<Kind>> {
+    let is_set = c.is_word(0, "set");
+    if !(is_set || c.is_word(0, "reset")) || c.peek_at(1) != Some(&Token::LParen) {
+        return Ok(None);
+    }
+    c.next();
+    c.next();
+    loop {
+        let option = c.ident()?;
+        if !["security_barrier", "security_invoker"].contains(&option.as_str()) {
+            let what = format!("ALTER VIEW .. SET ({option})");
+            return Err(SqlError::unsupported(what).with_hint("CREATE OR REPLACE VIEW."));
+        }
+        if is_set && c.take_token(&Token::Eq) {
+            c.next();
+        }
+        if !c.take_token(&Token::Comma) {
+            break;
+        }
+    }
+    c.expect_token(&Token::RParen)?;
+    Ok(Some(Kind::AlterView(name, if_exists, MaterializedChange::Options)))
 }
 
 fn change(c: &mut Cursor) -> SqlResult<MaterializedChange> {

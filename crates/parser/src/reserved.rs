@@ -17,6 +17,7 @@ pub(crate) fn check(kind: &Kind) -> SqlResult<()> {
             last_of(&create.base.name)?;
             create.base.columns.iter().try_for_each(|column| given(&column.name))
         }
+        Kind::CreateIndex(create) => create.base.name.as_ref().map_or(Ok(()), last_of),
         Kind::Sql(statement) => {
             in_statement(statement)?;
             with_items(&**statement)
@@ -32,6 +33,13 @@ pub(crate) fn check(kind: &Kind) -> SqlResult<()> {
 fn in_statement(statement: &ast::Statement) -> SqlResult<()> {
     match statement {
         ast::Statement::CreateView(view) => last_of(&view.name),
+        ast::Statement::CreateType { name, .. } => last_of(name),
+        ast::Statement::CreateSchema { schema_name, .. } => match schema_name {
+            ast::SchemaName::Simple(name) | ast::SchemaName::NamedAuthorization(name, _) => {
+                last_of(name)
+            }
+            ast::SchemaName::UnnamedAuthorization(_) => Ok(()),
+        },
         ast::Statement::AlterTable(alter) => alter.operations.iter().try_for_each(|o| match o {
             ast::AlterTableOperation::AddColumn { column_def, .. } => given(&column_def.name),
             _ => Ok(()),

@@ -82,6 +82,7 @@ fn lexed(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
 fn reshaped(mut out: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     check_nesting(&out)?;
     rewrite_words(&mut out);
+    rewrites::views::recursive::rewrite(&mut out);
     lexical::mark_scalar_queries(&mut out);
     lexical::plain_trims(&mut out);
     lexical::plain_substrings(&mut out);
@@ -300,7 +301,7 @@ fn parse_kind(tokens: Vec<TokenWithSpan>, text: &str) -> SqlResult<Kind> {
         tokens.retain(|t| !token_is(&t.token, "concurrently"));
     }
     rewrites::merge::rewrite(&mut tokens)?;
-    rewrites::check_option::rewrite(&mut tokens)?;
+    rewrites::views::check_option::rewrite(&mut tokens)?;
     rewrites::subscripts::rewrite(&mut tokens);
     let clauses = insert::lift(&mut tokens)?;
     let locks = lexical::holds_locks(&tokens);
@@ -349,6 +350,7 @@ fn ends_as_of(w: &Word) -> bool {
                 | Keyword::ORDER
                 | Keyword::GROUP
                 | Keyword::HAVING
+                | Keyword::WINDOW
                 | Keyword::LIMIT
                 | Keyword::OFFSET
                 | Keyword::FETCH
@@ -497,8 +499,13 @@ mod tests {
     fn as_of_is_lifted() {
         let s = parse_script("select * from t as of system time '-10s' where a = 1").unwrap();
         assert!(s[0].as_of.is_some());
-        let s = parse_script("begin as of system time '-10s'").unwrap();
-        assert!(s[0].as_of.is_some());
+        for sql in [
+            "begin as of system time '-10s'",
+            "select 1 from t join u using (a) as of system time '-10s' where a = 1",
+            "select sum(a) over w from t as of system time '-10s' window w as (order by a)",
+        ] {
+            assert!(parse_script(sql).unwrap()[0].as_of.is_some(), "{sql}");
+        }
     }
 
     #[test]

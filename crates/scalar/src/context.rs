@@ -260,6 +260,14 @@ pub trait SessionFunctions: Send + Sync {
     fn random_u64(&self) -> u64 {
         0
     }
+    /// A number from 0 to below 1 (`random()`).
+    fn random(&self) -> f64 {
+        (self.random_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+    /// `setseed`: what [`Self::random`] gives from now on follows from this.
+    fn seed_random(&self, seed: f64) {
+        let _ = seed;
+    }
     /// Process id shown to the client.
     fn backend_pid(&self) -> i32 {
         0

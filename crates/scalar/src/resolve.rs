@@ -9,7 +9,7 @@ use braid_types::{
 };
 
 use crate::registry::{ArgType, Builtin, Code, Columns, FunctionKind, overloads};
-use crate::type_name::NO_TEXT_SEARCH;
+use crate::type_name::{NO_LARGE_OBJECTS, NO_TEXT_SEARCH, NO_XML};
 
 /// A chosen overload: parameter types after polymorphism, and the result type.
 #[derive(Debug)]
@@ -394,6 +394,8 @@ pub(crate) fn no_match(name: &str, given: &[SqlType], operator: bool) -> SqlErro
     )
     .with_hint(match (operator, given) {
         (false, _) if is_of_text_search(name) => NO_TEXT_SEARCH.to_string(),
+        (false, _) if name.starts_with("xml") || name.contains("_to_xml") => NO_XML.to_string(),
+        (false, _) if name.starts_with("lo_") => NO_LARGE_OBJECTS.to_string(),
         (true, [_]) => {
             "No operator matches the given name and argument type. You might need to add an \
              explicit type cast."

@@ -278,11 +278,18 @@ fn takes_modifier(ty: &SqlType) -> bool {
 pub(crate) const NO_TEXT_SEARCH: &str =
     "Text search is not supported. LIKE and regular expressions look into texts.";
 
+/// What is said of the type and of functions for it.
+pub(crate) const NO_XML: &str = "XML is not supported. A column of type text keeps it as it is.";
+/// What is said of functions for large objects.
+pub(crate) const NO_LARGE_OBJECTS: &str =
+    "Large objects are not supported. A column of type bytea keeps what they would.";
+
 fn no_type(name: &str) -> SqlError {
     let error =
         SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"));
     match name.trim_end_matches("[]") {
         "tsvector" | "tsquery" | "regconfig" | "regdictionary" => error.with_hint(NO_TEXT_SEARCH),
+        "xml" => error.with_hint(NO_XML),
         _ => error,
     }
 }

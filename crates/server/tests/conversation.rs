@@ -100,6 +100,25 @@ fn hostile_bytes_end_their_connection_only() {
 }
 
 #[test]
+fn rows_are_described_before_one_of_them_fails() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("create table t (a int primary key); insert into t values (1)");
+    assert!(!talk.answer().contains("Error"));
+    for (sql, wanted) in [
+        ("select 1 / (a - 1) from t", "Columns Error(ERROR 22012) I"),
+        ("select 1 / (g - 1) from generate_series(1, 2) g", "Columns Error(ERROR 22012) I"),
+        // A constant is computed before anything is told, and what writes runs before its rows.
+        ("select 1 / 0", "Error(ERROR 22012) I"),
+        ("insert into t values (2) returning 1 / (a - 2)", "Error(ERROR 22012) I"),
+        ("select b from t", "Error(ERROR 42703) I"),
+    ] {
+        talk.query(sql);
+        assert_eq!(talk.answer(), wanted, "{sql}");
+    }
+}
+
+#[test]
 fn too_many_clients_are_turned_away() {
     let server = Running::new();
     let _held: Vec<Talk> = (0..5).map(|_| server.connect()).collect();

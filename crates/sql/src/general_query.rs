@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use braid_catalog::{Catalog, id_of_oid};
+use braid_catalog::{Catalog, Column, id_of_oid};
 use braid_env::memory::Account;
 use braid_kv::Txn;
 use braid_rows::Row;
@@ -54,11 +54,16 @@ impl ColumnInfo {
 
     /// Takes over what its column was declared with beyond the type: `timestamp(3)`.
     pub(crate) fn as_declared(&mut self, catalog: &Catalog) {
-        let table = id_of_oid(self.table_oid).and_then(|id| catalog.shown_table(id));
-        let column = table.and_then(|t| t.column(u32::try_from(self.attnum).ok()?));
-        if let Some(column) = column.filter(|c| c.ty == self.ty) {
-            self.modifier = column.typmod();
+        if let Some(modifier) = self.of_column(catalog, Column::typmod) {
+            self.modifier = modifier;
         }
+    }
+
+    /// Something of the column of a table that it is, if it still has its type.
+    pub(crate) fn of_column<T>(&self, catalog: &Catalog, what: fn(&Column) -> T) -> Option<T> {
+        let table = catalog.shown_table(id_of_oid(self.table_oid)?)?;
+        let column = table.column(u32::try_from(self.attnum).ok()?)?;
+        (column.ty == self.ty).then(|| what(column))
     }
 }
 

@@ -1,9 +1,6 @@
 //! Every statement type keeps its word: what its entry says is what a session does.
 //!
-//! After a change of the entries: `WRITE_DOCS=1 cargo test --workspace --test sql statement_registry::`.
-
-use std::fmt::Write as _;
-use std::path::Path;
+//! The page of statements is written by `query/tests/reference.rs`.
 
 use crate::harness::{database, run, session, try_run};
 use braid_sql::statement::{Effect, Entry, entries};
@@ -11,11 +8,7 @@ use braid_sql::{Outcome, Session};
 use braid_types::{Datum, SqlResult};
 
 /// What the examples speak of.
-const SCHEMA: &str = "create schema x; create database d; create sequence s;
-    create table t (a int primary key, b text); insert into t values (1, 'one'), (2, 'two');
-    create table keyed (a int primary key, b text, e int); create index i on keyed (b);
-    create table parts (a int) partition by list (a); create table p1 partition of parts for values in (1);
-    create view v as select 1 as one; create materialized view mv as select 1 as one; create type m as enum ('some'); create type comp as (x int); create domain p as int; create collation co (provider = icu, locale = 'sv'); create function fn(int) returns int language sql as 'select $1'; declare c cursor with hold for select 1; prepare p (int) as select $1::int";
+const SCHEMA: &str = include_str!("statement_registry.sql");
 
 /// Runs one statement to its end, whatever it answers.
 fn execute(s: &mut Session, sql: &str, params: &[Datum]) -> SqlResult<Option<String>> {
@@ -137,43 +130,4 @@ fn a_failed_block_takes_what_ends_it() {
             assert_eq!(found.expect_err(entry.example).state().0, "25P02", "{}", entry.example);
         }
     }
-}
-
-fn page() -> String {
-    let mut out = String::from(
-        "# Statements\n\nEvery type of statement, as the registry of `braid-sql` has it. \
-         *Runs as*: a **plan** is made once and kept; a\n**utility** runs in a transaction from \
-         its text; a **schema change** writes descriptors, and those with *steps*\ndo not keep \
-         writers out; the **session** does the rest itself.\n\nThis page is written by a test: \
-         `WRITE_DOCS=1 cargo test --workspace --test sql statement_registry::`.\n\n\
-         | statement | what it does | example | effect | runs as |\n|---|---|---|---|---|\n",
-    );
-    for e in entries() {
-        let effect = match e.effect {
-            Effect::None => "none",
-            Effect::Reads => "reads",
-            Effect::Writes => "writes",
-            Effect::AsPlanned => "reads; writes with FOR UPDATE",
-            Effect::AsExplained => "that of what it runs",
-        };
-        let failed = if e.in_failed_block { "; also in a failed block" } else { "" };
-        let steps = if e.has_steps() { ", in steps" } else { "" };
-        let example = if e.example.is_empty() { String::new() } else { format!("`{}`", e.example) };
-        let (name, about, runs) = (e.name, e.about, e.runs_as());
-        let _ =
-            writeln!(out, "| {name} | {about} | {example} | {effect}{failed} | {runs}{steps} |");
-    }
-    out
-}
-
-#[test]
-#[allow(clippy::disallowed_methods, reason = "the page is a file of the repository")]
-fn the_page_of_statements_is_what_the_registry_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/statements.md");
-    let wanted = page();
-    if std::env::var_os("WRITE_DOCS").is_some() {
-        std::fs::write(&path, &wanted).expect("the page can be written");
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "docs/statements.md is stale: run this test with WRITE_DOCS=1");
 }

@@ -9,6 +9,8 @@ pub(super) enum Meta {
     /// Runs these queries and shows their results, each below a title.
     Describe(Vec<(String, String)>),
     Text(&'static str),
+    /// Shows the forms of statements.
+    Help(String),
     /// Times of statements: shown or not, or the other way round.
     Timing(Option<bool>),
     Format(Format),
@@ -23,6 +25,13 @@ pub(super) enum Meta {
     },
     /// Runs the statement, and each value of its result as a statement.
     GoExec,
+    /// Runs the statement; its only row becomes variables, whose names begin with this.
+    GoSet(String),
+    /// Sets a variable.
+    Set(String, String),
+    /// Shows the variables.
+    Variables,
+    Unset(String),
     /// Runs the statement again and again, so many seconds after each end.
     Watch(f64),
     /// Opens an editor on the statement, or on a file.
@@ -55,6 +64,7 @@ pub(super) enum Meta {
 /// All commands, for help and for completion.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("\\? ", "this list"),
+    ("\\h [STATEMENT]", "the forms of a statement; without a name, all names"),
     (
         "\\d [NAME]",
         "tables, views and sequences; or one of them: columns, keys, what it is interleaved with",
@@ -67,6 +77,8 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ),
     ("\\g [FILE]", "run the statement, its result to a file or |command; \\gx: as a list"),
     ("\\gexec", "run the statement, and each value that it gives as a statement"),
+    ("\\gset [PREFIX]", "run the statement, and keep the values of its row as variables"),
+    ("\\set [NAME VALUE]", "a variable: :NAME, :'NAME' or :\"NAME\" in statements; \\unset NAME"),
     ("\\watch [SECONDS]", "run the statement again and again, until Ctrl-C"),
     ("\\e [FILE]", "edit the statement or a file with $EDITOR"),
     ("\\p \\r", "show the statement that has begun, forget it"),
@@ -115,7 +127,8 @@ pub(super) fn parse(line: &str) -> Result<Meta, String> {
     };
     Ok(match command {
         "\\q" => Meta::Quit,
-        "\\?" | "\\h" => Meta::Text(HELP),
+        "\\?" => Meta::Text(HELP),
+        "\\h" | "\\help" => Meta::Help(rest.to_string()),
         "\\timing" => Meta::Timing(switch(command, rest)?),
         "\\x" => Meta::Expanded(switch(command, rest)?),
         "\\format" | "\\pset" => format(rest)?,
@@ -123,6 +136,9 @@ pub(super) fn parse(line: &str) -> Result<Meta, String> {
         "\\g" => Meta::Go { to: file(), expanded: false },
         "\\gx" => Meta::Go { to: file(), expanded: true },
         "\\gexec" => Meta::GoExec,
+        "\\gset" => Meta::GoSet(rest.to_string()),
+        "\\set" => set(rest),
+        "\\unset" => Meta::Unset(needed("a name")?),
         "\\watch" => Meta::Watch(seconds(rest)?),
         "\\e" => Meta::Edit(file()),
         "\\p" => Meta::Print,
@@ -143,6 +159,38 @@ pub(super) fn parse(line: &str) -> Result<Meta, String> {
             None => return Err(format!("unknown command {other}; \\? lists them")),
         },
     })
+}
+
+/// Values behind each other are one: that is how PostgreSQL's shell has it.
+fn set(rest: &str) -> Meta {
+    let (name, mut rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if name.is_empty() {
+        return Meta::Variables;
+    }
+    let mut value = String::new();
+    while !rest.trim_start().is_empty() {
+        rest = rest.trim_start();
+        let end = match rest.starts_with('\'') {
+            true => end_of_text(rest),
+            false => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+        };
+        value.push_str(&unquoted(&rest[..end]));
+        rest = &rest[end..];
+    }
+    Meta::Set(name.to_string(), value)
+}
+
+/// Behind a text in quotes, in which a doubled one is one.
+fn end_of_text(text: &str) -> usize {
+    let mut open = true;
+    for (at, c) in text.char_indices().skip(1) {
+        if c == '\'' {
+            open = !open;
+        } else if !open {
+            return at;
+        }
+    }
+    text.len()
 }
 
 fn unquoted(text: &str) -> String {
@@ -203,6 +251,9 @@ mod tests {
             ("\\copy t FROM 'x.csv' CSV;", Meta::Copy("t FROM 'x.csv' CSV;".into())),
             ("\\pset format csv", Meta::Format(Format::Csv)),
             ("\\pset null ''", Meta::Null(String::new())),
+            ("\\set a b 'c  d''s' e", Meta::Set("a".into(), "bc  d'se".into())),
+            ("\\set a", Meta::Set("a".into(), String::new())),
+            ("\\gset x_;", Meta::GoSet("x_".into())),
             ("\\kill 2", Meta::Kill(2)),
             ("\\echo a  b", Meta::Echo("a  b".into())),
         ] {

@@ -6,11 +6,14 @@
 //! - [`statements`]: where a statement ends in a stream of lines.
 //! - [`output`]: rows as tables, lists, CSV, JSON; [`pager`]: what does not fit the screen.
 //! - [`meta`]: commands that begin with a backslash; [`describe`]: `\d` and its family;
+//!   [`forms`]: `\h`;
 //!   [`copying`]: `\copy`, and files and commands in general.
-//! - [`prompt`]: line editing and history; [`words`]: what can be completed.
+//! - [`prompt`]: line editing and history; [`words`]: what can be completed;
+//!   [`variables`]: `\set`, and `:name`.
 
 mod copying;
 mod describe;
+mod forms;
 mod interrupt;
 mod meta;
 mod output;
@@ -20,6 +23,7 @@ mod report;
 mod runner;
 mod start;
 mod statements;
+mod variables;
 mod wire;
 mod words;
 

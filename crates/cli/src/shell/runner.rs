@@ -7,6 +7,7 @@ use std::time::Duration;
 use braid_env::clock::{Clock, WallClock};
 
 use super::copying::{self, Place};
+use super::forms;
 use super::interrupt::interrupts;
 use super::meta::{self, Meta};
 use super::output::{Format, Look, Shown};
@@ -14,6 +15,7 @@ use super::pager::{Screen, say};
 use super::prompt::{Line, Prompt};
 use super::report::Report;
 use super::statements::{StatementBuffer, Whole};
+use super::variables::Variables;
 use super::wire::{Came, Column, Values, Wire};
 use super::words;
 use crate::CliResult;
@@ -25,6 +27,8 @@ pub(crate) enum Interaction {
     Person,
     /// The first error ends the run.
     Batch,
+    /// A script that has set ON_ERROR_STOP to off: errors are printed.
+    Lenient,
 }
 
 /// The nodes of a demo, which its shell ends and starts.
@@ -58,6 +62,7 @@ pub(crate) struct Shell {
     target: Option<Place>,
     /// Files that include files.
     depth: usize,
+    variables: Variables,
     nodes: Option<Box<dyn DemoNodes>>,
     tour: Vec<Step>,
     /// When the last step of the tour began.
@@ -86,6 +91,7 @@ impl Shell {
             last: String::new(),
             target: None,
             depth: 0,
+            variables: Variables::default(),
             nodes: None,
             tour: Vec::new(),
             step_at: String::new(),
@@ -95,6 +101,11 @@ impl Shell {
     /// How results are shown.
     pub(crate) fn show_as(&mut self, format: Format) {
         self.look.format = format;
+    }
+
+    /// Sets a variable.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> CliResult {
+        Ok(self.variables.set(name, value.to_string())?)
     }
 
     /// The nodes that `\kill` and `\start` are about.
@@ -148,10 +159,7 @@ impl Shell {
             let text = line.trim_end_matches(['\n', '\r']).to_string();
             self.line(&text, &mut buffer, interaction, Some(&mut *input))?;
         }
-        match buffer.finish() {
-            Some(statement) => self.statement(&statement, interaction, None),
-            None => Ok(()),
-        }
+        self.end(&mut buffer, interaction)
     }
 
     /// Runs a text of statements and commands.
@@ -160,9 +168,20 @@ impl Shell {
         for line in text.lines() {
             self.line(line, &mut buffer, interaction, None)?;
         }
-        match buffer.finish() {
-            Some(statement) => self.statement(&statement, interaction, None),
-            None => Ok(()),
+        self.end(&mut buffer, interaction)
+    }
+
+    /// What has no semicolon at the end of a script.
+    fn end(&mut self, buffer: &mut StatementBuffer, interaction: Interaction) -> CliResult {
+        let Some(statement) = buffer.finish() else { return Ok(()) };
+        let statement = self.variables.fill(&statement);
+        self.statement(&statement, self.effective(interaction), None)
+    }
+
+    fn effective(&self, interaction: Interaction) -> Interaction {
+        match interaction {
+            Interaction::Batch if self.variables.go_on() => Interaction::Lenient,
+            other => other,
         }
     }
 
@@ -175,9 +194,15 @@ impl Shell {
     ) -> CliResult {
         for whole in buffer.push_line(line) {
             let input = input.as_mut().map(|i| &mut **i as &mut dyn BufRead);
+            let interaction = self.effective(interaction);
             match whole {
-                Whole::Statement(statement) => self.statement(&statement, interaction, input)?,
+                Whole::Statement(statement) => {
+                    let statement = self.variables.fill(&statement);
+                    self.statement(&statement, interaction, input)?;
+                }
                 Whole::Command(command) => {
+                    let is_system = command.starts_with("\\!");
+                    let command = if is_system { command } else { self.variables.fill(&command) };
                     let done = meta::parse(&command)
                         .map_err(Into::into)
                         .and_then(|meta| self.command(meta, buffer, interaction));
@@ -197,6 +222,7 @@ impl Shell {
         match meta {
             Meta::Quit => self.quit = true,
             Meta::Text(text) => help(text)?,
+            Meta::Help(words) => say(&forms::help(&words)?)?,
             Meta::Timing(to) => {
                 self.timing = to.unwrap_or(!self.timing);
                 say(&format!("Timing is {}.", if self.timing { "on" } else { "off" }))?;
@@ -216,7 +242,7 @@ impl Shell {
             Meta::Print => say(self.about(buffer).as_str())?,
             Meta::Reset => *buffer = StatementBuffer::default(),
             Meta::Go { to, expanded } => {
-                let statement = taken(buffer, &self.last)?;
+                let statement = self.taken(buffer)?;
                 let (look, target) = (self.look.clone(), self.target.clone());
                 if expanded {
                     self.look.format = Format::Expanded;
@@ -229,15 +255,19 @@ impl Shell {
                 done?;
             }
             Meta::GoExec => {
-                let statement = taken(buffer, &self.last)?;
+                let statement = self.taken(buffer)?;
                 for row in self.rows_of(&statement)? {
                     for made in row.into_iter().flatten() {
                         self.statement(&made, interaction, None)?;
                     }
                 }
             }
+            Meta::GoSet(prefix) => {
+                let statement = self.taken(buffer)?;
+                self.keep(&statement, &prefix)?;
+            }
             Meta::Watch(seconds) => {
-                let statement = taken(buffer, &self.last)?;
+                let statement = self.taken(buffer)?;
                 self.watch(&statement, seconds)?;
             }
             Meta::Edit(file) => {
@@ -261,6 +291,9 @@ impl Shell {
             }
             Meta::Output(to) => self.target = to.map(|to| copying::target(&to)),
             Meta::Echo(text) => say(&text)?,
+            Meta::Set(name, value) => self.variables.set(&name, value)?,
+            Meta::Unset(name) => self.variables.unset(&name),
+            Meta::Variables => say(&self.variables.listed())?,
             Meta::Connect(to) => self.reconnect(&to)?,
             Meta::ConnectionInfo => {
                 let version = self.wire.parameter("server_version").unwrap_or("?").to_string();
@@ -353,6 +386,34 @@ impl Shell {
         Ok(())
     }
 
+    /// Runs a statement that gives one row, whose values become variables.
+    fn keep(&mut self, statement: &str, prefix: &str) -> CliResult {
+        self.last = statement.to_string();
+        let (columns, mut rows) = self.result_of(statement)?;
+        let row = match (rows.pop(), rows.is_empty()) {
+            (Some(row), true) => row,
+            (None, _) => return Err("\\gset takes one row, and there is none".into()),
+            _ => return Err("\\gset takes one row, and there are more".into()),
+        };
+        for (column, value) in columns.iter().zip(row) {
+            let name = format!("{prefix}{}", column.name);
+            match value {
+                Some(value) => self.variables.set(&name, value)?,
+                None => self.variables.unset(&name),
+            }
+        }
+        Ok(())
+    }
+
+    /// The statement that has begun, which is over then, with its variables; or the last one.
+    fn taken(&self, buffer: &mut StatementBuffer) -> CliResult<String> {
+        match buffer.finish() {
+            Some(begun) => Ok(self.variables.fill(&begun)),
+            None if self.last.is_empty() => Err("there is no statement yet".into()),
+            None => Ok(self.last.clone()),
+        }
+    }
+
     /// Runs a statement until Ctrl-C, so many seconds after each end.
     fn watch(&mut self, statement: &str, seconds: f64) -> CliResult {
         let before = interrupts().pressed();
@@ -389,9 +450,11 @@ impl Shell {
             say(&format!("Time: {elapsed:.3} ms\n"))?;
         }
         if let Err(e) = &done
-            && interaction == Interaction::Person
             && e.downcast_ref::<io::Error>().is_some_and(is_lost)
         {
+            if interaction != Interaction::Person {
+                return done;
+            }
             eprintln!("The connection is lost: {e}.");
             return self.connect_again();
         }
@@ -604,7 +667,7 @@ impl Write for Target {
 /// An error: a person reads it, and goes on.
 fn told(done: CliResult, interaction: Interaction) -> CliResult {
     match done {
-        Err(e) if interaction == Interaction::Person => {
+        Err(e) if interaction != Interaction::Batch => {
             eprintln!("{e}");
             Ok(())
         }
@@ -623,15 +686,6 @@ fn help(text: &str) -> CliResult {
         say(&format!("{name:width$}  {about}"))?;
     }
     Ok(say(text)?)
-}
-
-/// The statement that has begun, which is over then; or the last one.
-fn taken(buffer: &mut StatementBuffer, last: &str) -> CliResult<String> {
-    let begun = buffer.finish();
-    match begun.unwrap_or_else(|| last.to_string()) {
-        nothing if nothing.is_empty() => Err("there is no statement yet".into()),
-        statement => Ok(statement),
-    }
 }
 
 /// A URL with another database.

@@ -27,6 +27,9 @@ pub(crate) struct SqlArguments {
     /// Run the statements of this file and leave.
     #[arg(short = 'f', long = "file", conflicts_with = "commands")]
     file: Option<String>,
+    /// A variable, as \set makes it. Can be given several times.
+    #[arg(short = 'v', long = "set", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
     /// How rows are shown.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -35,6 +38,10 @@ pub(crate) struct SqlArguments {
 pub(crate) fn run(arguments: SqlArguments) -> CliResult {
     let mut shell = Shell::connect(arguments.node.as_ref().unwrap_or(&arguments.url))?;
     shell.show_as(arguments.format);
+    for variable in &arguments.variables {
+        let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+        shell.set(name, value)?;
+    }
     let served = match &arguments.file {
         Some(file) => shell.run_file(file),
         None => shell.serve(&arguments.commands),

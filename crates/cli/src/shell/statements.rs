@@ -78,14 +78,14 @@ impl StatementBuffer {
 }
 
 /// A part of a text that belongs together.
-enum Token {
+pub(super) enum Token {
     /// Something in quotes, or a comment: so many bytes, or its end is not there.
     Inside(char, Option<usize>),
     Other(char),
 }
 
 /// What begins at this place.
-fn token(text: &str, at: usize) -> Token {
+pub(super) fn token(text: &str, at: usize) -> Token {
     let rest = &text[at..];
     let first = rest.chars().next().unwrap_or(' ');
     match first {

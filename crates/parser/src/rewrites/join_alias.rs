@@ -23,6 +23,7 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
                 tokens.get(close + 1..close + 3).map(|t| [Some(&t[0].token), Some(&t[1].token)])
             && by.is_some_and(|token| token_is(token, "as"))
             && let Token::Word(alias) = alias
+            && !is_of_time(&tokens[close + 1..])
             && is_of_join(&tokens[..at])
         {
             let mark = Token::make_word(&format!("{JOIN_ALIAS}{}", fold(alias)), Some('"'));
@@ -31,6 +32,12 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         }
         at += 1;
     }
+}
+
+/// AS OF SYSTEM TIME is no alias.
+fn is_of_time(tokens: &[TokenWithSpan]) -> bool {
+    let words = ["as", "of", "system", "time"];
+    words.iter().enumerate().all(|(at, w)| tokens.get(at).is_some_and(|t| token_is(&t.token, w)))
 }
 
 /// Whether the last word before this place that could have a USING is JOIN.

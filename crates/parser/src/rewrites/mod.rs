@@ -1,6 +1,5 @@
 //! Statements that are read as others.
 //!
-//! - [`check_option`]: WITH CHECK OPTION of views.
 //! - [`collations`]: COLLATE behind a cast.
 //! - [`current_of`]: WHERE CURRENT OF a cursor.
 //! - [`exclusion`]: EXCLUDE of a window's frame.
@@ -23,9 +22,9 @@
 //! - [`shown`]: the way back, for texts that are kept.
 //! - [`subscripts`]: `SET a[1] = ..`.
 //! - [`variadic`]: arguments in an array.
+//! - [`views`]: WITH CHECK OPTION and RECURSIVE of views.
 //! - [`whole_rows`]: `t.*` beside an operator.
 
-pub(crate) mod check_option;
 pub(crate) mod collations;
 pub(crate) mod current_of;
 pub(crate) mod exclusion;
@@ -48,4 +47,5 @@ pub(crate) mod set_columns;
 pub(crate) mod shown;
 pub(crate) mod subscripts;
 pub(crate) mod variadic;
+pub(crate) mod views;
 pub(crate) mod whole_rows;

@@ -15,7 +15,7 @@ use braid_scalar::{AdvisoryKey, SessionFunctions};
 use braid_sql::Database;
 use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, SeenSession, State};
 use braid_sql::session::SessionState;
-use braid_types::{ArrayValue, Datum, SqlResult, SqlType, Style};
+use braid_types::{ArrayValue, Datum, Ordered, OrderedKind, SqlResult, SqlType, Style};
 
 use super::statistics::number;
 use super::table::{ROOT, SystemTable, View, flag, text};
@@ -30,7 +30,14 @@ pub(super) fn function(session: &SessionState, name: &str, args: &[Datum]) -> Op
         ("pg_postmaster_start_time" | "pg_conf_load_time", _) => {
             Datum::TimestampTz(session.db().begun_micros())
         }
-        ("txid_current", _) => Datum::Int8(own().map_or(0, |a| a.transaction() as i64)),
+        ("txid_current" | "txid_current_if_assigned", _) => {
+            Datum::Int8(own().map_or(0, |a| a.transaction() as i64))
+        }
+        ("pg_current_xact_id" | "pg_current_xact_id_if_assigned", _) => {
+            let number = own().map_or(0, |a| a.transaction()).to_be_bytes();
+            Ordered::from_bytes(OrderedKind::Xid8, &number).map_or(Datum::Null, Datum::Ordered)
+        }
+        ("current_query", _) => own().map_or(Datum::Null, |a| text(a.now().text)),
         ("inet_client_port", _) => {
             let client = own().and_then(|a| a.client);
             client.map_or(Datum::Null, |client| Datum::Int4(client.port().into()))

@@ -197,15 +197,53 @@ fn of_extensions(v: &View<'_>, mut rows: Vec<Vec<Datum>>) -> Vec<Vec<Datum>> {
     rows
 }
 
-fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
-    let (left, right) = match args {
-        [a, b] => (*a, *b),
-        [a] => (0, *a),
-        _ => (0, 0),
+/// An operator: what is left and right of it, by their oids (0 for nothing), and its result.
+pub(super) struct Operator {
+    pub(super) oid: u32,
+    pub(super) name: &'static str,
+    pub(super) left: u32,
+    pub(super) right: u32,
+    result: u32,
+}
+
+/// All operators, in the order of their rows.
+static OPERATORS: LazyLock<Vec<Operator>> = LazyLock::new(|| {
+    let mut all: Vec<Operator> = Vec::new();
+    let mut add = |name, args: &[u32], result| {
+        let (left, right) = match args {
+            [a, b] => (*a, *b),
+            [a] => (0, *a),
+            _ => (0, 0),
+        };
+        let oid = 12_000 + all.len() as u32;
+        all.push(Operator { oid, name, left, right, result });
     };
+    for f in functions_of(FunctionKind::Operator) {
+        let args: Vec<u32> = f.args.iter().map(oid).collect();
+        // LIKE with an escape is three values and no operator.
+        if args.len() <= 2 && f.name != "similar_to" {
+            add(f.name, &args, oid(&f.ret));
+        }
+    }
+    let boolean = SqlType::Bool.oid();
+    for ty in SqlType::all_base().filter(|ty| ty.is_comparable()) {
+        for name in ["=", "<>", "<", "<=", ">", ">="] {
+            add(name, &[ty.oid(), ty.oid()], boolean);
+        }
+    }
+    all
+});
+
+/// All operators.
+pub(super) fn operators() -> impl Iterator<Item = &'static Operator> {
+    OPERATORS.iter()
+}
+
+fn operator(o: &Operator) -> Vec<Datum> {
+    let &Operator { oid, name, left, right, result } = o;
     let equality = name == "=";
     let mut row = vec![
-        Datum::Oid(12_000 + at as u32),
+        Datum::Oid(oid),
         text(name),
         Datum::Oid(PG_CATALOG),
         Datum::Oid(ROOT),
@@ -214,28 +252,14 @@ fn operator(at: usize, name: &str, args: &[u32], ret: u32) -> Vec<Datum> {
         flag(equality),
         Datum::Oid(left),
         Datum::Oid(right),
-        Datum::Oid(ret),
+        Datum::Oid(result),
     ];
     row.extend(std::iter::repeat_n(Datum::Oid(0), 5));
     row
 }
 
 pub(super) fn pg_operator(v: &View<'_>) -> Made {
-    let mut rows = Vec::new();
-    for f in functions_of(FunctionKind::Operator) {
-        let args: Vec<u32> = f.args.iter().map(oid).collect();
-        // LIKE with an escape is three values and no operator.
-        if args.len() <= 2 && f.name != "similar_to" {
-            rows.push(operator(rows.len(), f.name, &args, oid(&f.ret)));
-        }
-    }
-    let boolean = SqlType::Bool.oid();
-    for ty in SqlType::all_base().filter(|ty| ty.is_comparable()) {
-        for name in ["=", "<>", "<", "<=", ">", ">="] {
-            rows.push(operator(rows.len(), name, &[ty.oid(), ty.oid()], boolean));
-        }
-    }
-    Ok(of_extensions(v, rows))
+    Ok(of_extensions(v, operators().map(operator).collect()))
 }
 
 pub(super) fn pg_cast(v: &View<'_>) -> Made {

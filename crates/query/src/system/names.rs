@@ -1,4 +1,5 @@
-//! `regnamespace`, `regrole`, `regproc`, `regprocedure`: oids that are written and shown as names.
+//! `regnamespace`, `regrole`, `regproc`, `regprocedure`, `regoper`, `regoperator`: oids that are
+//! written and shown as names.
 
 use std::sync::Arc;
 
@@ -56,6 +57,7 @@ pub(super) fn oid_of_name(
             let params = ParamTypes::default().with_types(types);
             params.collation(&SessionState::split_name(name))?.oid
         }
+        "regoper" | "regoperator" => operator_of(name, &**ty == "regoperator")?,
         "regrole" => {
             catalog.role_oid(bare, &session.user).ok_or_else(|| missing("42704", "role"))?
         }
@@ -84,6 +86,53 @@ pub(super) fn oid_of_name(
         }
     };
     Ok(Some(Datum::Oid(oid)))
+}
+
+/// The oid of an operator, by its name alone or with the types beside it: `+(int,int)`,
+/// `-(NONE,int)`.
+fn operator_of(name: &str, with_types: bool) -> SqlResult<u32> {
+    let symbol = name.split('(').next().unwrap_or(name).trim();
+    let bare = symbol.strip_prefix("pg_catalog.").unwrap_or(symbol);
+    let wanted = if with_types { arguments(name) } else { None };
+    if with_types && wanted.is_none() {
+        let state = SqlState::INVALID_TEXT_REPRESENTATION;
+        return Err(SqlError::new(state, "expected a left parenthesis"));
+    }
+    let shown = |oid| match oid {
+        0 => "none".to_string(),
+        oid => SqlType::from_oid(oid, -1).map_or(String::new(), |ty| ty.base_name()),
+    };
+    let fits = |o: &&code::Operator| {
+        o.name == bare
+            && wanted.as_ref().is_none_or(|types| *types == [shown(o.left), shown(o.right)])
+    };
+    let mut found = code::operators().filter(fits);
+    match (found.next(), found.next()) {
+        (None, _) => Err(SqlError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("operator does not exist: {name}"),
+        )),
+        (Some(_), Some(_)) => Err(SqlError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("more than one operator named {name}"),
+        )),
+        (Some(one), None) => Ok(one.oid),
+    }
+}
+
+/// An operator as its type shows it: with its schema where the name alone is not enough.
+fn shown_operator(o: &code::Operator, with_types: bool) -> String {
+    let shown = |oid| match oid {
+        0 => "NONE".to_string(),
+        oid => SqlType::from_oid(oid, -1).map_or("-".to_string(), |ty| ty.base_name()),
+    };
+    if with_types {
+        return format!("{}({},{})", o.name, shown(o.left), shown(o.right));
+    }
+    match code::operators().filter(|other| other.name == o.name).count() {
+        1 => o.name.to_string(),
+        _ => format!("pg_catalog.{}", o.name),
+    }
 }
 
 /// The oid of a function of a user that a name means, with types or without them.
@@ -175,6 +224,10 @@ pub(super) fn name_of_oid(
                 true => name,
                 false => format!("{}.{name}", quote_ident(schema)),
             }
+        }
+        "regoper" | "regoperator" => {
+            let found = code::operators().find(|o| o.oid == *oid)?;
+            shown_operator(found, &**ty == "regoperator")
         }
         "regrole" => quote_ident(&catalog.role_name(*oid, &session.user)?).to_string(),
         "regprocedure" => {

@@ -9,8 +9,10 @@ use braid_catalog::{
     Catalog, Check, Column, Deferral, IndexColumn, IndexConstraint, Partition, RefAction, Schema,
     Table, oid_of,
 };
-use braid_sql::session::{SessionState, Shown, checked_columns, duration_ms, setting_names};
-use braid_types::{Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
+use braid_sql::session::{
+    SessionState, Shown, ShownSetting, checked_columns, duration_ms, shown_settings,
+};
+use braid_types::{ArrayValue, Datum, Interval, MICROS_PER_SECOND, SqlResult, SqlType, TimeZone};
 
 use super::absent::EMPTY;
 use super::code;
@@ -274,13 +276,18 @@ fn server(name: &str) -> Option<SystemTable> {
              lanplcallfoid oid, laninline oid, lanvalidator oid, lanacl aclitem[]",
             |_| {
                 let row = |(oid, name): (u32, &str)| {
-                    let trusted = flag(oid == super::sql_functions::SQL);
+                    let trusted = flag(oid == super::sql_functions::SQL || oid == PLPGSQL);
                     let mut row = vec![Datum::Oid(oid), text(name), Datum::Oid(ROOT)];
-                    row.extend([flag(false), trusted]);
+                    row.extend([flag(oid == PLPGSQL), trusted]);
                     row.extend([0, 0, 0].map(Datum::Oid));
                     row
                 };
-                let all = [(12, "internal"), (super::sql_functions::SQL, "sql")];
+                let all = [
+                    (12, "internal"),
+                    (13, "c"),
+                    (super::sql_functions::SQL, "sql"),
+                    (PLPGSQL, "plpgsql"),
+                ];
                 Ok(all.into_iter().map(row).collect())
             },
         ),
@@ -301,12 +308,16 @@ fn server(name: &str) -> Option<SystemTable> {
         ),
         "pg_tablespace" => {
             made("oid oid, spcname name, spcowner oid, spcacl aclitem[], spcoptions text[]", |_| {
-                Ok(vec![vec![Datum::Oid(1663), text("pg_default"), Datum::Oid(ROOT)]])
+                let row = |(oid, name)| vec![Datum::Oid(oid), text(name), Datum::Oid(ROOT)];
+                Ok([(1663, "pg_default"), (1664, "pg_global")].map(row).to_vec())
             })
         }
         _ => None,
     }
 }
+
+/// The language of DO blocks. Its number is one of the system's, so that dumps leave it out.
+const PLPGSQL: u32 = 13_545;
 
 fn pg_namespace(v: &View<'_>) -> Made {
     let mut rows = vec![
@@ -615,34 +626,39 @@ fn pg_timezone_abbrevs(v: &View<'_>) -> Made {
 }
 
 fn pg_settings(v: &View<'_>) -> Made {
-    Ok(setting_names()
-        .into_iter()
-        .filter_map(|(name, kind)| Some((name, kind, v.eval.session.setting(name)?)))
-        .map(|(name, kind, setting)| {
-            // Times are whole numbers of their unit here; SHOW says them otherwise.
-            let time = duration_ms(&setting).filter(|_| name.ends_with("_timeout"));
-            let setting = time.map_or(setting, |ms| ms.to_string());
-            vec![
-                text(name),
-                text(setting.as_str()),
-                time.map_or(Datum::Null, |_| text("ms")),
-                text("Settings"),
-                text(""),
-                Datum::Null,
-                text("user"),
-                text(kind),
-                text("default"),
-                Datum::Null,
-                Datum::Null,
-                Datum::Null,
-                text(setting.as_str()),
-                text(setting.as_str()),
-                Datum::Null,
-                Datum::Null,
-                flag(false),
-            ]
-        })
-        .collect())
+    let row = |s: &ShownSetting| {
+        let value = v.eval.session.setting(s.name)?;
+        // Times are whole numbers of their unit here; SHOW says them otherwise.
+        let time = |value: &str| {
+            let time = duration_ms(value).filter(|_| s.name.ends_with("_timeout"));
+            time.map_or_else(|| text(value), |ms| text(ms.to_string()))
+        };
+        let is_time = s.name.ends_with("_timeout") && duration_ms(&value).is_some();
+        let default = if s.default.is_empty() { value.as_str() } else { s.default };
+        let words = s.values.iter().map(|word| Datum::text(*word)).collect();
+        let words = || Datum::Array(Arc::new(ArrayValue::list(SqlType::Text, words)));
+        let has_values = !s.values.is_empty();
+        Some(vec![
+            text(s.name),
+            time(&value),
+            if is_time { text("ms") } else { Datum::Null },
+            text(if s.has_meaning { "Settings" } else { "Without a meaning" }),
+            text(s.about),
+            Datum::Null,
+            text(if s.can_be_set { "user" } else { "internal" }),
+            text(s.kind),
+            text(if value == default { "default" } else { "session" }),
+            Datum::Null,
+            Datum::Null,
+            if has_values { words() } else { Datum::Null },
+            time(default),
+            time(default),
+            Datum::Null,
+            Datum::Null,
+            flag(false),
+        ])
+    };
+    Ok(shown_settings().iter().filter_map(row).collect())
 }
 
 /// Text of the constraint with this oid, as `pg_get_constraintdef` prints it.

@@ -284,10 +284,18 @@ fn integers(t: &mut Table) {
             })
         },
     );
-    let random: Eval = |_, c: &EvalContext| {
-        Ok(Datum::Float8((c.session.random_u64() >> 11) as f64 / (1u64 << 53) as f64))
-    };
+    let random: Eval = |_, c: &EvalContext| Ok(Datum::Float8(c.session.random()));
     t.add("random() float8 -- a random number from 0 to below 1", random).volatile();
+    t.add("setseed(float8) void -- what random() of this session gives from now on", |a, c| {
+        let seed = f64_of(&a[0]);
+        if !(-1.0..=1.0).contains(&seed) {
+            let text = format!("setseed parameter {seed} is out of allowed range [-1,1]");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
+        }
+        c.session.seed_random(seed);
+        Ok(Datum::text(""))
+    })
+    .volatile();
 }
 
 /// Digits behind the point that `round` and `trunc` are asked for, as far as a `numeric` has them.

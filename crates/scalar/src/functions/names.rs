@@ -167,6 +167,21 @@ pub(super) fn fill(t: &mut Table) {
         |a, c| looked_up(a, &SqlType::Regprocedure, c),
     )
     .stable();
+    t.add("to_regoper(text) regoper -- oid of an operator, NULL if there is none", |a, c| {
+        looked_up(a, &SqlType::Regoper, c)
+    })
+    .stable();
+    t.add(
+        "to_regoperator(text) regoperator \
+         -- oid of an operator of these types, NULL if there is none",
+        |a, c| looked_up(a, &SqlType::Regoperator, c),
+    )
+    .stable();
+    t.add(
+        "to_regcollation(text) regcollation -- oid of a collation, NULL if there is none",
+        |a, c| looked_up(a, &SqlType::Regcollation, c),
+    )
+    .stable();
     t.add("pg_size_bytes(text) int8 -- bytes of a size in words", |a, _| {
         size_bytes(text_of(&a[0]))
     });

@@ -98,16 +98,6 @@ fn session(t: &mut Table) {
         Ok(Datum::Null)
     })
     .stable();
-    t.add("pg_sleep(float8) void -- waits for so many seconds", |a, c| {
-        c.session.sleep((f64_of(&a[0]).max(0.0) * 1e6) as i64)?;
-        Ok(Datum::text(""))
-    })
-    .volatile();
-    t.add("pg_sleep_for(interval) void -- waits for so long", |a, c| {
-        c.session.sleep(i64::try_from(interval_of(&a[0]).length()).unwrap_or(i64::MAX))?;
-        Ok(Datum::text(""))
-    })
-    .volatile();
     let uuid: Eval = |_, c| {
         let mut bytes = [0u8; 16];
         bytes[..8].copy_from_slice(&c.session.random_u64().to_be_bytes());
@@ -119,6 +109,41 @@ fn session(t: &mut Table) {
     t.add("gen_random_uuid() uuid -- a random UUID", uuid).volatile();
     t.add("uuid_generate_v4() uuid -- a random UUID", uuid).volatile();
     t.add("generate_uuid() uuid -- a random UUID, as Spanner calls it", uuid).volatile();
+}
+
+/// Waiting, and what old clients ask for.
+fn waiting(t: &mut Table) {
+    t.add("pg_sleep(float8) void -- waits for so many seconds", |a, c| {
+        c.session.sleep((f64_of(&a[0]).max(0.0) * 1e6) as i64)?;
+        Ok(Datum::text(""))
+    })
+    .volatile();
+    t.add("pg_sleep_for(interval) void -- waits for so long", |a, c| {
+        c.session.sleep(i64::try_from(interval_of(&a[0]).length()).unwrap_or(i64::MAX))?;
+        Ok(Datum::text(""))
+    })
+    .volatile();
+    t.add("pg_sleep_until(timestamptz) void -- waits until then", |a, c| {
+        let Datum::TimestampTz(until) = a[0] else { return Ok(Datum::Null) };
+        c.session.sleep(until.saturating_sub(c.session.clock_micros()).max(0))?;
+        Ok(Datum::text(""))
+    })
+    .volatile();
+    t.add("getpgusername() name -- the user, as old clients ask for it", |_, c| {
+        Ok(Datum::text(c.session.current_user()))
+    })
+    .stable();
+    t.add(
+        "nameconcatoid(name, oid) name -- a name and a number, as they make one of a function",
+        |a, _| {
+            let behind = format!("_{}", oid(&a[1]));
+            let mut name = text_of(&a[0]).to_string();
+            while name.len() + behind.len() > 63 {
+                name.pop();
+            }
+            Ok(Datum::text(name + &behind))
+        },
+    );
 }
 
 /// What is asked of servers, and has an answer that does not change: they have no WAL that others
@@ -135,11 +160,21 @@ fn of_servers(t: &mut Table) {
         "pg_current_logfile(text) text",
         "pg_relation_filenode(regclass) oid -- NULL: tables have no files of their own",
         "pg_column_compression(any) text -- NULL: values are compressed together",
+        "pg_collation_actual_version(oid) text -- NULL: collations keep their version",
+        "pg_get_replica_identity_index(regclass) regclass -- NULL: nobody follows changes",
     ] {
         t.add(entry, |_, _| Ok(Datum::Null)).stable();
     }
     t.add("pg_trigger_depth() int4 -- 0: there are no triggers", |_, _| Ok(Datum::Int4(0)))
         .stable();
+    t.add("pg_reload_conf() bool -- true: a node reads its options when it starts", |_, _| {
+        Ok(Datum::Bool(true))
+    })
+    .volatile();
+    t.add("pg_safe_snapshot_blocking_pids(int4) int4[] -- none: nobody waits for that", |_, _| {
+        Ok(array(SqlType::Int4, Vec::new()))
+    })
+    .volatile();
     t.add("pg_jit_available() bool -- false", |_, _| Ok(Datum::Bool(false))).stable();
     t.add("pg_stat_clear_snapshot() void -- nothing: each look is at another moment", |_, _| {
         Ok(Datum::text(""))
@@ -343,6 +378,14 @@ fn comments_and_sizes(t: &mut Table) {
             "0";
         "txid_current", [""], "int8", Datum::Int8(1),
             "a number of the transaction";
+        "pg_current_xact_id", [""], "xid8", Datum::Null,
+            "a number of the transaction";
+        "pg_current_xact_id_if_assigned", [""], "xid8", Datum::Null,
+            "the same: every transaction has a number";
+        "txid_current_if_assigned", [""], "int8", Datum::Int8(1),
+            "the same: every transaction has a number";
+        "current_query", [""], "text", Datum::Null,
+            "the statements that the client sent";
         "pg_postmaster_start_time", [""], "timestamptz", Datum::Null,
             "when the node began";
         "pg_conf_load_time", [""], "timestamptz", Datum::Null,
@@ -389,6 +432,10 @@ fn privileges(t: &mut Table) {
             "oid, text, text", "oid, oid, text"],
             "bool", Datum::Bool(true),
             "true: everybody may call functions";
+        "has_language_privilege", ["text, text", "oid, text", "name, text, text",
+            "name, oid, text", "oid, text, text", "oid, oid, text"],
+            "bool", Datum::Bool(true),
+            "true: everybody may write functions in SQL";
         "has_parameter_privilege", ["text, text", "name, text, text", "oid, text, text"],
             "bool", Datum::Bool(true),
             "true: everybody may change settings";
@@ -537,6 +584,7 @@ fn signal(pid: &Datum, terminate: bool, c: &EvalContext) -> SqlResult<Datum> {
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     session(t);
+    waiting(t);
     of_servers(t);
     statistics(t);
     sequences(t);

@@ -39,10 +39,9 @@ pub(super) fn add(
     let name = ident_name(&def.name);
     if t.column_named(&name).is_some() {
         if if_not_exists {
-            c.ctx.notice(format!(
-                "column \"{name}\" of relation \"{}\" already exists, skipping",
-                t.name
-            ));
+            let text =
+                format!("column \"{name}\" of relation \"{}\" already exists, skipping", t.name);
+            c.ctx.notice_in(SqlState::DUPLICATE_COLUMN, text);
             return Ok(());
         }
         return Err(SqlError::new(

@@ -25,7 +25,8 @@ pub(crate) fn create_schema(
     let tag = "CREATE SCHEMA".to_string();
     if c.catalog.schema(c.ctx.database, &bare).is_some() {
         if if_not_exists {
-            c.ctx.notice(format!("schema \"{bare}\" already exists, skipping"));
+            let text = format!("schema \"{bare}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_SCHEMA, text);
             return Ok(tag);
         }
         return Err(SqlError::new(
@@ -94,7 +95,8 @@ pub(crate) fn create_database(
     let tag = "CREATE DATABASE".to_string();
     if c.catalog.database(name).is_some() {
         if if_not_exists {
-            c.ctx.notice(format!("database \"{name}\" already exists, skipping"));
+            let text = format!("database \"{name}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_DATABASE, text);
             return Ok(tag);
         }
         return Err(SqlError::new(

@@ -35,7 +35,8 @@ pub(crate) fn create(
     };
     if c.taken(schema, &bare) {
         if if_not_exists {
-            c.ctx.notice(format!("relation \"{bare}\" already exists, skipping"));
+            let text = format!("relation \"{bare}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_TABLE, text);
             return Ok("CREATE SEQUENCE".into());
         }
         return Err(exists(&bare));

@@ -58,7 +58,7 @@ pub use interrupt::{Backends, Cause, Interrupt};
 pub(crate) use jobs::SavedBlock;
 pub use outcome::{NoRows, Outcome, Rows, RowsTag, VecRows};
 pub use prepared::Prepared;
-pub use settings::{duration_ms, setting_names};
+pub use settings::{ShownSetting, duration_ms, shown_settings};
 pub use show::create::{
     Shown, checked_columns, column_names, deparsed, foreign_key, index_column_name,
     index_definition, key_column, row_deletion_policy, said_of_check, waiting,

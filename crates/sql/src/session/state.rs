@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use braid_catalog::{Catalog, Relation, Sequence, TypeKind, UserType, id_of_oid, oid_of};
 use braid_env::memory::Account;
+use braid_env::random::Fractions;
 use braid_kv::{Tally, TxnId, TxnOptions};
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
@@ -74,6 +75,8 @@ struct Shared {
     modes: Option<Modes>,
     current_values: HashMap<u32, i64>,
     last_sequence: Option<u32>,
+    /// What `random()` gives after `setseed`.
+    fractions: Option<Fractions>,
     reports: Vec<(String, String)>,
 }
 
@@ -234,6 +237,7 @@ impl SessionState {
             catalog,
             modes: None,
             current_values: HashMap::new(),
+            fractions: None,
             last_sequence: None,
             reports: Vec::new(),
         };
@@ -681,6 +685,17 @@ impl SessionFunctions for SessionState {
 
     fn random_u64(&self) -> u64 {
         self.db.random_u64()
+    }
+
+    fn random(&self) -> f64 {
+        match self.shared.lock().fractions.as_mut() {
+            Some(seeded) => seeded.next_fraction(),
+            None => (self.random_u64() >> 11) as f64 / (1u64 << 53) as f64,
+        }
+    }
+
+    fn seed_random(&self, seed: f64) {
+        self.shared.lock().fractions = Some(Fractions::seeded(seed));
     }
 
     fn backend_pid(&self) -> i32 {

@@ -24,8 +24,10 @@ fn unsupported(kind: &Kind) -> SqlError {
         Kind::Refused(what, hint) => return SqlError::unsupported(what).with_hint(*hint),
         Kind::Sql(sql) => {
             let text = sql.to_string();
-            let words: Vec<_> = text.split_whitespace().take(2).collect();
-            SqlError::unsupported(words.join(" ").to_uppercase())
+            // A name or a value is no part of what it is called.
+            let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+            let words: Vec<_> = text.split_whitespace().take(2).take_while(is_word).collect();
+            SqlError::unsupported(words.join(" "))
         }
         other => SqlError::unsupported(format!("{other:?}")),
     };
@@ -70,6 +72,9 @@ mod tests {
             ("create aggregate a (int) (sfunc = int4pl, stype = int)", "CREATE AGGREGATE"),
             ("create operator === (leftarg = int)", "CREATE OPERATOR"),
             ("create cast (int as text) with inout", "CREATE CAST"),
+            ("call p(1)", "CALL"),
+            ("load 'library'", "LOAD"),
+            ("create procedure p() language sql as 'select 1'", "CREATE PROCEDURE"),
             ("create trigger t before insert on t execute function f()", "CREATE TRIGGER"),
         ] {
             let e = entry_of(&parse(sql)).err().expect(sql);

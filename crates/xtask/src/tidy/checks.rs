@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{
-    budgets, conflicts, docs, executables, files, layers, planted, promises, seam, unused, walks,
+    budgets, conflicts, docs, errors, executables, files, layers, planted, promises, seam, unused,
+    walks,
 };
 
 /// Runs all checks over the files that git knows.
@@ -25,6 +26,7 @@ pub fn run() -> Result<(), String> {
     docs::check(&root, &tracked, &mut findings);
     docs::check_summary(&root, &tracked, &mut findings);
     docs::check_test_command(&root, &mut findings);
+    errors::check(&root, &tracked, &mut findings);
     if findings.is_empty() {
         println!("tidy: {} files, nothing to say", tracked.len());
         return Ok(());

@@ -23,6 +23,12 @@ pub(super) fn check(root: &Path, tracked: &[String], findings: &mut Vec<String>)
                 if !root.join(folder).join(&target).exists() {
                     findings.push(format!("{file}:{line}: dead link to {target}"));
                 }
+                // The site has nothing but these.
+                if file.starts_with("docs/")
+                    && target.matches("../").count() >= file.matches('/').count()
+                {
+                    findings.push(format!("{file}:{line}: {target} is no page of the site"));
+                }
             }
         }
     }
@@ -33,7 +39,7 @@ pub(super) fn check_summary(root: &Path, tracked: &[String], findings: &mut Vec<
     const SUMMARY: &str = "docs/SUMMARY.md";
     let summary = super::read(root, SUMMARY).unwrap_or_default();
     let pages = tracked.iter().filter_map(|file| file.strip_prefix("docs/"));
-    for page in pages.filter(|page| page.ends_with(".md") && !page.contains('/')) {
+    for page in pages.filter(|page| page.ends_with(".md")) {
         if page != "SUMMARY.md" && !summary.contains(&format!("]({page})")) {
             findings.push(format!("{SUMMARY}: {page} is missing"));
         }

@@ -10,6 +10,7 @@
 //! - [`promises`]: the tests exist that are named for what is promised.
 //! - [`unused`]: public items that no other crate names, dependencies that nobody uses.
 //! - [`docs`]: links in Markdown lead somewhere; nothing names this machine; CI's test command.
+//! - [`errors`]: the page of errors has all SQLSTATEs that are given, and no others.
 //! - [`walks`]: syntax trees are walked by one copy of the code.
 //!
 //! Each finding says what to do instead. The checks have tests of their own.
@@ -18,6 +19,7 @@ mod budgets;
 mod checks;
 mod conflicts;
 mod docs;
+mod errors;
 mod executables;
 mod files;
 mod layers;

@@ -95,7 +95,8 @@ pub(crate) fn run(c: &mut Change, create: &CreateIndex) -> SqlResult<String> {
     {
         let name = parts(n).pop().unwrap_or_default();
         if c.taken(t.schema, &name) {
-            c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
+            let text = format!("relation \"{name}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_TABLE, text);
             return Ok("CREATE INDEX".into());
         }
     }

@@ -14,7 +14,8 @@ pub(crate) fn create(c: &mut Change, create: &CreatePartition) -> SqlResult<Stri
     let (schema, name) = place(c, create)?;
     if c.taken(schema, &name) {
         if create.if_not_exists {
-            c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
+            let text = format!("relation \"{name}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_TABLE, text);
             return Ok(tag);
         }
         return Err(exists(&name));

@@ -37,8 +37,10 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
     let (schema, name) = place(c, base)?;
     if c.taken(schema, &name) {
         if base.if_not_exists {
-            c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
-            return Ok("CREATE TABLE".into());
+            let text = format!("relation \"{name}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_TABLE, text);
+            let tag = if base.query.is_some() { "CREATE TABLE AS" } else { "CREATE TABLE" };
+            return Ok(tag.into());
         }
         return Err(exists(&name));
     }
@@ -340,7 +342,9 @@ pub(in crate::ddl) fn of_query(
         }
         let collation = info.collation.known().cloned();
         let options = ColumnOptions { collation, ..ColumnOptions::default() };
-        t.columns.push(Column { options, ..Column::new(id, name, ty) });
+        // `timestamp(3)` and domains go along with a column.
+        let refinement = info.of_column(&c.catalog, |column| column.refinement).flatten();
+        t.columns.push(Column { options, refinement, ..Column::new(id, name, ty) });
     }
     add_row_id(&mut t);
     Ok(t)

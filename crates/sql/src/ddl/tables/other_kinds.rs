@@ -142,6 +142,7 @@ pub(crate) fn alter_view(
         MaterializedChange::Rename(new) => alter::rename_view(c, &view, new)?,
         MaterializedChange::RenameColumn(old, new) => rename_column(c, &view, old, new)?,
         MaterializedChange::SetSchema(to) => move_view(c, &view, to)?,
+        MaterializedChange::Options => {}
         MaterializedChange::SetStatistics(..) => {
             let kind = Relation::View(view);
             return Err(cannot_be_done(name, &kind, "ALTER COLUMN ... SET STATISTICS"));

@@ -228,7 +228,8 @@ fn add_value(c: &Change, ty: &mut UserType, add: &ast::AlterTypeAddValue) -> Sql
     let labels = labels_of(ty)?;
     if labels.iter().any(|l| l.label == *label) {
         if add.if_not_exists {
-            c.ctx.notice(format!("enum label \"{label}\" already exists, skipping"));
+            let text = format!("enum label \"{label}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_OBJECT, text);
             return Ok(false);
         }
         return Err(label_exists(label));

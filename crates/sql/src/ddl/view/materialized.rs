@@ -35,7 +35,8 @@ pub(crate) fn create(c: &mut Change, create: &CreateMaterialized) -> SqlResult<S
     let (schema, name) = c.ctx.target_schema(&create.name)?;
     if c.taken(schema, &name) {
         if create.if_not_exists {
-            c.ctx.notice(format!("relation \"{name}\" already exists, skipping"));
+            let text = format!("relation \"{name}\" already exists, skipping");
+            c.ctx.notice_in(SqlState::DUPLICATE_TABLE, text);
             return Ok(tag);
         }
         return Err(exists(&name));
@@ -193,6 +194,8 @@ pub(crate) fn alter(
             alter_column::rename(c, &t, old, new.clone())?;
         }
         MaterializedChange::SetSchema(to) => schema::set_schema(c, &t, to)?,
+        // Of views alone.
+        MaterializedChange::Options => {}
         MaterializedChange::SetStatistics(column, target) => {
             alter_column::set_statistics(c, &t, column, *target)?;
         }

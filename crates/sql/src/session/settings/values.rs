@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use super::about::{ABOUT, NOTHING};
 use super::without_meaning::{self, Form, WITHOUT_MEANING};
 use crate::session::transaction::{LEVELS, level_name, level_named};
 use braid_types::encodings::Encoding;
@@ -18,6 +19,8 @@ pub(crate) const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PK
 const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("application_name", "", "application_name", true),
     ("autovacuum", "on", "", false),
+    // Sizes and limits that tools ask for before they compute with them.
+    ("block_size", "8192", "", false),
     ("backslash_quote", "safe_encoding", "", true),
     ("backfill_rows_per_second", "0", "", true),
     ("bypass_denied_queries", "off", "", true),
@@ -50,8 +53,10 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("lock_timeout", "0", "", true),
     ("log_min_duration_statement", "-1", "", true),
     ("log_statement", "none", "", true),
+    ("max_function_args", "100", "", false),
     ("max_identifier_length", "63", "", false),
     ("max_index_keys", "32", "", false),
+    ("max_prepared_transactions", "0", "", false),
     ("max_parallel_maintenance_workers", "2", "", true),
     ("max_parallel_workers_per_gather", "2", "", true),
     ("min_parallel_table_scan_size", "8MB", "", true),
@@ -68,6 +73,7 @@ const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("server_version_num", "150000", "", false),
     ("session_authorization", "", "session_authorization", true),
     ("session_replication_role", "origin", "", true),
+    ("ssl", "off", "", false),
     ("standard_conforming_strings", "on", "standard_conforming_strings", true),
     ("statement_mem", "256MB", "", true),
     ("statement_timeout", "0", "", true),
@@ -120,20 +126,58 @@ fn unknown(name: &str) -> SqlError {
     )
 }
 
-/// The names of all settings with what kind of value they have, as `pg_settings` says it.
-pub fn setting_names() -> Vec<(&'static str, &'static str)> {
-    let own = KNOWN.iter().map(|(name, default, reported, _)| {
-        let shown = if reported.is_empty() { name } else { reported };
+/// A setting, as catalogs and the page of settings show it.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownSetting {
+    /// Its name, as clients are told it.
+    pub name: &'static str,
+    /// What kind of value it has, as `pg_settings` says it.
+    pub kind: &'static str,
+    /// What it is until somebody says otherwise; empty too where that depends on the session.
+    pub default: &'static str,
+    /// The values that it takes, if they are few words.
+    pub values: &'static [&'static str],
+    /// Whether a session can set it.
+    pub can_be_set: bool,
+    /// Whether it changes anything.
+    pub has_meaning: bool,
+    /// What it is about.
+    pub about: &'static str,
+}
+
+/// All settings, by name.
+pub fn shown_settings() -> Vec<ShownSetting> {
+    let own = KNOWN.iter().map(|(name, default, reported, can_be_set)| {
         let kind = match *default {
             "on" | "off" => "bool",
             number if number.parse::<i64>().is_ok() => "integer",
             _ => "string",
         };
-        (*shown, kind)
+        let about = ABOUT.iter().find(|(known, _)| known == name).map_or("", |(_, about)| about);
+        ShownSetting {
+            name: if reported.is_empty() { name } else { reported },
+            kind,
+            default,
+            values: &[],
+            can_be_set: *can_be_set,
+            has_meaning: !about.starts_with("accepted"),
+            about,
+        }
     });
-    let others = WITHOUT_MEANING.iter().map(|(name, _, form)| (*name, form.type_name()));
+    let others = WITHOUT_MEANING.iter().map(|(name, default, form)| ShownSetting {
+        name,
+        kind: form.type_name(),
+        default,
+        values: match form {
+            Form::Word(words) => words,
+            _ => &[],
+        },
+        can_be_set: true,
+        has_meaning: false,
+        about: NOTHING,
+    });
     let mut all: Vec<_> = own.chain(others).collect();
-    all.sort_by_key(|(name, _)| name.to_lowercase());
+    all.sort_by_key(|setting| setting.name.to_lowercase());
     all
 }
 
@@ -179,12 +223,6 @@ impl Settings {
     pub(in crate::session) fn known(&self, name: &str) -> SqlResult<()> {
         let there = known(name).is_some() || meaningless(name).is_some() || name.contains('.');
         if there { Ok(()) } else { Err(unknown(name)) }
-    }
-
-    /// All known settings with their values.
-    pub fn all(&self) -> Vec<(String, String)> {
-        let value = |name: &str| self.get(name).unwrap_or_default();
-        setting_names().into_iter().map(|(name, _)| (name.to_string(), value(name))).collect()
     }
 
     /// Sets a value; returns the checked form and the name for ParameterStatus, if reported.
@@ -487,7 +525,7 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         },
         "extra_float_digits" => ok(number_in(name, value, -15..=3)?),
         "default_statistics_target" => ok(number_in(name, value, 1..=10_000)?),
-        "min_parallel_table_scan_size" => match memory_bytes(value) {
+        "min_parallel_table_scan_size" | "work_mem" => match memory_bytes(value) {
             Some(_) => ok(value.trim()),
             None => Err(invalid(name, value).with_hint("Units: B, kB, MB, GB, TB.")),
         },

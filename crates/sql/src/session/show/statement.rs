@@ -6,6 +6,7 @@ use braid_catalog::{Catalog, Index, Table};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, TimeZone};
 
 use super::super::Context;
+use super::super::settings::{ShownSetting, shown_settings};
 use crate::cluster_settings::shown;
 use crate::database::EPOCH_MICROS;
 use crate::general_query::ColumnInfo;
@@ -22,7 +23,7 @@ pub(crate) fn columns(s: &Show) -> Vec<ColumnInfo> {
                 SqlType::Text,
             )];
         }
-        Show::All => &["name", "setting"],
+        Show::All => &["name", "setting", "description"],
         Show::Tables(_) => &["schema_name", "table_name", "type", "parent_table"],
         Show::Databases => &["database_name"],
         Show::Schemas => &["schema_name"],
@@ -148,12 +149,11 @@ fn policies(ctx: &Context) -> Vec<Row> {
 }
 
 fn settings(ctx: &Context) -> Vec<Row> {
-    let all = ctx.session.settings().all().into_iter();
-    all.map(|(n, v)| {
-        let v = variable(ctx, &n).unwrap_or(v);
-        vec![t(n), t(v)]
-    })
-    .collect()
+    let row = |s: &ShownSetting| {
+        let value = variable(ctx, s.name).unwrap_or_default();
+        vec![t(s.name), t(value), t(s.about)]
+    };
+    shown_settings().iter().map(row).collect()
 }
 
 /// Tables and views of a schema, or of those on the search path.
