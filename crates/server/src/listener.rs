@@ -332,14 +332,15 @@ fn spawn(
 
 /// Threads that a node of a cluster has for what it shares with the others.
 fn spawn_for_others(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<()>>, StartError> {
-    let loops: [(&str, fn(&Shared)); 5] = [
+    type Body = fn(&Shared);
+    let loops: [(&str, Body); 5] = [
         ("schema-lease", lease_loop),
         ("settings", settings_loop),
         ("held", held_loop),
         ("messages", messages_loop),
         ("calls", calls_loop),
     ];
-    let begin = |(name, body): (&str, fn(&Shared))| {
+    let begin = |(name, body): (&str, Body)| {
         let shared = Arc::clone(shared);
         spawn(name, move || body(&shared))
     };

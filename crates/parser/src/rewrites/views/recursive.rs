@@ -17,12 +17,10 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         let here = token_is(&tokens[at].token, "recursive")
             && token_is(&tokens[at + 1].token, "view")
             && is_created(&tokens[..at]);
-        if here {
+        // What is no view with columns and a query is refused as it stands.
+        if here && let Some((from, to, query)) = query(tokens, at + 2) {
+            tokens.splice(from..to, query);
             tokens.remove(at);
-            // What is no view with columns and a query is told as it stands.
-            if let Some((from, to, query)) = query(tokens, at + 1) {
-                tokens.splice(from..to, query);
-            }
         }
         at += 1;
     }

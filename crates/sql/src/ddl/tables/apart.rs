@@ -43,7 +43,8 @@ pub(crate) fn set_apart(ctx: &Context, table: &Arc<Table>) -> SqlResult<Option<C
     if TableLoad::is_private(ctx, table)? {
         return Ok(None);
     }
-    let wanted = truncate::closure(&ctx.catalog, &BTreeSet::from([table.id]));
+    // Nothing can refer to it: it is empty.
+    let wanted: BTreeSet<u32> = ctx.catalog.subtree(table).iter().map(|t| t.id).collect();
     let mut found = Change::new(ctx);
     found.reading = ReadMode::Unrecorded;
     if !are_empty(&found, &wanted)? {
@@ -55,7 +56,7 @@ pub(crate) fn set_apart(ctx: &Context, table: &Arc<Table>) -> SqlResult<Option<C
         c.reading = ReadMode::Latest;
         empty = are_empty(c, &wanted)?;
         if empty {
-            truncate::tables(c, &wanted)?;
+            truncate::take_rows(c, &wanted, false)?;
         }
         Ok(String::new())
     })?;

@@ -55,7 +55,8 @@ pub(in crate::ddl) fn tables(c: &mut Change, wanted: &BTreeSet<u32>) -> SqlResul
     take_rows(c, wanted, false)
 }
 
-fn take_rows(c: &mut Change, wanted: &BTreeSet<u32>, restart: bool) -> SqlResult<()> {
+/// The same whatever refers to them: somebody knows that nothing does.
+pub(super) fn take_rows(c: &mut Change, wanted: &BTreeSet<u32>, restart: bool) -> SqlResult<()> {
     lock(c, wanted)?;
     for id in wanted {
         truncate_one(c, *id, restart)?;
@@ -74,7 +75,7 @@ pub(super) fn lock(c: &Change, wanted: &BTreeSet<u32>) -> SqlResult<()> {
 }
 
 /// The tables and everything interleaved in them or referencing them.
-pub(super) fn closure(catalog: &Catalog, start: &BTreeSet<u32>) -> BTreeSet<u32> {
+fn closure(catalog: &Catalog, start: &BTreeSet<u32>) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     let mut todo: Vec<u32> = start.iter().copied().collect();
     while let Some(id) = todo.pop() {
