@@ -114,8 +114,8 @@ fn any_has(command: &Command, option: &str) -> bool {
 
 /// Pages on which an option that stands alone is one of `braid`.
 const ABOUT_BRAID: &[&str] = &["README.md", "cluster.md", "import.md", "operations.md", "shell.md"];
-/// Options on them that are none: of one the page says that it is not there, one is a script's.
-const OTHERS: &[&str] = &["--locality", "--long"];
+/// Options on them that are none: a script's.
+const OTHERS: &[&str] = &["--long"];
 
 #[test]
 fn every_command_of_the_documentation_is_one() {

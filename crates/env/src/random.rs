@@ -12,14 +12,7 @@ pub struct Random {
 impl Random {
     /// The generator of this seed: same seed, same numbers, on every machine.
     pub fn seeded(seed: u64) -> Random {
-        let mut x = seed;
-        let mut next = || {
-            x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = x;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        };
+        let mut next = split_mix(seed);
         Random { state: [next(), next(), next(), next()] }
     }
 
@@ -95,14 +88,7 @@ pub struct Fractions {
 impl Fractions {
     /// The generator of a seed between -1 and 1.
     pub fn seeded(seed: f64) -> Fractions {
-        let mut x = (((1u64 << 52) - 1) as f64 * seed) as i64 as u64;
-        let mut next = || {
-            x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = x;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        };
+        let mut next = split_mix((((1u64 << 52) - 1) as f64 * seed) as i64 as u64);
         Fractions { state: [next(), next()] }
     }
 
@@ -113,6 +99,18 @@ impl Fractions {
         let bits = first.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         self.state = [first.rotate_left(24) ^ mixed ^ (mixed << 16), mixed.rotate_left(37)];
         (bits >> 12) as f64 / (1u64 << 52) as f64
+    }
+}
+
+/// The numbers of splitmix64, with which both generators fill their state.
+fn split_mix(seed: u64) -> impl FnMut() -> u64 {
+    let mut x = seed;
+    move || {
+        x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = x;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
     }
 }
 

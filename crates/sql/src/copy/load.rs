@@ -337,28 +337,24 @@ impl Loader {
             left -= 1;
             let known = self.info.table().clone();
             match apart::set_apart(&self.ctx, &known) {
-                Ok(Some(ctx)) => return self.goes_on_in(ctx, known.id),
-                Ok(None) => return Ok(()),
+                Ok(apart) => {
+                    if let Some(apart) = apart {
+                        (self.ctx, self.info) = apart;
+                    }
+                    return Ok(());
+                }
                 Err(e) if After::error(&e).is_again() && left > 0 => {
                     self.ctx.txn.rollback();
                     let ctx = self.ctx.begin_anew()?;
-                    let same = |now: &Arc<Table>| now.columns == known.columns;
-                    if !ctx.catalog.table(known.id).is_some_and(same) {
-                        return Err(e);
-                    }
-                    self.goes_on_in(ctx, known.id)?;
+                    let now = ctx.catalog.table(known.id).cloned();
+                    let now = now.filter(|now| now.columns == known.columns);
+                    let Some(now) = now else { return Err(e) };
+                    self.info = Arc::new(TableInfo::new(&ctx, &now)?);
+                    self.ctx = ctx;
                 }
                 Err(e) => return Err(e),
             }
         }
-    }
-
-    fn goes_on_in(&mut self, ctx: Context, table: u32) -> SqlResult<()> {
-        let lost = || SqlError::internal("the table of a COPY is gone");
-        let table = ctx.catalog.table(table).cloned().ok_or_else(lost)?;
-        self.info = Arc::new(TableInfo::new(&ctx, &table)?);
-        self.ctx = ctx;
-        Ok(())
     }
 
     /// Begins to write, with the rows that waited.

@@ -51,14 +51,7 @@ pub(crate) fn take_rows(
         first.extend(batch);
     }
     let apart = apart::set_apart(ctx, info.table())?;
-    let own = |ctx: &Context| match ctx.catalog.table(info.table().id) {
-        Some(table) => TableInfo::new(ctx, table).map(Arc::new),
-        None => Ok(info.clone()),
-    };
-    let (ctx, info) = match &apart {
-        Some(apart) => (apart, &own(apart)?),
-        None => (ctx, info),
-    };
+    let (ctx, info) = apart.as_ref().map_or((ctx, info), |(ctx, info)| (ctx, info));
     let mut load = TableLoad::start(ctx, info, ctx.session.load_memory())?;
     let mut count = 0u64;
     let mut batch = Some(first);

@@ -227,10 +227,9 @@ impl Run {
     /// In a cluster the table is set apart, if it is empty.
     fn set_apart(&mut self) -> SqlResult<()> {
         let table = self.info.table().clone();
-        let Some(ctx) = apart::set_apart(&self.ctx, &table)? else { return Ok(()) };
-        let now = ctx.catalog.table(table.id).unwrap_or(&table);
-        self.info = Arc::new(TableInfo::new(&ctx, now)?);
-        self.ctx = ctx;
+        if let Some(apart) = apart::set_apart(&self.ctx, &table)? {
+            (self.ctx, self.info) = apart;
+        }
         Ok(())
     }
 

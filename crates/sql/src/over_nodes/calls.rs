@@ -56,17 +56,6 @@ impl Answer {
     }
 }
 
-/// The state of this name, of those that are known.
-fn state_of(name: &str) -> SqlState {
-    let known = [
-        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        SqlState::UNDEFINED_OBJECT,
-        SqlState::FEATURE_NOT_SUPPORTED,
-        SqlState::CANNOT_CONNECT_NOW,
-    ];
-    known.into_iter().find(|state| state.0 == name).unwrap_or(SqlState::INTERNAL_ERROR)
-}
-
 impl Database {
     fn ask_node(&self, node: u64, call: &Call, patience: Duration) -> Option<Answer> {
         let body = serde_json::to_vec(call).ok()?;
@@ -118,7 +107,8 @@ impl Database {
         match self.ask_node(node, &Call::Job { id, wish }, WANTING) {
             Some(Answer::Done) => Ok(()),
             Some(Answer::Failed { state, message, hint }) => {
-                let e = SqlError::new(state_of(&state), message);
+                let state = SqlState::of_code(&state).unwrap_or(SqlState::INTERNAL_ERROR);
+                let e = SqlError::new(state, message);
                 Err(match hint {
                     Some(hint) => e.with_hint(hint),
                     None => e,

@@ -291,12 +291,12 @@ impl Database {
         if self.is_presence_over() {
             self.lose_locks();
         }
-        let idle = locks.held.lock().is_empty() && locks.pending.lock().is_empty();
-        if idle {
+        let holds = !locks.held.lock().is_empty();
+        if !holds && locks.pending.lock().is_empty() {
             return self.leave_when_over();
         }
-        if self.keep_presence()? == Kept::Lapsed {
-            self.lose_locks();
+        if holds {
+            self.present_or_lost()?;
         }
         self.take_pending_out()
     }

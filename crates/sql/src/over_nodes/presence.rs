@@ -98,23 +98,6 @@ impl Database {
         self.coordinator().leases().map(braid_kv::LockLeases::home)
     }
 
-    /// Sees to it that what this process is about to hold counts, for some time.
-    ///
-    /// # Errors
-    /// Of the transaction.
-    pub(crate) fn be_present(&self) -> SqlResult<Kept> {
-        self.keep_presence_for(RENEW_AFTER)
-    }
-
-    /// Says again that the process is there, if that was said and gets old.
-    ///
-    /// # Errors
-    /// Of the transaction; the next call tries again.
-    pub(super) fn keep_presence(&self) -> SqlResult<Kept> {
-        let is_said = self.over_nodes().presence.said.lock().is_some();
-        if is_said { self.keep_presence_for(RENEW_AFTER) } else { Ok(Kept::Yes) }
-    }
-
     /// Whether the presence is over, as this process must see it.
     pub(super) fn is_presence_over(&self) -> bool {
         let said = *self.over_nodes().presence.said.lock();
@@ -126,13 +109,17 @@ impl Database {
         self.coordinator().wall_clock_us() >= said.end.saturating_sub(offset)
     }
 
-    fn keep_presence_for(&self, age: u64) -> SqlResult<Kept> {
+    /// Sees to it that what this process is about to hold counts, for some time.
+    ///
+    /// # Errors
+    /// Of the transaction.
+    pub(super) fn be_present(&self) -> SqlResult<Kept> {
         let Some(home) = self.home() else { return Ok(Kept::Yes) };
         // One at a time: who waits finds it said.
         let mut said = self.over_nodes().presence.said.lock();
         let before = *said;
         let now = self.coordinator().wall_clock_us();
-        if before.is_some_and(|before| now < before.at + age) {
+        if before.is_some_and(|before| now < before.at + RENEW_AFTER) {
             return Ok(Kept::Yes);
         }
         let end = now + PRESENT;

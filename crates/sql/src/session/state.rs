@@ -292,8 +292,11 @@ impl SessionState {
         shared.apart.as_ref().filter(|apart| apart.txn == txn).map(|apart| apart.old.clone())
     }
 
-    /// What was set apart last.
+    /// What was set apart last; only where there are other nodes something is.
     pub(crate) fn take_apart(&self) -> Option<Apart> {
+        if !self.db.is_shared() {
+            return None;
+        }
         self.shared.lock().apart.take()
     }
 

@@ -134,11 +134,15 @@ pub(crate) fn drop_leftovers(db: &Arc<Database>) -> SqlResult<()> {
 impl Database {
     /// Drops the temporary tables that sessions of nodes have left behind which do not belong to
     /// the cluster any more; `first`: and those of this node, whose process has just begun and has
-    /// no sessions yet. Blocks until the schema is changed, if there are any.
+    /// no sessions yet. Does nothing where there are no other nodes. Blocks until the schema is
+    /// changed, if there are any.
     ///
     /// # Errors
     /// Of the schema change; the next call tries again.
     pub fn drop_temporary_of_gone(self: &Arc<Self>, first: bool) -> SqlResult<()> {
+        if !self.is_shared() {
+            return Ok(());
+        }
         let own = self.home().map(|home| home.holder.node);
         let nodes = self.coordinator().describe_nodes();
         let gone = |node: u64| nodes.iter().any(|n| n.id == node && n.state == "gone");

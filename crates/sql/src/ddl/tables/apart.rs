@@ -22,6 +22,7 @@ use braid_types::SqlResult;
 use super::truncate;
 use crate::ddl::{Change, backfill};
 use crate::dml::table_load::TableLoad;
+use crate::dml::writer::TableInfo;
 use crate::session::Context;
 
 /// What a transaction has set apart.
@@ -32,11 +33,14 @@ pub(crate) struct Apart {
 }
 
 /// Sets a table apart that a load is about to fill, if that is of use and can be done: the context
-/// in which it is. Its transaction must end with [`Context::commit_load`].
+/// in which it is, and the table there. Its transaction must end with [`Context::commit_load`].
 ///
 /// # Errors
 /// Of locking and reading; 40001 if the table has changed since the statement has begun.
-pub(crate) fn set_apart(ctx: &Context, table: &Arc<Table>) -> SqlResult<Option<Context>> {
+pub(crate) fn set_apart(
+    ctx: &Context,
+    table: &Arc<Table>,
+) -> SqlResult<Option<(Context, Arc<TableInfo>)>> {
     if !ctx.db.is_shared() || ctx.block.is_some() {
         return Ok(None);
     }
@@ -65,7 +69,10 @@ pub(crate) fn set_apart(ctx: &Context, table: &Arc<Table>) -> SqlResult<Option<C
     }
     let catalog = Arc::new(new.clone());
     ctx.session.set_apart(Apart { txn: ctx.txn.id(), old: ctx.catalog.clone(), new });
-    Ok(Some(Context { catalog, ..ctx.clone() }))
+    let apart = Context { catalog, ..ctx.clone() };
+    let table = apart.catalog.table(table.id).unwrap_or(table);
+    let info = Arc::new(TableInfo::new(&apart, table)?);
+    Ok(Some((apart, info)))
 }
 
 fn are_empty(c: &Change, tables: &BTreeSet<u32>) -> SqlResult<bool> {

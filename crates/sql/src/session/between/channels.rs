@@ -44,7 +44,7 @@ impl SessionState {
     /// # Errors
     /// Of asking the other nodes.
     pub(in crate::session) fn say_asked(&self, txn: &Arc<Txn>) -> SqlResult<()> {
-        if self.asked_count() == 0 || !self.db().is_shared() {
+        if !self.db().is_shared() || self.asked_count() == 0 {
             return Ok(());
         }
         let listens = self.asked.lock().listens();
