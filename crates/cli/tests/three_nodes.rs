@@ -25,6 +25,8 @@ mod members;
 mod over_nodes;
 #[path = "three_nodes/participants.rs"]
 mod participants;
+#[path = "three_nodes/past.rs"]
+mod past;
 #[path = "three_nodes/settings.rs"]
 mod settings;
 #[path = "three_nodes/stopping.rs"]

@@ -15,6 +15,7 @@
 //!
 //! * Reads go to the leaseholder of each range. If something was written about when the transaction
 //!   began, they end in [`braid_kv::KvError::Retry`], as when a row has changed.
+//!   What was at a time of the past is asked of the replica on the same node first.
 //! * Locks are taken range by range, in their order; each range keeps them with its lease.
 //! * A commit that writes into one range is one request there. What it has read or locked in other
 //!   ranges is validated first, *through* a time that the commit then must not come behind.

@@ -1,16 +1,17 @@
 //! Reads and validation, range by range.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use braid_kv::{
     Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Reads, ScanMany, ScannedMany, SpanRows,
-    SpanScan, Validate, Work,
+    SpanScan, Tally, Validate, Work,
 };
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, HeldLocks};
+use braid_range::{Answer, Ask, HeldLocks, NodeId, Request};
 use bytes::Bytes;
 
-use crate::router::{Router, Sent, unexpected};
+use crate::router::{ASK_PATIENCE, Router, Sent, unexpected};
 use crate::routes::Route;
 
 /// The newest state is read at a time that is not in doubt: so often a later one is tried.
@@ -60,7 +61,7 @@ impl Router {
                 keys: asked.clone(),
                 when: self.txns.lock().when(at, (node, route.range), bound),
             };
-            match self.send_stoppable(&route, &ask)? {
+            match self.send_read(&route, at, &ask)? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Got(got)) => {
                     out.work = out.work.plus(got.work);
@@ -71,6 +72,54 @@ impl Router {
             }
         }
         Ok(out)
+    }
+
+    /// Asks a range for something as of a time. What was at a time that somebody has chosen, a
+    /// replica nearby may know: it is asked first, and once.
+    fn send_read(
+        &self,
+        route: &Route,
+        at: CommitTs,
+        ask: &dyn Fn(NodeId) -> Ask,
+    ) -> KvResult<Sent> {
+        let is_past = self.txns.lock().is_past(at);
+        match is_past.then(|| self.ask_near(route, ask)).flatten() {
+            Some(answer) => Ok(Sent::Answer(answer)),
+            None => self.send_stoppable(route, ask),
+        }
+    }
+
+    /// Asks a range for sizes, which are about right on any replica.
+    pub(crate) fn send_for_sizes(&self, route: &Route, ask: &Ask) -> KvResult<Sent> {
+        let ask = |_| ask.clone();
+        match self.ask_near(route, &ask) {
+            Some(answer) => Ok(Sent::Answer(answer)),
+            None => self.send_stoppable(route, &ask),
+        }
+    }
+
+    /// What the replica says that is nearest, if it is not the one to be asked anyway, and can say.
+    fn ask_near(&self, route: &Route, ask: &dyn Fn(NodeId) -> Ask) -> Option<Answer> {
+        let near = self.nearest(route).filter(|near| route.holder != Some(*near))?;
+        self.count_range_call(route.range, near);
+        let request = Request { range: route.range, ask: ask(near) };
+        let stop = Tally::stop_flag();
+        let stop = stop.as_deref().unwrap_or(&self.never);
+        let answer = self.transport.ask(near, &request, ASK_PATIENCE, stop)?.answer;
+        let is_read = matches!(answer, Answer::Got(_) | Answer::Scanned(_));
+        let is_size = matches!(answer, Answer::Divided(_) | Answer::Stored(_));
+        self.near_reads.fetch_add(u64::from(is_read), Ordering::Relaxed);
+        (is_read || is_size).then_some(answer)
+    }
+
+    /// The nearest node with a replica; if there is nothing between them, who served it last.
+    fn nearest(&self, route: &Route) -> Option<NodeId> {
+        if let Some(home) = self.options.home.filter(|home| route.nodes.contains(home)) {
+            return Some(home);
+        }
+        let holder = route.holder.into_iter();
+        let others = route.nodes.iter().copied().filter(|node| Some(*node) != route.holder);
+        self.transport.nearest(&holder.chain(others).collect::<Vec<NodeId>>())
     }
 
     /// Why nothing was read as of a time. Who has asked for one of the past hears what can be
@@ -120,7 +169,7 @@ impl Router {
                 request: asked.clone(),
                 when: self.txns.lock().when(at, (node, route.range), bound),
             };
-            let scanned = match self.send_stoppable(&route, &ask)? {
+            let scanned = match self.send_read(&route, at, &ask)? {
                 Sent::Moved => continue,
                 Sent::Answer(Answer::Scanned(scanned)) => scanned,
                 Sent::Answer(other) => return Err(self.not_read(at, other)),

@@ -22,7 +22,7 @@ use crate::txns::{Announcement, Txns};
 use crate::watches::Watches;
 
 /// A node that has not answered for so long is asked again, or another one is.
-const ASK_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const ASK_PATIENCE: Duration = Duration::from_secs(2);
 /// From one try to the next, where somebody has said that it cannot be now.
 const PAUSE: Duration = Duration::from_millis(20);
 /// It is said again what is read while ranges are asked one by one.
@@ -64,6 +64,7 @@ pub struct Router {
     pub(crate) decided: Mutex<Vec<Decided>>,
     /// When it was said last what is read, in microseconds.
     said_reads_at: AtomicU64,
+    pub(crate) near_reads: AtomicU64,
     count: AtomicU64,
     last_number: AtomicU64,
     pub(crate) never: AtomicBool,
@@ -114,6 +115,7 @@ impl Router {
             watches: Watches::default(),
             decided: Mutex::default(),
             said_reads_at: AtomicU64::new(0),
+            near_reads: AtomicU64::new(0),
             count: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
             never: AtomicBool::new(false),
@@ -162,6 +164,11 @@ impl Router {
     /// How many ranges are known.
     pub fn range_count(&self) -> usize {
         self.routes.lock().all().count()
+    }
+
+    /// How often something of the past was read at a replica nearby, instead of where it is served.
+    pub fn near_reads(&self) -> u64 {
+        self.near_reads.load(Ordering::Relaxed)
     }
 
     /// Transactions that have begun here and not ended.
@@ -481,7 +488,7 @@ impl Router {
     }
 
     /// A range is asked, on a node.
-    fn count_range_call(&self, range: RangeId, node: NodeId) {
+    pub(crate) fn count_range_call(&self, range: RangeId, node: NodeId) {
         Tally::touch(range.0);
         self.count_call(node);
     }

@@ -109,7 +109,7 @@ impl Router {
             if piece.start != span.start {
                 cuts.push(piece.start.clone());
             }
-            match self.send_stoppable(&route, &|_| Ask::Divide(piece.clone(), parts, least))? {
+            match self.send_for_sizes(&route, &Ask::Divide(piece.clone(), parts, least))? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Divided(more)) => cuts.extend(more),
                 Sent::Answer(other) => return Err(unexpected(other)),
@@ -188,7 +188,7 @@ impl Spans for Router {
     fn stored_bytes(&self, span: &KeySpan) -> KvResult<u64> {
         let mut sum = 0;
         for (route, piece) in self.pieces(span)? {
-            match self.send_stoppable(&route, &|_| Ask::StoredBytes(piece.clone()))? {
+            match self.send_for_sizes(&route, &Ask::StoredBytes(piece.clone()))? {
                 Sent::Moved => {}
                 Sent::Answer(Answer::Stored(bytes)) => sum += bytes,
                 Sent::Answer(other) => return Err(unexpected(other)),

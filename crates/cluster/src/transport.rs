@@ -42,6 +42,12 @@ pub trait Transport: Send + Sync {
         Vec::new()
     }
 
+    /// Of some nodes the one that is nearest to this one; the first of those that are equally far
+    /// away.
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        nodes.first().copied()
+    }
+
     /// Sends a request to a node, and does not wait for the answer.
     fn tell(&self, node: NodeId, request: &Request);
 

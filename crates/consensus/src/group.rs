@@ -429,6 +429,11 @@ impl Group {
         self.is_current(follower) && matched == Some(raft.raft_log.last_index())
     }
 
+    /// The last entry of the log, durable or not.
+    pub fn last(&self) -> LogIndex {
+        LogIndex(self.node.raft.raft_log.last_index())
+    }
+
     /// The term and the last entry of a replica that has nothing to do: all of its log is durable,
     /// committed and applied, nobody is to be told anything, and leadership is not handed on.
     pub fn at_rest(&self) -> Option<(Term, LogIndex)> {

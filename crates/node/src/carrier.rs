@@ -189,6 +189,12 @@ impl Transport for Carrier {
         self.peers.nodes()
     }
 
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        let is_there = |node: &NodeId| self.peers.hears(*node);
+        let there: Vec<NodeId> = nodes.iter().copied().filter(is_there).collect();
+        self.identity.nearest(&there)
+    }
+
     fn call(&self, node: NodeId, body: Bytes, patience: Duration) -> Option<Bytes> {
         self.questions.calls.call(node, patience, |number| {
             let frame = Frame::Call { number, body };

@@ -163,6 +163,12 @@ impl Identity {
         self.state.lock().roster.clone()
     }
 
+    /// Of some nodes the one that is nearest to this one, by their localities; the first of those
+    /// that are equally far away.
+    pub(crate) fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        self.state.lock().roster.nearest(self.node(), nodes)
+    }
+
     /// Takes a newer roster up. Durable when it returns.
     ///
     /// # Errors

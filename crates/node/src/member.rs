@@ -356,6 +356,11 @@ impl Member {
         self.router.active_transactions()
     }
 
+    /// How often something of the past was read at a replica nearby, instead of where it is served.
+    pub fn near_reads(&self) -> u64 {
+        self.router.near_reads()
+    }
+
     /// How many ranges are known.
     pub fn range_count(&self) -> usize {
         self.router.range_count()

@@ -85,6 +85,18 @@ impl Roster {
         }
     }
 
+    /// Of some nodes the one that is nearest to another one; the first of those that are equally
+    /// far away.
+    pub(crate) fn nearest(&self, to: NodeId, nodes: &[NodeId]) -> Option<NodeId> {
+        let place = |node: &NodeId| self.nodes.get(node).map(|entry| &entry.locality);
+        let closeness = |node: &NodeId| match (place(&to), place(node)) {
+            (Some(one), Some(other)) => one.closeness(other),
+            _ => 0,
+        };
+        // Of the largest ones the last is taken.
+        nodes.iter().rev().copied().max_by_key(closeness)
+    }
+
     /// All that may be talked to.
     pub(crate) fn present(&self) -> impl Iterator<Item = (NodeId, RosterEntry)> {
         let all = self.nodes.iter().map(|(node, entry)| (*node, entry.clone()));
@@ -284,6 +296,21 @@ mod tests {
         assert!(back.contains("not let in again"), "{back}");
         assert!(roster.stand(NodeId(9), Standing::Leaving).unwrap_err().contains("no node 9"));
         assert_eq!(roster.version, 5);
+    }
+
+    #[test]
+    fn the_nearest_node_has_the_most_tiers_in_common_and_nobody_is_nearer_without() {
+        let mut roster = three();
+        let nodes = [2, 3].map(NodeId);
+        let nearest = |roster: &Roster, nodes| roster.nearest(NodeId(1), nodes).map(|node| node.0);
+        assert_eq!(nearest(&roster, &nodes), Some(2));
+        assert_eq!(nearest(&roster, &[]), None);
+        for (node, place) in [(1, "region=eu,zone=a"), (2, "region=us"), (3, "region=eu,zone=b")] {
+            let entry = roster.nodes.get_mut(&NodeId(node)).expect("it is there");
+            entry.locality = place.parse().expect("it is a place");
+        }
+        assert_eq!(nearest(&roster, &nodes), Some(3));
+        assert_eq!(nearest(&roster, &[2, 4].map(NodeId)), Some(2));
     }
 
     #[test]

@@ -47,12 +47,16 @@
 //! A range that nobody asks anything sleeps, until somebody does, or a node that it depends on is
 //! not there any more (`leading::sleeping`).
 //!
+//! What was at some time of the past is read at any replica that knows that nothing of that time is
+//! to come (`closed`).
+//!
 //! What is not there yet: a place to look ranges up.
 //!
 //! What this crate does not know: SQL, transactions' buffers and locks, sockets, the raft crate.
 
 mod absent;
 mod answers;
+mod closed;
 mod collecting;
 mod command;
 mod deadlocks;

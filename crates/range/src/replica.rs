@@ -17,6 +17,7 @@
 //!    are in the log in the order of their numbers and timestamps, or not at all.
 //! 3. A read waits for every proposal that writes what it reads at or below its timestamp. The
 //!    clock is lifted to each timestamp that was served, so that later writes are above it.
+//!    What is closed is read without a lease.
 //! 4. What was proposed under a lease that has ended, and was not applied, will never be: when
 //!    the next lease is applied, its askers are told to ask again.
 //! 5. Applying never waits for the store. What is committed waits while there is no room for it,
@@ -35,6 +36,7 @@ use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
 use bytes::Bytes;
 
 use crate::answers::{Answered, Answers};
+use crate::closed::ClosedTimes;
 use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, RangeId, TxnId};
 use crate::leading::moving::Giving;
@@ -115,6 +117,8 @@ pub(crate) struct Tenure {
     pub(crate) since: CommitTs,
     /// It is being given to another replica.
     pub(crate) giving: Option<Giving>,
+    /// One that was asked for: its sequence, and the place of the entry.
+    asked: Option<(u64, Term, LogIndex)>,
 }
 
 /// Committed entries that wait for room in the store.
@@ -152,8 +156,7 @@ pub(crate) struct Replica {
     pub(crate) clocks: Clocks,
     pub(crate) locking: Locking,
     pub(crate) tenure: Tenure,
-    /// A lease that was asked for: its sequence, and the place of the entry.
-    asked: Option<(u64, Term, LogIndex)>,
+    pub(crate) closed: ClosedTimes,
     /// Somebody wants the range to be served.
     pub(crate) wanted: bool,
     pub(crate) log: LogUse,
@@ -195,7 +198,7 @@ impl Replica {
             clocks,
             locking: Locking::default(),
             tenure: Tenure::default(),
-            asked: None,
+            closed: ClosedTimes::default(),
             wanted: true,
             log: LogUse::default(),
             last_proposal: 0,
@@ -210,7 +213,7 @@ impl Replica {
     /// Begins its life by a split of another one. Where that one may serve, this one may, too: the
     /// same process has served its keys, and has locked them.
     pub(crate) fn inherit(&mut self, left: &mut Replica) -> Result<()> {
-        self.tenure = Tenure { giving: None, ..left.tenure };
+        self.tenure = Tenure { giving: None, asked: None, ..left.tenure };
         self.machine.foreign = left.machine.foreign.clone();
         // Who waited for something else when the split was applied may wait for a lock since then.
         left.dismiss_lock_waiters();
@@ -310,7 +313,7 @@ impl Replica {
                     self.progress.born.push(*right);
                 }
             }
-            self.asked = self.asked.filter(|asked| entry.index < asked.2);
+            self.tenure.asked = self.tenure.asked.filter(|asked| entry.index < asked.2);
             last = Some(entry.index);
         }
         let Some(last) = last else { return Ok(()) };
@@ -368,8 +371,10 @@ impl Replica {
     /// There is a new lease: what was proposed under earlier ones and was not applied, is lost.
     fn begin_lease(&mut self) {
         let lease = self.machine.state.lease;
-        let asked =
-            self.asked.is_some_and(|asked| (asked.0, asked.1) == (lease.sequence, lease.term));
+        let asked = self
+            .tenure
+            .asked
+            .is_some_and(|asked| (asked.0, asked.1) == (lease.sequence, lease.term));
         let before = self.tenure.lease;
         self.tenure.lease = (asked && lease.holder == self.group.id()).then_some(lease.sequence);
         self.last_proposal = 0;
@@ -404,7 +409,7 @@ impl Replica {
 
     /// Whether a lease was asked for, and nobody knows yet what becomes of that.
     pub(crate) fn is_asking(&self) -> bool {
-        self.asked.is_some()
+        self.tenure.asked.is_some()
     }
 
     /// Whether requests wait to be tried again.
@@ -433,9 +438,9 @@ impl Replica {
         let ready = self.group.is_leader() && self.progress.term == self.group.term() && votes;
         if ready {
             // So what was asked for in one of them is there, or lost.
-            self.asked = self.asked.filter(|asked| asked.1 == self.group.term());
+            self.tenure.asked = self.tenure.asked.filter(|asked| asked.1 == self.group.term());
         }
-        if !ready || self.asked.is_some() || self.tenure.giving.is_some() {
+        if !ready || self.tenure.asked.is_some() || self.tenure.giving.is_some() {
             return Ok(());
         }
         let lease = self.machine.state.lease;
@@ -461,7 +466,7 @@ impl Replica {
 
     fn ask_for(&mut self, lease: Lease, ts: CommitTs) -> Result<()> {
         if let Some((_, index)) = self.propose(Act::Lease(lease), ts)? {
-            self.asked = Some((lease.sequence, self.group.term(), index));
+            self.tenure.asked = Some((lease.sequence, self.group.term(), index));
         }
         Ok(())
     }

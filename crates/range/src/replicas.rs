@@ -316,6 +316,7 @@ impl Replicas {
         self.tick_founding()?;
         self.move_leases()?;
         self.tick_placement()?;
+        self.tick_closed();
         self.tick_quiet(oldest);
         self.pump()
     }
@@ -432,7 +433,10 @@ impl Replicas {
             let right = self.counts.new_range(self.options.node);
             request.ask = Ask::Split(Split { at, right });
         }
-        self.wake_for_request(range);
+        let is_alone = |replica: &mut Replica| replica.needs_nobody(&request.ask);
+        if !self.replicas.get_mut(&range).is_some_and(is_alone) {
+            self.wake_for_request(range);
+        }
         let Some(replica) = self.replicas.get_mut(&range) else {
             self.answer_at_once(number, Answer::NoReplica);
             return Ok(());

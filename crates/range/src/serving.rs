@@ -20,6 +20,8 @@
 //! Only what other clocks have stamped, of transactions over several ranges, stays in doubt up to
 //! the limit.
 //!
+//! A replica without the lease reads what is closed ([`crate::closed`]).
+//!
 //! There is doubt only about what is really there: the store knows all changes between two times,
 //! and of a scan only what it has come to is asked for.
 
@@ -114,11 +116,11 @@ impl Replica {
     }
 
     /// Why spans cannot be read as of that time, if they cannot. If they can, nothing will be
-    /// written at or below that time.
+    /// written there at or below that time.
     fn not_readable(&mut self, spans: &[KeySpan], when: &When) -> Result<Option<Tried>> {
         let now = self.clocks.now();
         if let Some(tried) = self.not_serving(when.at, now) {
-            return Ok(Some(tried));
+            return Ok((!self.has_closed(spans, when)).then_some(tried));
         }
         if let Some(collected) = self.collected(when.at) {
             return Ok(Some(Tried::Answer(Answer::Conflict(collected))));

@@ -1,6 +1,8 @@
 //! Three replicas of one range, driven by hand: what is refused, what waits, what is answered
 //! again.
 
+#[path = "cluster/closed.rs"]
+mod closed;
 #[path = "cluster/collecting.rs"]
 mod collecting;
 #[path = "cluster/doubts.rs"]

@@ -94,6 +94,8 @@ pub(crate) fn render(shared: &Shared) -> String {
         single(&mut out, "cluster_ranges_led", gauge, "Ranges that this node leads.", led);
         let (help, asleep) = ("Ranges that sleep on this node.", member.sleeping_ranges());
         single(&mut out, "cluster_ranges_asleep", gauge, help, asleep);
+        let (help, near) = ("Reads of the past at a replica nearby.", member.near_reads());
+        single(&mut out, "cluster_follower_reads_total", counter, help, near);
         let about = "States of ranges that this node got instead of entries of their logs.";
         let states = member.states_installed();
         single(&mut out, "cluster_states_installed_total", "counter", about, states);

@@ -54,6 +54,8 @@ pub(crate) struct Tally {
     pub(crate) changed: AtomicU64,
     /// For how long a change has waited for leases at most, in microseconds.
     pub(crate) recalled_micros: AtomicU64,
+    /// Reads of the past at a replica nearby, of which somebody knows.
+    near_reads: AtomicU64,
 }
 
 impl Tally {
@@ -64,6 +66,12 @@ impl Tally {
 }
 
 impl Desk {
+    /// Reads of the past at a replica nearby, since somebody has asked.
+    pub(crate) fn near_reads(&self) -> u64 {
+        let near = self.router.near_reads();
+        near - self.tally.near_reads.swap(near, Ordering::Relaxed)
+    }
+
     pub(crate) fn new(place: Place, plan: &Plan, range: RangeDescriptor) -> Desk {
         let Place { home, coordinator, clock, hlc, oldest_readable } = place;
         let fs = Arc::new(MemFs::new());

@@ -165,7 +165,10 @@ impl World {
     pub(crate) fn take_tally(&mut self, desk: &Desk) {
         let (leased, changed, recalled) = desk.tally.take();
         let counts = &mut self.verdict.counts;
-        for (what, count) in [("commits under leases", leased), ("changes", changed)] {
+        let near = desk.near_reads();
+        for (what, count) in
+            [("commits under leases", leased), ("changes", changed), ("near reads", near)]
+        {
             if count > 0 {
                 *counts.entry(what).or_default() += count;
             }

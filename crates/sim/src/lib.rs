@@ -33,6 +33,7 @@ mod live;
 mod membership;
 mod network;
 mod node;
+mod past;
 mod plan;
 mod sabotage;
 mod schemas;

@@ -180,6 +180,12 @@ impl Transport for Line {
         (1..=self.nodes).map(NodeId).collect()
     }
 
+    /// Everybody is, now and then.
+    fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
+        let place = self.clock.now_micros() as usize % nodes.len().max(1);
+        nodes.get(place).copied()
+    }
+
     fn tell(&self, node: NodeId, request: &Request) {
         if let Some(own) = own().filter(|_| !std::thread::panicking()) {
             // Nobody listens if the world is over.

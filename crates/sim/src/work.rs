@@ -17,6 +17,7 @@ use crate::client::{Step, steps};
 use crate::data;
 use crate::desk::Desk;
 use crate::line::{Baton, Said, Word, pause};
+use crate::past::Past;
 use crate::plan::Plan;
 use crate::schemas::{self, Statement};
 
@@ -44,8 +45,12 @@ pub(crate) fn work(
 ) {
     let baton = baton.take();
     let mut random = Random::seeded(seed);
+    let mut past = Past::default();
     let mut word = baton.words.recv().ok();
     while let Some(next) = word {
+        if matches!((&next, task), (Word::Begin(_), Task::Write)) && random.chance(1, 3) {
+            past.look(desk, plan, &mut random);
+        }
         let run = match next {
             Word::Begin(value) => match task {
                 Task::Look => schemas::look(desk, plan, ops),
@@ -53,6 +58,7 @@ pub(crate) fn work(
                 Task::Write => write_or_change(desk, plan, &mut random, value, ops),
             },
             Word::Look(n) => {
+                past.look_at_all(desk);
                 look(desk, plan, n, ops);
                 Ok(())
             }
@@ -152,7 +158,7 @@ fn look(desk: &Desk, plan: &Plan, n: u32, ops: &Mutex<Vec<Op>>) {
     }
 }
 
-fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
+pub(crate) fn rows(txn: &Arc<Txn>, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
     let mut scan = txn.scan(data::span(key), ScanOptions::default())?;
     let mut out = Vec::new();
     while let Some(row) = scan.next()? {

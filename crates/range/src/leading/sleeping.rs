@@ -291,6 +291,7 @@ impl Replicas {
             }
             let Some((term, last)) = replica.group.at_rest() else { continue };
             let Some(others) = replica.who_has_all(own, &self.quiet.neighbours) else { continue };
+            self.say_closed(range);
             let said = Said::Sleep { term, last };
             others.iter().for_each(|node| self.say(range, *node, &said));
             self.look_again_at(range);

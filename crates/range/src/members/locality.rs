@@ -17,7 +17,7 @@ pub struct Locality(Vec<(String, String)>);
 
 impl Locality {
     /// How many tiers two nodes have in common, from the largest on.
-    pub(crate) fn closeness(&self, other: &Locality) -> usize {
+    pub fn closeness(&self, other: &Locality) -> usize {
         self.0.iter().zip(&other.0).take_while(|(one, other)| one == other).count()
     }
 

@@ -5,6 +5,7 @@ use braid_consensus::{LogIndex, ReplicaId, Term};
 use braid_lsm::{CommitTs, Exported};
 use bytes::Bytes;
 
+use crate::closed::Closed;
 use crate::ids::{put_span, take_span};
 use crate::state::RangeState;
 
@@ -21,6 +22,7 @@ const IS_FOUNDED: u8 = 10;
 const FOUNDED: u8 = 11;
 const THERE: u8 = 12;
 const SLEEP: u8 = 13;
+const CLOSED: u8 = 14;
 
 /// What is about to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +115,8 @@ pub(crate) enum Said {
         term: Term,
         last: LogIndex,
     },
+    /// Up to when the range is closed.
+    Closed(Closed),
 }
 
 impl Said {
@@ -135,6 +139,11 @@ impl Said {
             Said::Sleep { term, last } => {
                 out.push(SLEEP);
                 put_number(&mut out, term.0);
+                put_number(&mut out, last.0);
+            }
+            Said::Closed(Closed { upto, last }) => {
+                out.push(CLOSED);
+                put_number(&mut out, upto.0);
                 put_number(&mut out, last.0);
             }
             Said::Removed { replica } => {
@@ -192,6 +201,10 @@ impl Said {
             SLEEP => {
                 let (term, last) = (Term(reader.number()?), LogIndex(reader.number()?));
                 Said::Sleep { term, last }
+            }
+            CLOSED => {
+                let (upto, last) = (CommitTs(reader.number()?), LogIndex(reader.number()?));
+                Said::Closed(Closed { upto, last })
             }
             REMOVED => Said::Removed { replica: ReplicaId(reader.number()?) },
             ASKS => Said::Asks { replica: ReplicaId(reader.number()?) },
@@ -277,6 +290,7 @@ mod tests {
             Said::Founded,
             Said::There { life: 300 },
             Said::Sleep { term: Term(4), last: LogIndex(300) },
+            Said::Closed(Closed { upto: CommitTs(1 << 40), last: LogIndex(300) }),
             Said::Begin(Box::new(begin)),
             Said::Piece(Piece { number: 1, place: 0, is_last: true, items }),
             Said::Got { number: 1, upto: 2 },

@@ -224,6 +224,10 @@ impl Replicas {
                 self.hear_last_word(range, from, (term, last));
                 Ok(())
             }
+            Said::Closed(closed) => {
+                self.hear_closed(range, closed);
+                Ok(())
+            }
             Said::Begin(begin) => self.begin_receiving(range, from, *begin),
             Said::Piece(piece) => self.receive_piece(range, from, piece),
             Said::Got { number, upto } => self.was_got(range, from, (number, upto)),

@@ -15,7 +15,7 @@ use braid_range::{
 use super::{Cluster, commit, key, put, read, shown};
 
 /// Range 1 has the keys below k, range 2 the others; n1 serves both.
-fn two_ranges() -> Cluster {
+pub(super) fn two_ranges() -> Cluster {
     let mut cluster = Cluster::new();
     let split = Ask::Split(Split { at: key("k"), right: RangeId(2) });
     assert_eq!(cluster.ask(1, split), Some(Answer::Again));
@@ -23,7 +23,7 @@ fn two_ranges() -> Cluster {
     cluster
 }
 
-fn name(cluster: &Cluster, number: u64) -> TxnId {
+pub(super) fn name(cluster: &Cluster, number: u64) -> TxnId {
     TxnId { began: cluster.now(1), number }
 }
 
@@ -31,7 +31,7 @@ fn owner(number: u64) -> LockTxn {
     LockTxn(1 << TXN_COUNTER_BITS | number)
 }
 
-fn prepare(txn: TxnId, spans: Vec<KeySpan>, writes: Vec<Write>) -> Ask {
+pub(super) fn prepare(txn: TxnId, spans: Vec<KeySpan>, writes: Vec<Write>) -> Ask {
     Ask::Prepare(PrepareAsk {
         txn,
         owner: owner(txn.number),
@@ -57,7 +57,7 @@ fn commit_at_anchor(txn: TxnId, not_before: CommitTs, writes: Vec<Write>) -> Ask
     })
 }
 
-fn bound(answer: Option<Answer>) -> CommitTs {
+pub(super) fn bound(answer: Option<Answer>) -> CommitTs {
     match answer {
         Some(Answer::Prepared { bound }) => bound,
         other => panic!("{other:?}"),
@@ -72,7 +72,7 @@ fn decision(answer: Option<Answer>) -> Decision {
     }
 }
 
-fn resolve(txn: TxnId, decision: Decision) -> Ask {
+pub(super) fn resolve(txn: TxnId, decision: Decision) -> Ask {
     Ask::Resolve { txn, decision, span: None }
 }
 

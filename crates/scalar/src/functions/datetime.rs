@@ -547,6 +547,9 @@ fn zones(t: &mut Table) {
     });
 }
 
+/// Leaseholders close a time once a second; a message may be lost, and clocks differ.
+const FOLLOWERS_BEHIND_MICROS: i64 = 3_000_000;
+
 fn clocks(t: &mut Table) {
     let transaction: Eval = |_, c| Ok(Datum::TimestampTz(c.transaction_micros));
     t.add("now() timestamptz -- when the transaction began", transaction).stable();
@@ -561,6 +564,12 @@ fn clocks(t: &mut Table) {
         Ok(Datum::TimestampTz(c.session.clock_micros()))
     })
     .volatile();
+    t.add(
+        "follower_read_timestamp() timestamptz -- a moment before the statement began at which every \
+         replica of a cluster can be read: for AS OF SYSTEM TIME",
+        |_, c| Ok(Datum::TimestampTz(c.statement_micros - FOLLOWERS_BEHIND_MICROS)),
+    )
+    .stable();
     t.add(
         "pending_commit_timestamp() timestamptz -- when the row is committed: only as a value of \
          INSERT and UPDATE",
