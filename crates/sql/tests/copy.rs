@@ -105,7 +105,7 @@ fn feed(s: &mut Session, sql: &str, lines: impl Iterator<Item = String>) -> SqlR
 }
 
 /// Above what is written row by row.
-const MANY: u64 = 30_000;
+const MANY: u64 = 12_000;
 
 #[test]
 fn many_rows_go_in_as_one_load() {
@@ -127,16 +127,16 @@ fn many_rows_go_in_as_one_load() {
     // Rows that were there are found; of a load that fails nothing stays.
     let shifted = |by: u64| (0..MANY).map(move |n| format!("{}\t{}\t1\n", n + by, n + MANY + by));
     let e = feed(s, copy, shifted(MANY - 1)).unwrap_err();
-    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (id)=(29999) already exists.")));
+    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (id)=(11999) already exists.")));
     let e = feed(s, copy, (0..MANY).map(|n| format!("{}\t{n}\t1\n", n + MANY))).unwrap_err();
     assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (u)=(0) already exists.")));
     let twice = |n: u64| format!("{}\t{}\t1\n", MANY + n, MANY + n % (MANY - 1));
     assert_eq!(feed(s, copy, (0..MANY).map(twice)).unwrap_err().state().0, "23505");
     let orphan =
-        |n: u64| format!("{}\t{}\t{}\n", MANY + n, MANY + n, if n == 20_000 { 9 } else { 1 });
+        |n: u64| format!("{}\t{}\t{}\n", MANY + n, MANY + n, if n == 11_000 { 9 } else { 1 });
     let e = feed(s, copy, (0..MANY).map(orphan)).unwrap_err();
     assert_eq!(e.state().0, "23503");
-    assert!(e.context().unwrap_or_default().contains("line 20001"), "{e}");
+    assert!(e.context().unwrap_or_default().contains("line 11001"), "{e}");
     assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()]);
     assert_eq!(feed(s, copy, shifted(MANY)).unwrap(), MANY);
     assert_eq!(rows(s, "select count(*) from t where n = 7"), [(2 * MANY).to_string()]);
@@ -150,22 +150,22 @@ fn the_rows_of_a_query_go_in_as_one_load() {
     run(s, "create table a (id int primary key, u int unique)");
     feed(s, "copy a from stdin", (1..=MANY).map(|n| format!("{n}\t{}\n", n * 2))).unwrap();
     // A statement never meets its own rows, also when it reads the table that it fills.
-    assert_eq!(tag(s, "insert into a select id + 30000, u + 60000 from a"), "INSERT 0 30000");
+    assert_eq!(tag(s, "insert into a select id + 12000, u + 24000 from a"), "INSERT 0 12000");
     assert_eq!(db.coordinator().describe_locks().lines, "");
-    assert_eq!(count(s, "a"), ["60000"]);
-    assert_eq!(rows(s, "select u from a where id = 60000"), ["120000"]);
-    let e = error(s, "insert into a select id + 59999, u + 120000 from a");
-    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (id)=(60000) already exists.")));
-    assert_eq!(state(s, "insert into a select id + 60000, 7 from a"), "23505");
-    let middle = "insert into a select id + 60000, 120000 + 2 * (id / (id - 50000)) from a";
+    assert_eq!(count(s, "a"), ["24000"]);
+    assert_eq!(rows(s, "select u from a where id = 24000"), ["48000"]);
+    let e = error(s, "insert into a select id + 23999, u + 48000 from a");
+    assert_eq!((e.state().0, e.detail()), ("23505", Some("Key (id)=(24000) already exists.")));
+    assert_eq!(state(s, "insert into a select id + 24000, 7 from a"), "23505");
+    let middle = "insert into a select id + 24000, 48000 + 2 * (id / (id - 20000)) from a";
     assert_eq!(state(s, middle), "22012", "an error in the middle leaves nothing");
-    assert_eq!(count(s, "a"), ["60000"]);
-    assert_eq!(tag(s, "create table b as select u, id from a where id > 30000"), "SELECT 30000");
-    assert_eq!(rows(s, "select u from b where id = 30001"), ["60002"]);
+    assert_eq!(count(s, "a"), ["24000"]);
+    assert_eq!(tag(s, "create table b as select u, id from a where id > 12000"), "SELECT 12000");
+    assert_eq!(rows(s, "select u from b where id = 12001"), ["24002"]);
     // In a block: a table of its own, and one that others know.
     run(s, "begin; create table c (id int primary key); insert into c select id from a");
     run(s, "insert into b select 1, id from a; commit");
-    assert_eq!((count(s, "c"), count(s, "b")), (vec!["60000".into()], vec!["90000".into()]));
+    assert_eq!((count(s, "c"), count(s, "b")), (vec!["24000".into()], vec!["36000".into()]));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_block_sees_what_it_loaded_into_its_own_table() {
         assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()], "{level}");
         assert_eq!(rows(s, "select count(*) from t where n = 3"), [(MANY / 10).to_string()]);
         run(s, "begin; truncate t");
-        feed(s, "copy t from stdin", lines().take(20_000)).unwrap();
+        feed(s, "copy t from stdin", lines().take(11_000)).unwrap();
         run(s, "rollback");
         assert_eq!(rows(s, "select count(*) from t"), [MANY.to_string()], "{level}");
         // Back to a savepoint: row by row, since that can be taken back.
@@ -212,23 +212,21 @@ fn a_load_into_a_family_finds_parents_and_leaves_others_alone() {
          create table c (id int, k int, u int, primary key (id, k)) interleave in parent p on delete cascade;
          create unique index on c (u)",
     );
-    feed(s, "copy p from stdin", (0..20_000).map(|n| format!("{n}\t0\n"))).unwrap();
+    feed(s, "copy p from stdin", (0..11_000).map(|n| format!("{n}\t0\n"))).unwrap();
     let lines =
-        |from: u64| (0..MANY).map(move |n| format!("{}\t{}\t{}\n", n % 15_000, n + from, n + from));
+        |from: u64| (0..MANY).map(move |n| format!("{}\t{}\t{}\n", n % 6_000, n + from, n + from));
     feed(s, "copy c from stdin", lines(0)).unwrap();
     assert_eq!(rows(s, "select count(*) from c"), [MANY.to_string()]);
-    run(s, "delete from p where id < 10000");
-    assert_eq!(rows(s, "select count(*) from c"), ["10000"]);
+    run(s, "delete from p where id < 4000");
+    assert_eq!(rows(s, "select count(*) from c"), ["4000"]);
     // The erased rows' entries in the unique index are in nobody's way.
-    let free = |n: u64| format!("{}\t{n}\t{n}\n", 10_000 + n % 10_000);
+    let free = |n: u64| format!("{}\t{n}\t{n}\n", 4_000 + n % 4_000);
     feed(s, "copy c from stdin", (100_000..100_000 + MANY).map(free)).unwrap();
     run(s, "delete from c where u >= 100000");
-    let reuse = (0..15_000)
-        .filter(|n| *n < 10_000)
-        .map(|n| format!("{}\t{}\t{n}\n", n + 10_000, n + 500_000));
-    assert_eq!(feed(s, "copy c from stdin", reuse).unwrap(), 10_000);
+    let reuse = (0..4_000).map(|n| format!("{}\t{}\t{n}\n", n + 4_000, n + 500_000));
+    assert_eq!(feed(s, "copy c from stdin", reuse).unwrap(), 4_000);
     let e = feed(s, "copy c from stdin", lines(900_000)).unwrap_err();
-    assert_eq!(e.state().0, "23503", "parents below 10,000 are gone");
+    assert_eq!(e.state().0, "23503", "parents below 4,000 are gone");
 }
 
 #[test]
