@@ -69,7 +69,7 @@ pub(super) fn sent_and_lost(network: Network, lost: &Lost) -> Vec<Datum> {
 }
 
 fn all(v: &View<'_>) -> Vec<StatementStatistics> {
-    v.database_object.statements().all()
+    v.database_object.all_statements()
 }
 
 /// What has no meaning here is NULL, so that nobody takes it for a zero that was counted.

@@ -4,6 +4,7 @@
 //!   pg_stat_activity      all others: what do your sessions do?
 //!   pg_cancel_backend     the node in the session's number: stop its statement
 //!   PAUSE JOB 12          the node in the job's record: pause it
+//!   pg_stat_statements    all others: what have you counted?
 //! ```
 //! A node that does not answer within a moment has no sessions to show, and nothing can be asked
 //! of it: whoever wants that is told.
@@ -17,10 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::database::Database;
 use crate::runtime::sessions::SeenSession;
+use crate::runtime::{StatementStatistics, TransactionStatistics};
 use crate::session::{Cause, Session, SessionOptions, node_of_session};
 
 /// Who looks waits so long for a node.
 const LOOKING: Duration = Duration::from_millis(500);
+/// Who looks at what was counted, which may be megabytes.
+const COUNTING: Duration = Duration::from_secs(2);
 /// Who wants something to happen waits longer.
 const WANTING: Duration = Duration::from_secs(10);
 
@@ -38,6 +42,16 @@ enum Call {
     Sessions,
     Signal { pid: i32, ends: bool },
     Job { id: u32, wish: JobWish },
+    Statistics,
+    ResetStatistics { database: Option<u32>, id: Option<i64> },
+}
+
+/// What a node has counted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct NodeStatistics {
+    pub(super) statements: Vec<StatementStatistics>,
+    /// Of transactions that were blocks.
+    pub(super) blocks: Vec<TransactionStatistics>,
 }
 
 /// What is answered.
@@ -45,6 +59,7 @@ enum Call {
 enum Answer {
     Sessions(Vec<SeenSession>),
     Signal(bool),
+    Statistics(NodeStatistics),
     Done,
     Failed { state: String, message: String, hint: Option<String> },
 }
@@ -66,18 +81,37 @@ impl Database {
     /// Sessions of this node, and of all others that answer.
     pub fn all_sessions(&self) -> Vec<SeenSession> {
         let mut all = self.own_sessions();
-        if !self.is_shared() {
-            return all;
-        }
-        let own = self.own_node();
-        let nodes = self.coordinator().describe_nodes().into_iter();
-        for node in nodes.filter(|node| node.id != own && node.state != "gone") {
-            if let Some(Answer::Sessions(theirs)) = self.ask_node(node.id, &Call::Sessions, LOOKING)
-            {
+        for answer in self.ask_others(&Call::Sessions, LOOKING) {
+            if let Answer::Sessions(theirs) = answer {
                 all.extend(theirs);
             }
         }
         all
+    }
+
+    /// What all other nodes say that answer.
+    fn ask_others(&self, call: &Call, patience: Duration) -> Vec<Answer> {
+        if !self.is_shared() {
+            return Vec::new();
+        }
+        let own = self.own_node();
+        let nodes = self.coordinator().describe_nodes().into_iter();
+        let others = nodes.filter(|node| node.id != own && node.state != "gone");
+        others.filter_map(|node| self.ask_node(node.id, call, patience)).collect()
+    }
+
+    /// What other nodes have counted.
+    pub(super) fn statistics_of_others(&self) -> Vec<NodeStatistics> {
+        let told = |answer| match answer {
+            Answer::Statistics(theirs) => Some(theirs),
+            _ => None,
+        };
+        self.ask_others(&Call::Statistics, COUNTING).into_iter().filter_map(told).collect()
+    }
+
+    /// Others forget what they have counted.
+    pub(super) fn reset_statistics_of_others(&self, database: Option<u32>, id: Option<i64>) {
+        self.ask_others(&Call::ResetStatistics { database, id }, LOOKING);
     }
 
     fn own_sessions(&self) -> Vec<SeenSession> {
@@ -130,6 +164,11 @@ impl Database {
         let answer = match asked {
             Call::Sessions => Answer::Sessions(self.own_sessions()),
             Call::Signal { pid, ends } => Answer::Signal(self.signal_own(pid, ends)),
+            Call::Statistics => Answer::Statistics(self.own_statistics()),
+            Call::ResetStatistics { database, id } => {
+                self.reset_own_statistics(database, id);
+                Answer::Done
+            }
             Call::Job { id, wish } => match self.change_own_job(id, wish) {
                 Ok(()) => Answer::Done,
                 Err(e) => Answer::of_error(&e),

@@ -11,6 +11,7 @@
 //! - [`presence`]: until when what a process holds counts for others, so that a node that dies or
 //!   is cut off keeps nothing for ever.
 //! - [`calls`]: what a node asks another one about its sessions and jobs.
+//! - `statistics`: what statements of all nodes have done, added up.
 //! - [`locks`]: advisory locks. [`messages`]: LISTEN and NOTIFY.
 //!
 //! Locks on rows would be free when a range's lease is lost; these are not.
@@ -19,6 +20,7 @@ pub(crate) mod calls;
 pub(crate) mod locks;
 pub(crate) mod messages;
 pub(crate) mod presence;
+mod statistics;
 
 use locks::LocksOverNodes;
 use messages::Messages;

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use braid_parser::Fingerprint;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::tally::Tally;
 
@@ -70,7 +71,7 @@ struct Usage {
 }
 
 /// What is known of one statement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StatementStatistics {
     /// Database id.
     pub database: u32,

@@ -2,9 +2,10 @@
 
 use braid_kv::{Network, TxnStats, Work};
 use braid_types::RetryReason;
+use serde::{Deserialize, Serialize};
 
 /// Times in milliseconds, summed up so that mean and deviation come out.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// How many.
     pub count: u64,
@@ -57,7 +58,7 @@ impl Times {
 }
 
 /// How often something had to run again, or failed for it, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost([u64; RetryReason::ALL.len()]);
 
 impl Lost {
@@ -83,8 +84,28 @@ impl Lost {
     }
 }
 
+/// How nodes tell each other of [`Network`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Network")]
+struct ShownNetwork {
+    calls: u64,
+    bytes: u64,
+    nanos: u64,
+}
+
+/// How they tell each other of [`Work`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Work")]
+struct ShownWork {
+    entries: u64,
+    tombstones: u64,
+    blocks: u64,
+    blocks_from_disk: u64,
+    bytes: u64,
+}
+
 /// What transactions have done. Only sums, so that what came between two looks can be told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transacted {
     /// That committed.
     pub commits: u64,
@@ -99,6 +120,7 @@ pub struct Transacted {
     /// Requests to the store.
     pub requests: u64,
     /// What went to other nodes.
+    #[serde(with = "ShownNetwork")]
     pub network: Network,
     /// Tries that were lost.
     pub lost: Lost,
@@ -160,7 +182,7 @@ impl Transacted {
 }
 
 /// What the executions of a statement have done.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Executions that came to their end; also those whose rows were not all wanted.
     pub executions: Times,
@@ -179,10 +201,12 @@ pub struct Tally {
     /// See `lock_waits`.
     pub lock_wait_time: f64,
     /// What was looked at in the store.
+    #[serde(with = "ShownWork")]
     pub work: Work,
     /// Most bytes that one execution held.
     pub memory_peak: u64,
     /// What went to other nodes.
+    #[serde(with = "ShownNetwork")]
     pub network: Network,
     /// Ranges that were asked, those of each execution summed up.
     pub ranges_touched: u64,

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use braid_kv::TxnStats;
 use braid_types::SqlError;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use super::measure::now_nanos;
 use super::statements::StatementStatistics;
@@ -84,16 +85,31 @@ pub struct Minute {
 }
 
 /// What is known of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransactionStatistics {
     /// Database id.
     pub database: u32,
     /// Of a statement that stood alone that of the statement.
     pub id: i64,
     /// Fingerprints of its statements.
-    pub statements: Arc<[i64]>,
+    pub statements: Vec<i64>,
     /// What was counted.
     pub sum: Transacted,
+}
+
+impl TransactionStatistics {
+    /// Those of statements that stood alone.
+    pub(crate) fn alone(
+        statements: &[StatementStatistics],
+    ) -> impl Iterator<Item = TransactionStatistics> {
+        let alone = statements.iter().filter(|s| s.tally.alone != Transacted::default());
+        alone.map(|s| TransactionStatistics {
+            database: s.database,
+            id: s.id,
+            statements: vec![s.id],
+            sum: s.tally.alone,
+        })
+    }
 }
 
 /// What a block has done so far.
@@ -156,22 +172,18 @@ impl Transactions {
 
     /// All of them: those of blocks, and those of statements that stood alone.
     pub fn all(&self, statements: &[StatementStatistics]) -> Vec<TransactionStatistics> {
-        let alone = statements.iter().filter(|s| s.tally.alone != Transacted::default());
-        let alone = alone.map(|s| TransactionStatistics {
-            database: s.database,
-            id: s.id,
-            statements: Arc::new([s.id]),
-            sum: s.tally.alone,
-        });
-        let mut all: Vec<TransactionStatistics> = alone.collect();
-        let kinds = self.kinds.lock();
-        all.extend(kinds.all.iter().map(|(key, kind)| TransactionStatistics {
+        TransactionStatistics::alone(statements).chain(self.blocks()).collect()
+    }
+
+    /// Those of blocks.
+    pub(crate) fn blocks(&self) -> Vec<TransactionStatistics> {
+        let shown = |(key, kind): (&Key, &Kind)| TransactionStatistics {
             database: key.database,
             id: key.id,
-            statements: kind.statements.clone(),
+            statements: kind.statements.to_vec(),
             sum: kind.sum,
-        }));
-        all
+        };
+        self.kinds.lock().all.iter().map(shown).collect()
     }
 
     /// Whether the minute that is open ended before that time, in microseconds since 2000.

@@ -720,8 +720,7 @@ impl SessionFunctions for SessionState {
 
     fn reset_statements(&self, database: Option<u32>, id: Option<i64>) {
         let database = database.map(|oid| id_of_oid(oid).unwrap_or(0));
-        self.db.transactions().reset(database, id);
-        self.db.statements().reset(database, id, self.db.clock_micros());
+        self.db.reset_statistics(database, id);
     }
 
     fn nextval(&self, sequence: u32) -> SqlResult<i64> {

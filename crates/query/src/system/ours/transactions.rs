@@ -55,8 +55,7 @@ impl Texts {
 }
 
 fn since_the_start(v: &View<'_>) -> Made {
-    let statements = v.database_object.statements().all();
-    let all = v.database_object.transactions().all(&statements);
+    let (statements, all) = v.database_object.all_transactions();
     let texts = Texts(statements.into_iter().map(|s| (s.id, s.text)).collect());
     Ok(all.iter().map(|kind| row(kind, &texts)).collect())
 }
