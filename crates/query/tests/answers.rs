@@ -95,7 +95,7 @@ const IN_COLUMNS: &[&str] = &[
     "select id, k, n, note from q where (id, k, n) > (20, 'k1', 3) limit 25",
     "select t, id from many where (id > 9990 or id < 3) order by id desc",
     // General plans.
-    "select * from (select t, count(distinct id) from every group by t having count(*) < 9) x order by t",
+    "select * from (select t, count(distinct (id, 1)) from every group by t having count(*) < 9) x order by t",
     "select m.t, p.x from many m join p on p.x = m.id and m.t <> 'text 3' order by m.id",
     "select e.*, late + 1 from every e where t <> 'x' or late is null order by random() limit 0 offset 0",
 ];

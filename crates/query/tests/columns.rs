@@ -137,7 +137,7 @@ impl Table {
             let list = if names.is_empty() { "1".into() } else { names.join(", ") };
             let rows = format!("SELECT {list} FROM {}{bound}", self.name);
             let columns = format!(
-                "SELECT {list} FROM {} CROSS JOIN (VALUES (1)) one (one){bound}",
+                "SELECT {list} FROM {} CROSS JOIN (VALUES (row(1))) one (one){bound}",
                 self.name
             );
             let (mut by_rows, mut by_columns) = (db.run(&rows), db.run(&columns));
@@ -314,7 +314,7 @@ fn what_is_compared_is_scanned_in_two_ways() {
     db.run("CREATE TABLE t (id int4 PRIMARY KEY, v text)");
     let rows = db.run("EXPLAIN SELECT v FROM t WHERE id >= 3").join("\n");
     assert!(!rows.contains("general plan"), "{rows}");
-    let columns = "EXPLAIN SELECT v FROM t CROSS JOIN (VALUES (1)) one (one) WHERE id >= 3";
+    let columns = "EXPLAIN SELECT v FROM t CROSS JOIN (VALUES (row(1))) one (one) WHERE id >= 3";
     let columns = db.run(columns).join("\n");
     assert!(columns.contains("general plan"), "{columns}");
     assert!(columns.contains("filter=id@0 >= 3"), "{columns}");
@@ -327,7 +327,7 @@ fn a_limit_counts_rows_that_passed() {
     db.run("INSERT INTO t SELECT n, n % 50, 'w' || n FROM generate_series(1, 3000) n(n)");
     db.check(&[
         (
-            "SELECT id, w FROM t CROSS JOIN (VALUES (1)) o (o) WHERE v = 49 LIMIT 2",
+            "SELECT id, w FROM t CROSS JOIN (VALUES (row(1))) o (o) WHERE v = 49 LIMIT 2",
             "49|w49; 99|w99",
         ),
         ("SELECT count(*) FROM (SELECT 1 FROM t WHERE v = 7 LIMIT 50) x", "50"),
@@ -339,7 +339,7 @@ fn a_limit_counts_rows_that_passed() {
     db.check(&[
         ("SELECT count(*), max(w) FROM t WHERE v = 7 AND w > 'w2'", "38|w957"),
         (
-            "SELECT id FROM t CROSS JOIN (VALUES (1)) o (o) WHERE v = 9 AND w > 'w29' LIMIT 2",
+            "SELECT id FROM t CROSS JOIN (VALUES (row(1))) o (o) WHERE v = 9 AND w > 'w29' LIMIT 2",
             "9; 59",
         ),
     ]);
@@ -378,7 +378,7 @@ fn what_few_rows_need_is_looked_for_in_them() {
             for columns in ["*", "id, w", "v", "count(*)", "w, id, v"] {
                 let sql = |v: &str| {
                     let condition = condition.replace("{v}", v);
-                    let from = format!("{table} CROSS JOIN (VALUES (1)) one (one)");
+                    let from = format!("{table} CROSS JOIN (VALUES (row(1))) one (one)");
                     format!("SELECT {columns} FROM {from} WHERE {condition} ORDER BY 1")
                 };
                 let (got, want) = (db.run(&sql("v")), db.run(&sql("(v + 0)")));

@@ -99,7 +99,7 @@ fn rows_are_shown_on_demand() {
     let mut db = analyzed();
     let lines = db.run("EXPLAIN (COSTS) SELECT * FROM orders WHERE id = 7");
     assert_eq!(lines, ["span read on orders  (rows=5)", "  key: id = 7"]);
-    let lines = db.run("EXPLAIN (COSTS) SELECT count(*) OVER (ORDER BY total) FROM orders");
+    let lines = db.run("EXPLAIN (COSTS) SELECT array_agg(total) OVER (ORDER BY total) FROM orders");
     assert!(lines.iter().any(|l| l.contains("TableScan: orders") && l.ends_with("(rows=500)")));
     let lines = db.run("EXPLAIN SELECT * FROM orders WHERE id = 7");
     assert_eq!(lines, ["span read on orders", "  key: id = 7"]);
@@ -111,14 +111,14 @@ fn the_key_is_chosen_by_what_it_finds() {
     let unselective = "SELECT * FROM tasks WHERE state = 'done'";
     let two = "SELECT * FROM tasks WHERE state = 'done' AND day = 5";
     let pair = "SELECT * FROM tasks WHERE owner = 1 AND state = 'done' AND day = 5";
-    let general = "SELECT count(*) OVER (ORDER BY note) FROM tasks WHERE state = 'done'";
+    let general = "SELECT array_agg(note) OVER (ORDER BY note) FROM tasks WHERE state = 'done'";
     // Nothing is known: as the conditions look.
     assert!(plan(&mut db, unselective).starts_with("index lookup on tasks using by_state"));
     assert!(plan(&mut db, pair).starts_with("index lookup on tasks using by_owner"));
     assert!(plan(&mut db, general).contains("IndexScan: tasks using by_state"));
     db.run("ANALYZE");
     let shown = plan(&mut db, unselective);
-    assert!(shown.starts_with("full scan of tasks"), "{shown}");
+    assert!(shown.contains("TableScan: tasks all rows"), "{shown}");
     for sql in [two, pair] {
         let shown = plan(&mut db, sql);
         assert!(shown.starts_with("index lookup on tasks using by_day"), "{shown}");

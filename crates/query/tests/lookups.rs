@@ -46,10 +46,12 @@ fn joins_look_up_what_they_need() {
             4,
         ),
         (
-            "SELECT count(*), sum(o.amount) FROM (VALUES ('sku 7'), ('sku 8'), ('none'), (NULL))
-                AS v(s) JOIN o ON o.sku = v.s WHERE v.s <> ''",
-            "SELECT count(*), sum(o.amount) FROM (VALUES ('sku 7'), ('sku 8'), ('none'), (NULL))
-                AS v(s) JOIN o ON o.sku || '' = v.s || '' WHERE v.s <> ''",
+            "SELECT count(*), sum(o.amount) FROM (VALUES ('sku 7', row(1)),
+                ('sku 8', row(1)), ('none', row(1)), (NULL, row(1))) AS v(s, r)
+                JOIN o ON o.sku = v.s WHERE v.s <> ''",
+            "SELECT count(*), sum(o.amount) FROM (VALUES ('sku 7', row(1)),
+                ('sku 8', row(1)), ('none', row(1)), (NULL, row(1))) AS v(s, r)
+                JOIN o ON o.sku || '' = v.s || '' WHERE v.s <> ''",
             3,
         ),
         (
@@ -206,7 +208,7 @@ fn what_lies_beside_blocks_is_read_rather_than_looked_up() {
     db.compact();
     for _ in 0..3 {
         assert_eq!(
-            db.run("SELECT count(amount) FROM o CROSS JOIN (VALUES (1)) one (one)"),
+            db.run("SELECT count(amount) FROM o CROSS JOIN (VALUES (row(1))) one (one)"),
             ["20000"]
         );
     }

@@ -282,8 +282,9 @@ fn explain_analyze_counts_the_requests_of_a_general_plan() {
     let (all, scans) = asked("select n, sum(v) from a where n in (3, 4, 5) group by rollup (n)");
     assert_eq!(scans, [all]);
     assert!((2..=10).contains(&all), "{all}");
-    let (all, _) =
-        asked("with few as (select * from a limit 10) select count(distinct n), max(v) from few");
+    let (all, _) = asked(
+        "with few as (select * from a limit 10) select array_agg(n) over (order by n) from few",
+    );
     assert!(all <= 2, "{all}");
     let plain = db.run("explain select n, count(*) + 1 from a group by rollup (n)");
     assert!(plain.iter().all(|line| !line.contains("requests")), "{plain:?}");
@@ -323,7 +324,7 @@ fn own_and_general_plans_aggregate_alike() {
                     continue;
                 }
                 let own = format!("select {}(v) from of_{ty}", f.name);
-                let general = format!("select {}(v) from of_{ty}, generate_series(1, 1)", f.name);
+                let general = format!("select {}(v) from of_{ty}, (values (row(1))) o (o)", f.name);
                 let state =
                     |r: Result<Vec<String>, braid_types::SqlError>| r.map_err(|e| e.state().0);
                 let found = state(db.try_run(&own));

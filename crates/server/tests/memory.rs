@@ -352,8 +352,10 @@ fn own_plans_that_find_more_than_they_may_keep_go_on_as_general_ones() {
     talk.query("BEGIN");
     talk.answer();
     for (n, sql) in queries.iter().enumerate() {
-        talk.query(&format!("PREPARE q{n} AS {sql}"));
-        talk.answer();
+        for text in [format!("PREPARE q{n} AS {sql}"), format!("EXECUTE q{n}")] {
+            talk.query(&text);
+            talk.answer();
+        }
     }
     talk.query(
         "INSERT INTO big SELECT i, i % 100, repeat(i::text, 30) FROM generate_series(1, 40000) i",

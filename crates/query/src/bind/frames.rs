@@ -59,7 +59,7 @@ impl Frame {
             _ if shape.exclusion.is_some() => false,
             (true, true) => true,
             (true, false) => !offsets,
-            (false, true) => self.is_short(),
+            (false, true) => self.is_short() && !self.is_backwards(),
             (false, false) => false,
         };
         if !fits {
@@ -89,6 +89,16 @@ impl Frame {
         };
         let both = [reach(0, self.shape.start), reach(1, self.shape.end)];
         both.into_iter().all(|reach| reach.is_some_and(|rows| rows <= ROWS_STREAMED))
+    }
+
+    /// Whether it ends before it begins, which is a frame without rows.
+    fn is_backwards(&self) -> bool {
+        let [start, end] = self.offsets.each_ref().map(|o| o.as_ref().and_then(|o| o.count));
+        match (self.shape.start, self.shape.end) {
+            (Edge::Before, Edge::Before) => start < end,
+            (Edge::Behind, Edge::Behind) => start > end,
+            _ => false,
+        }
     }
 
     fn bound(&self, end: bool) -> Option<WindowFrameBound> {

@@ -1,6 +1,8 @@
-//! Aggregates over all rows or those of a group, with FILTER and ORDER BY, without DISTINCT and
-//! WITHIN GROUP. What they compute is the registry's ([`braid_scalar::Accumulator`]); general plans
-//! use the same.
+//! Aggregates over all rows or those of a group, with FILTER, ORDER BY, DISTINCT and WITHIN GROUP.
+//! What they compute is the registry's ([`braid_scalar::Accumulator`]), as in general plans.
+//!
+//! Rows of DISTINCT are sorted by the arguments, as PostgreSQL sorts them: then those that are
+//! equal stand beside each other, and what depends on their order is what it is there.
 
 use std::sync::Arc;
 
@@ -8,12 +10,14 @@ use braid_catalog::memory_error;
 use braid_env::memory::{Account, Held};
 use braid_rows::{Row, row_memory};
 use braid_scalar::{
-    Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, EvalContext, ParamTypes,
-    Scope, Volatility, bind_bool, bind_unsettled, coerce, needs_general_query, object_name_parts,
-    resolve,
+    Accumulator, AggregateCode, AggregateTypes, Bound, Choice, Code, Direct, EvalContext, OrderKey,
+    ParamTypes, Scope, Volatility, bind_bool, bind_unsettled, coerce, needs_general_query,
+    object_name_parts, resolve,
 };
 use braid_types::{CastContext, Datum, SqlResult, SqlType};
-use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::{
+    self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments, OrderByOptions,
+};
 
 use super::select::SortKey;
 use super::stream::compare;
@@ -28,6 +32,10 @@ pub(super) struct Aggregate {
     filter: Option<Bound>,
     /// The order in which rows are taken in; none: as they come.
     order: Vec<SortKey>,
+    /// Of rows with equal values of the order one is taken in.
+    distinct: bool,
+    /// How the keys of WITHIN GROUP sort, which are the last arguments.
+    within: Vec<OrderKey>,
     pub(super) ty: SqlType,
 }
 
@@ -74,7 +82,10 @@ impl Aggregate {
     pub(super) fn describe(&self, names: &dyn Fn(usize) -> String) -> String {
         let args: Vec<String> = self.args.iter().map(|arg| arg.to_sql(names)).collect();
         let mut text = if args.is_empty() { "*".to_string() } else { args.join(", ") };
-        text.push_str(&SortKey::describe(&self.order, " by ", names));
+        match self.distinct {
+            true => text.insert_str(0, "distinct "),
+            false => text.push_str(&SortKey::describe(&self.order, " by ", names)),
+        }
         match &self.filter {
             Some(filter) => format!("{}({text}) filter {}", self.name, filter.to_sql(names)),
             None => format!("{}({text})", self.name),
@@ -98,9 +109,18 @@ impl Aggregate {
         self.exprs().any(|e| e.volatility() == Volatility::Volatile)
     }
 
-    /// Takes rows in by this order.
-    pub(super) fn ordered(self, order: Vec<SortKey>) -> Aggregate {
-        Aggregate { order, ..self }
+    /// Takes rows in by this order; `None` if it has another one.
+    pub(super) fn ordered(self, order: Vec<SortKey>) -> Option<Aggregate> {
+        match order.is_empty() {
+            true => Some(self),
+            false if self.distinct || !self.within.is_empty() => None,
+            false => Some(Aggregate { order, ..self }),
+        }
+    }
+
+    /// Whether its call has a clause that windows do not know.
+    pub(super) fn is_of_sorted(&self) -> bool {
+        self.distinct || !self.within.is_empty()
     }
 
     /// Whether it holds on to rows until its end: then it needs an account.
@@ -116,11 +136,11 @@ impl Aggregate {
         params: &mut ParamTypes,
     ) -> SqlResult<Option<Aggregate>> {
         let ast::Expr::Function(f) = e else { return Ok(None) };
-        if f.over.is_some() || !f.within_group.is_empty() {
-            return Ok(None);
-        }
         let FunctionArguments::List(list) = &f.args else { return Ok(None) };
-        if list.duplicate_treatment.is_some() || !list.clauses.is_empty() || list.args.is_empty() {
+        let (within, distinct) = (&f.within_group, list.duplicate_treatment);
+        let distinct = distinct == Some(DuplicateTreatment::Distinct);
+        let none = list.args.is_empty() && within.is_empty();
+        if f.over.is_some() || !list.clauses.is_empty() || none || distinct && !within.is_empty() {
             return Ok(None);
         }
         let name = object_name_parts(&f.name);
@@ -131,20 +151,23 @@ impl Aggregate {
         let mut args = Vec::with_capacity(list.args.len());
         for arg in &list.args {
             match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Wildcard) if list.args.len() == 1 => {}
+                FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
+                    if list.args.len() == 1 && !distinct && within.is_empty() => {}
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => {
-                    match bind_unsettled(e, scope, params) {
-                        Ok(bound) => args.push(bound),
-                        Err(e) if needs_general_query(&e) => return Ok(None),
-                        Err(e) => return Err(e),
-                    }
+                    let Some(bound) = argument(e, scope, params)? else { return Ok(None) };
+                    args.push(bound);
                 }
                 _ => return Ok(None),
             }
         }
+        for key in within {
+            let Some(bound) = argument(&key.expr, scope, params)? else { return Ok(None) };
+            args.push(bound);
+        }
         let given: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-        // Of texts of a locale general plans know.
-        if !args.iter().all(|arg| arg.collation().is_by_bytes()) {
+        // Texts of a locale general plans know, and what prints as a name.
+        let named = |ty: &SqlType| ty.element().unwrap_or(ty).names_objects();
+        if !args.iter().all(|arg| arg.collation().is_by_bytes()) || given.iter().any(named) {
             return Ok(None);
         }
         let filter = match f.filter.as_deref().map(|e| bind_bool(e, "FILTER", scope, params)) {
@@ -155,24 +178,55 @@ impl Aggregate {
         };
         // What fits no overload is the general planner's to refuse.
         let Ok(choice) = resolve(&name, &given, false) else { return Ok(None) };
-        Ok(Aggregate::chosen(choice, args, params)?.map(|found| Aggregate { filter, ..found }))
+        let found = Aggregate::chosen(choice, (args, within), params)?;
+        let found = found.map(|found| Aggregate { filter, ..found });
+        Ok(if distinct { found.and_then(Aggregate::of_distinct) } else { found })
+    }
+
+    /// Takes each row in once; `None` for values that are not compared as they are.
+    fn of_distinct(mut self) -> Option<Aggregate> {
+        let plain = |arg: &Bound| arg.ty().is_comparable() && !arg.ty().is_row();
+        if !self.args.iter().all(plain) {
+            return None;
+        }
+        let ascending = OrderByOptions { asc: None, nulls_first: None };
+        let keys = self.args.iter().map(|arg| SortKey::by(arg.clone(), &ascending));
+        (self.order, self.distinct) = (keys.collect(), true);
+        Some(self)
     }
 
     fn chosen(
         choice: Choice,
-        given: Vec<Bound>,
+        (given, within): (Vec<Bound>, &[ast::OrderByExpr]),
         params: &mut ParamTypes,
     ) -> SqlResult<Option<Aggregate>> {
         let Code::Aggregate(code) = choice.function.code else { return Ok(None) };
-        if code.within_group.is_some() {
-            return Ok(None);
+        let Some(direct) = given.len().checked_sub(within.len()) else { return Ok(None) };
+        match code.within_group {
+            None if within.is_empty() => {}
+            Some(Direct::Count(count)) if count == direct && within.len() == 1 => {}
+            // What is wrong with it, and what asks where a row would stand, is the general
+            // planner's.
+            _ => return Ok(None),
         }
         let mut args = Vec::with_capacity(given.len());
         for (arg, ty) in given.into_iter().zip(&choice.args) {
             args.push(coerce(arg, ty, CastContext::Implicit, params)?);
         }
-        let (name, filter, order) = (choice.function.name, None, Vec::new());
-        Ok(Some(Aggregate { name, code, args, filter, order, ty: choice.ret }))
+        let (own, keys) = args.split_at(direct);
+        let settled =
+            |arg: &Bound| arg.columns().is_empty() && arg.volatility() != Volatility::Volatile;
+        let fits = own.iter().all(settled) && keys.iter().all(|key| key.ty().is_comparable());
+        if !within.is_empty() && !fits {
+            return Ok(None);
+        }
+        let within = within.iter().map(|key| {
+            let desc = key.options.asc == Some(false);
+            OrderKey { desc, nulls_first: key.options.nulls_first.unwrap_or(desc) }
+        });
+        let (name, within, ty) = (choice.function.name, within.collect(), choice.ret);
+        let (filter, order, distinct) = (None, Vec::new(), false);
+        Ok(Some(Aggregate { name, code, args, filter, order, distinct, within, ty }))
     }
 
     /// For the first or last value of a bare column: the column, and whether the last is wanted.
@@ -187,7 +241,7 @@ impl Aggregate {
     /// Nothing taken in yet. The account pays for rows that it keeps.
     pub(super) fn start(&self, account: Option<&Arc<Account>>) -> State {
         let types: Vec<SqlType> = self.args.iter().map(|a| a.ty().clone()).collect();
-        let types = AggregateTypes { args: &types, ret: &self.ty, sorted: &[] };
+        let types = AggregateTypes { args: &types, ret: &self.ty, sorted: &self.within };
         let accumulator = (self.code.start)(types);
         let account = account.filter(|_| accumulator.keeps_rows() || !self.order.is_empty());
         let held = account.map(|account| account.hold("rows of an aggregate"));
@@ -274,10 +328,22 @@ impl Aggregate {
     pub(super) fn finish(&self, s: &mut State, eval: &EvalContext) -> SqlResult<Datum> {
         let mut waiting = std::mem::take(&mut s.waiting);
         waiting.sort_by(|a, b| compare(&self.order, &a.0, &b.0));
+        if self.distinct {
+            waiting.dedup_by(|a, b| compare(&self.order, &a.0, &b.0).is_eq());
+        }
         for (_, row) in waiting {
             s.row = row;
             s.take(None)?;
         }
         s.accumulator.finish(eval)
+    }
+}
+
+/// An argument; `None` if general plans know it.
+fn argument(e: &ast::Expr, scope: &Scope, params: &mut ParamTypes) -> SqlResult<Option<Bound>> {
+    match bind_unsettled(e, scope, params) {
+        Ok(bound) => Ok(Some(bound)),
+        Err(e) if needs_general_query(&e) => Ok(None),
+        Err(e) => Err(e),
     }
 }

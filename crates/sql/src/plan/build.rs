@@ -11,7 +11,7 @@ use sqlparser::ast::{
 
 use super::aggregate::Aggregate;
 use super::choice;
-use super::compound::{self, Keys, Made, SelectPlan, plan_any};
+use super::compound::{self, Keys, Made, OverTable, SelectPlan, plan_any};
 use super::first_rows::{self, FirstRows};
 use super::gather::Gather;
 use super::groups::{MANY_ROWS, has_groups};
@@ -43,6 +43,8 @@ pub(super) struct From {
     pub(super) first: Option<Arc<FirstRows>>,
     /// Its rows are those of a query.
     pub(super) made: Option<Arc<Made>>,
+    /// It is what a view shows of it; the view's conditions are among its own.
+    pub(super) view: Option<Arc<OverTable>>,
     /// What its value needs of each of its rows.
     pub(super) nested: Vec<From>,
     pub(super) on: Vec<Bound>,
@@ -52,9 +54,9 @@ impl From {
     /// A table of FROM without conditions: where its columns begin, and whether rows stay that
     /// have none of its.
     fn of_table(layout: Arc<TableLayout>, alias: String, (offset, left): (usize, bool)) -> From {
-        let (semi, value, first, made) = (None, None, None, None);
+        let (semi, value, first, made, view) = (None, None, None, None, None);
         let (nested, on) = (Vec::new(), Vec::new());
-        From { layout, alias, offset, left, semi, value, first, made, nested, on }
+        From { layout, alias, offset, left, semi, value, first, made, view, nested, on }
     }
 
     /// How wide the joined row is with it.
@@ -149,6 +151,8 @@ pub(super) fn plan(
     q: &ast::Query,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<Chain>> {
+    let without_names = select_list::written_out(q);
+    let q = without_names.as_ref().unwrap_or(q);
     let Some(select) = simple_or_having(q) else { return Ok(None) };
     match BoundSelect::bind(ctx, (q, select), params)? {
         Some(bound) => bound.planned(ctx),
@@ -243,6 +247,10 @@ impl BoundSelect {
             sort.clear();
             steps = chain(ctx, &tables, &filter, (&sort, covers), None);
         }
+        if first_only && let Some(found) = all_are_few(ctx, &tables, &filter, (&steps, covers)) {
+            (first_only, steps) = (false, Some(found));
+            sort.clear();
+        }
         let plain = |t: &From| !t.left && t.is_joined() && t.first.is_none();
         if steps.is_none()
             && tables.len() == 2
@@ -271,6 +279,10 @@ impl BoundSelect {
         if is_costly(ctx, (&steps, &passes), (&output, &sort), all_wanted) {
             return Ok(None);
         }
+        let by_filter = ends_early && locking.is_none() && !steps.iter().any(|s| s.semi.is_some());
+        if by_filter && first.is_some_and(|first| choice::looks_through_much(ctx, &steps, first)) {
+            return Ok(None);
+        }
         let parts = Parts {
             steps,
             passes,
@@ -288,6 +300,27 @@ impl BoundSelect {
     }
 }
 
+/// Rows that are looked at all rather than as many as it takes to find the first one.
+const ALL_OF: f64 = 2_000.0;
+
+/// The way to all rows instead of the one along an order to the first that passes its conditions,
+/// if the conditions find few: nobody knows how far away the first one is, or whether there is one.
+fn all_are_few(
+    ctx: &Context,
+    tables: &[From],
+    filter: &[Bound],
+    (steps, covers): (&Option<Found>, Option<&BTreeSet<usize>>),
+) -> Option<Found> {
+    let [step] = steps.as_ref()?.0.as_slice() else { return None };
+    if !step.access.is_full() || step.access.rest.is_empty() {
+        return None;
+    }
+    let found = chain(ctx, tables, filter, (&[], covers), None)?;
+    let [step] = found.0.as_slice() else { return None };
+    let few = !step.access.is_full() && step.rows_found(ctx) <= ALL_OF;
+    few.then_some(found)
+}
+
 /// Whether looking things up costs so much that a general plan is better.
 fn is_costly(
     ctx: &Context,
@@ -296,12 +329,13 @@ fn is_costly(
     all_wanted: bool,
 ) -> bool {
     let known = passes.of(false);
+    let together = matches!(output, Output::Aggregates(_));
     let by_row = is_work_by_row(steps, output, sort);
     // General plans run such a query for each row as well.
     let firsts = steps.iter().any(|step| step.first.is_some());
     looks_up_deeply(steps, known.gather.as_ref())
         || all_wanted && !firsts && choice::looks_up_too_much(ctx, steps, &known.ends)
-        || all_wanted && by_row && choice::finds_too_much(ctx, steps)
+        || all_wanted && by_row && choice::finds_too_much(ctx, steps, together)
 }
 
 /// Adds what is asked of subqueries as more tables; `false` if one is none of ours.
@@ -347,7 +381,7 @@ fn turn_round(
     let widths = [tables[0].layout.table.columns.len(), tables[1].layout.table.columns.len()];
     let map = move |c: usize| if c < widths[0] { c + widths[1] } else { c - widths[0] };
     let remap = |b: &Bound| b.remap_columns(&map);
-    let on: Vec<_> = tables[1].on.iter().map(remap).collect();
+    let on: Vec<_> = tables[1].on.iter().chain(&tables[0].on).map(remap).collect();
     tables.swap(0, 1);
     tables[0].offset = 0;
     tables[0].on = Vec::new();
@@ -376,6 +410,7 @@ fn from(
     for item in &select.from {
         let both = (&mut tables, &mut scope);
         if !first_rows::add_query(ctx, &item.relation, false, both, params)?
+            && !add_pulled_up(ctx, &item.relation, false, (&mut tables, &mut scope), params)?
             && !add_table(ctx, &item.relation, false, (&mut tables, &mut scope), params)?
         {
             return Ok(None);
@@ -400,7 +435,9 @@ fn from(
             if always && first_rows::add_query(ctx, &join.relation, left, both, params)? {
                 continue;
             }
-            if !add_table(ctx, &join.relation, left, (&mut tables, &mut scope), params)? {
+            if !add_pulled_up(ctx, &join.relation, left, (&mut tables, &mut scope), params)?
+                && !add_table(ctx, &join.relation, left, (&mut tables, &mut scope), params)?
+            {
                 return Ok(None);
             }
             let on = match constraint {
@@ -419,7 +456,7 @@ fn from(
                     }
                 }
             };
-            tables.last_mut().expect("added just now").on = on;
+            tables.last_mut().expect("added just now").on.extend(on);
         }
     }
     // A LEFT JOIN inside of a comma list binds differently from what a chain does.
@@ -491,6 +528,32 @@ pub(super) fn add_table(
     Ok(true)
 }
 
+/// Adds the table of a view, or of a query that is as simple, as it shows it; `false` if it is none
+/// of ours.
+///
+/// # Errors
+/// 42712 for an alias that is there.
+fn add_pulled_up(
+    ctx: &Context,
+    factor: &TableFactor,
+    left: bool,
+    (tables, scope): (&mut Vec<From>, &mut Scope),
+    params: &mut ParamTypes,
+) -> SqlResult<bool> {
+    let Some((table, over)) = OverTable::of(ctx, factor) else { return Ok(false) };
+    let offset = scope.len();
+    let mut tried = params.clone();
+    let Ok(conditions) = over.conditions(&table, offset, &mut tried) else { return Ok(false) };
+    *params = tried;
+    check_alias(tables, over.alias())?;
+    let layout = Arc::new(TableLayout::new(&ctx.catalog, &table)?);
+    push_table(layout, (over.alias().to_string(), over.schema(ctx)), left, (tables, scope));
+    over.rename(&mut scope.columns_mut()[offset..]);
+    let last = tables.last_mut().expect("added just now");
+    (last.on, last.view) = (conditions, Some(Arc::new(over)));
+    Ok(true)
+}
+
 /// 42712 for an alias that is there.
 fn check_alias(tables: &[From], alias: &str) -> SqlResult<()> {
     if tables.iter().any(|t| t.alias == alias) {
@@ -522,11 +585,17 @@ fn push_table(
 /// Stored bytes from which on columns are worth the start of a general plan, twice.
 const MUCH_BYTES: u64 = 256 << 10;
 
+/// Rows of a table from which on filtering all of them in columns is worth the same.
+const MANY_FILTERED: f64 = 1_500.0;
+
 /// Whether one table is read as a whole, and is large: general plans read columns, not rows.
 fn reads_much(ctx: &Context, steps: &[Step]) -> SqlResult<bool> {
     let [step] = steps else { return Ok(false) };
     if !step.is_whole_table() || !ctx.db.general().reads_columns() {
         return Ok(false);
+    }
+    if !step.access.rest.is_empty() && step.facts(ctx).rows() > MANY_FILTERED {
+        return Ok(true);
     }
     let whole = step.layout.rows.whole_span();
     Ok(ctx.txn.divide(&whole, 2, MUCH_BYTES).map_err(kv_error)?.len() > 1)
@@ -611,7 +680,7 @@ fn locking(
     if q.locks.is_empty() {
         return Ok(Some(None));
     }
-    let [From { layout, made: None, .. }] = tables else { return Ok(None) };
+    let [From { layout, made: None, view: None, .. }] = tables else { return Ok(None) };
     check_lockable(&layout.table)?;
     let mut locked = locked_in(select, &q.locks)?;
     Ok(locked.pop().map(|(_, locking)| Some(locking)))
@@ -629,6 +698,9 @@ pub(super) fn first_rows(ctx: &Context, limit: &Bound, offset: Option<&Bound>) -
     number(limit) + offset.map_or(0.0, number)
 }
 
+/// Steps, conditions without tables, and whether the keys give an order.
+type Found = (Vec<Step>, Vec<Bound>, Met);
+
 /// Puts conditions on tables and chooses their keys. `used`: nothing else is looked at; `first`: so
 /// many rows are wanted. `None` if a key-wise plan would be poor.
 fn chain(
@@ -637,7 +709,7 @@ fn chain(
     filter: &[Bound],
     (sort, used): (&[SortKey], Option<&BTreeSet<usize>>),
     first: Option<f64>,
-) -> Option<(Vec<Step>, Vec<Bound>, Met)> {
+) -> Option<Found> {
     let mut left_over: Vec<Bound> = filter.to_vec();
     // What says something else each time it is asked is asked for each joined row.
     let volatile = |b: &Bound| b.columns().is_empty() && b.volatility() == Volatility::Volatile;
@@ -689,11 +761,21 @@ fn chain(
         return None;
     }
     let order = met(&steps, sort);
-    // Sorting in memory is for what a key has narrowed down.
-    if order == Met::No && steps.iter().all(Step::is_whole_table) {
+    // Sorting in memory is for what a key has narrowed down, and for small tables.
+    if order == Met::No && steps.iter().all(Step::is_whole_table) && !is_small(ctx, &steps) {
         return None;
     }
     Some((steps, constant, order))
+}
+
+/// Rows of a table that are sorted in memory before a general plan begins.
+const FEW_ROWS: f64 = 300.0;
+
+/// Whether it is one table of which it is known that it is small.
+fn is_small(ctx: &Context, steps: &[Step]) -> bool {
+    let [step] = steps else { return false };
+    let facts = step.facts(ctx);
+    facts.statistics().is_some() && facts.rows() <= FEW_ROWS
 }
 
 /// Where the keys of a step give the order in which its value takes rows in, or in which its first

@@ -21,19 +21,45 @@ const GENERAL: f64 = 20_000.0;
 /// So many times reading the tables whole may a chain of look-ups cost.
 const WHOLE_TABLES: f64 = 4.0;
 
-/// Whether so many rows of one table are found by its key or an index, to be filtered, sorted or
-/// put together, that a general plan is better, which does that in columns and with all threads.
-pub(super) fn finds_too_much(ctx: &Context, steps: &[Step]) -> bool {
+/// Rows beside each other that own plans look at in the time in which a general plan begins, with a
+/// margin for statements that are planned each time.
+const FILTERED: f64 = 1_500.0;
+
+/// Whether so many rows of one table are found by its key or an index, or are all of it, to be
+/// filtered, sorted or put together, that a general plan is better, which does that in columns and
+/// with all threads.
+/// `together`: all that is made of them is aggregates, which are made of columns where nothing is
+/// left to be filtered.
+pub(super) fn finds_too_much(ctx: &Context, steps: &[Step], together: bool) -> bool {
+    let [step] = steps else { return false };
+    let by_columns = together && step.access.rest.is_empty();
+    let beside = if by_columns { GENERAL } else { FILTERED };
+    !(by_columns && step.access.is_full()) && looks_through(ctx, steps, beside, |_| 1.0)
+}
+
+/// Whether so many rows are looked through for the first that pass that a general plan is better.
+pub(super) fn looks_through_much(ctx: &Context, steps: &[Step], first: f64) -> bool {
+    let share = |step: &Step| (first / step.rows_expected(ctx, 1.0).max(1.0)).min(1.0);
+    looks_through(ctx, steps, FILTERED, share) && !steps[0].access.rest.is_empty()
+}
+
+/// Whether the rows of one table that are looked at, a share of those that are found, are many:
+/// more than so many that lie beside each other, or fewer that do not.
+fn looks_through(ctx: &Context, steps: &[Step], beside: f64, share: impl Fn(&Step) -> f64) -> bool {
     let [step] = steps else { return false };
     // What the whole key names are few, whoever they are.
-    if step.access.is_full()
+    if step.made.is_some()
         || step.access.is_whole_key(&step.layout)
         || step.access.is_point(&step.layout)
         || !ctx.db.general().reads_columns()
     {
         return false;
     }
-    step.rows_found(ctx) * cost_of_row(step) > GENERAL
+    let rows = step.rows_found(ctx) * share(step);
+    match step.access.index {
+        Some(_) if !step.is_covered() => rows * cost_of_row(step) > GENERAL,
+        _ => rows > beside,
+    }
 }
 
 /// What a row that a step finds costs in our own plans.

@@ -7,8 +7,8 @@
 //! ```
 //! Rows come in the order of nested loops, and errors when the row comes that has them: a window
 //! changes how often is asked. It is as large as the rows that are still wanted, and grows where
-//! most rows find no match. What conditions with a volatile function do is seen from outside, so
-//! there it is one row.
+//! most rows find no match: by the share of those that did. What conditions with a volatile
+//! function do is seen from outside, so there it is one row.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -118,6 +118,8 @@ struct Stage {
     end: Option<SqlResult<()>>,
     /// Least size of the next window.
     window: usize,
+    /// Rows of all windows so far.
+    asked: usize,
     open: Option<Open>,
 }
 
@@ -237,7 +239,7 @@ impl Joined {
                 0 => (VecDeque::from([Row::new()]), Some(Ok(()))),
                 _ => (VecDeque::new(), None),
             };
-            stages.push(Stage { first: n, last, waiting, end, window: 1, open: None });
+            stages.push(Stage { first: n, last, waiting, end, window: 1, asked: 0, open: None });
             n = last + 1;
         }
         let settled = |b: &Bound| b.volatility() != Volatility::Volatile;
@@ -385,7 +387,10 @@ impl Joined {
     fn fill(&mut self, at: usize) -> SqlResult<()> {
         let most = if self.foresees { self.ctx.txn.batch_max() } else { 1 };
         let wanted = self.first.map_or(usize::MAX, |first| first.saturating_sub(self.given));
-        let size = self.stages[at].window.max(wanted).min(most);
+        let Stage { window, asked, .. } = self.stages[at];
+        // So many rows more, if as large a share of them comes through as before.
+        let likely = wanted.saturating_mul(asked) / self.given.max(1);
+        let size = window.max(wanted).max(likely.min(asked.saturating_mul(GROWTH))).min(most);
         let mut rows = VecDeque::new();
         let mut bytes = 0;
         while rows.len() < size && bytes < WINDOW_BYTES && self.stages[at].end.is_none() {
@@ -400,6 +405,7 @@ impl Joined {
         }
         let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
         stage.window = stage.window.saturating_mul(GROWTH);
+        stage.asked += rows.len();
         stage.waiting = rows;
         if stage.waiting.len() < 2 {
             return Ok(());

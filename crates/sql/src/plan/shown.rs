@@ -201,7 +201,7 @@ fn bind_ordered(
         }
         order.push(SortKey::by(expr, &key.options));
     }
-    Ok(Some(found.ordered(order)))
+    Ok(found.ordered(order))
 }
 
 /// Takes ORDER BY out of an aggregate.

@@ -683,7 +683,8 @@ fn what(
         }
         let name = format!("aggregate {}", aggregates.len());
         over.push_table(STAND_INS, None, [(name, found.ty.clone(), true)]);
-        aggregates.push(found.ordered(order));
+        let Some(found) = found.ordered(order) else { return Ok(None) };
+        aggregates.push(found);
     }
     // Columns beside aggregates are for those who know what is wrong with them.
     let Ok(expr) = braid_scalar::bind(expr, &over, params) else { return Ok(None) };

@@ -19,5 +19,5 @@ mod simple;
 
 pub use crate::ddl::view::uses::may_use_column;
 pub use printed::Printer;
-pub(crate) use simple::qualified_query;
 pub use simple::{SimpleView, may_write, simple};
+pub(crate) use simple::{qualified_query, read_through};

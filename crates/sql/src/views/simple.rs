@@ -44,6 +44,24 @@ pub fn simple(catalog: &Catalog, view: &View) -> SqlResult<Result<SimpleView, &'
     Ok(of_select(catalog, view, *select))
 }
 
+/// A view that is read as its relation with its conditions; `None` if it asks for more.
+pub(crate) fn read_through(catalog: &Catalog, view: &View) -> Option<SimpleView> {
+    let only = |from: &ast::TableWithJoins| match &from.relation {
+        TableFactor::Table { name, .. } => braid_scalar::is_only(name),
+        _ => true,
+    };
+    let written = parse_query(&view.definition.query).ok()?;
+    if matches!(&*written.body, SetExpr::Select(select) if select.from.iter().any(only)) {
+        return None;
+    }
+    let query = qualified_query(catalog, view).ok()?;
+    if query.order_by.is_some() || !query.locks.is_empty() || refused(&query).is_some() {
+        return None;
+    }
+    let SetExpr::Select(select) = *query.body else { return None };
+    of_select(catalog, view, *select).ok().filter(|simple| simple.alias.columns.is_empty())
+}
+
 const NOT_SINGLE: &str =
     "Views that do not select from a single table or view are not automatically updatable.";
 

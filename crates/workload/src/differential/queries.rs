@@ -181,17 +181,35 @@ fn set_operation(random: &mut Random, schema: &Schema) -> Query {
 
 fn window(random: &mut Random, table: &Table, from: &[Source]) -> Query {
     let keys = key_names(table, "").join(", ");
-    let partition = random.pick(from).sql();
-    let call = match random.below(4) {
+    let (partition, of) = (random.pick(from).sql(), random.pick(from).sql());
+    let call = match random.below(9) {
         0 => "row_number()".to_string(),
         1 => "rank()".to_string(),
-        2 => format!("lag({})", random.pick(from).sql()),
+        2 => format!("lag({of})"),
+        3 => format!("lead({of}, {})", random.below(4)),
+        4 => format!("first_value({of})"),
+        5 => format!("last_value({of})"),
+        6 => format!("nth_value({of}, {})", random.between(1, 3)),
+        7 => format!("count({of})"),
         _ => "count(*)".to_string(),
     };
-    unordered(format!(
-        "SELECT {keys}, {call} OVER (PARTITION BY {partition} ORDER BY {keys}) FROM {}",
-        table.name
-    ))
+    let frame = random.pick(&[
+        "",
+        " ROWS 2 PRECEDING",
+        " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+        " ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+        " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        " GROUPS UNBOUNDED PRECEDING",
+    ]);
+    let condition = key_condition(random, table);
+    let order = format!("ORDER BY {keys}{frame}");
+    let (over, named) = match random.below(3) {
+        0 => ("w".to_string(), format!(" WINDOW w AS (PARTITION BY {partition} {order})")),
+        1 => (format!("(w {order})"), format!(" WINDOW w AS (PARTITION BY {partition})")),
+        _ => (format!("(PARTITION BY {partition} {order})"), String::new()),
+    };
+    let table = &table.name;
+    unordered(format!("SELECT {keys}, {call} OVER {over} FROM {table} WHERE {condition}{named}"))
 }
 
 fn with_clause(random: &mut Random, table: &Table, from: &[Source]) -> Query {

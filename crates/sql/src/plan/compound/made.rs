@@ -24,6 +24,7 @@ use braid_scalar::{Bound, CmpOp, Node, ParamTypes, Volatility, ident_name};
 use braid_types::{Collated, Datum, GroupKey, SqlError, SqlResult, SqlState, SqlType};
 use sqlparser::ast;
 
+use super::functions::FunctionRows;
 use super::recursion::Recursion;
 use super::whole::{SelectPlan, plan_any};
 use crate::explain::PlanLine;
@@ -33,7 +34,7 @@ use crate::session::Context;
 
 /// Rows that a general plan filters in the time that it takes to begin: where conditions around a
 /// query would have left few of them, no more is lost.
-const LITTLE: f64 = 1_000.0;
+pub(super) const LITTLE: f64 = 1_000.0;
 
 /// See the [module documentation](self).
 pub(in crate::plan) struct Made {
@@ -51,6 +52,7 @@ pub(in crate::plan) struct Made {
 pub(super) enum MadeBy {
     Query(SelectPlan),
     Recursion(Recursion),
+    Function(FunctionRows),
     /// They are put there by the recursion around.
     Work,
 }
@@ -130,7 +132,11 @@ impl Made {
 
     /// Whether it may not be made where nobody asks for all its rows.
     pub(in crate::plan) fn is_quiet(&self) -> bool {
-        matches!(self.by, MadeBy::Query(_))
+        match &self.by {
+            MadeBy::Query(_) => true,
+            MadeBy::Function(rows) => rows.is_quiet(),
+            MadeBy::Recursion(_) | MadeBy::Work => false,
+        }
     }
 
     /// It as a table.
@@ -162,6 +168,7 @@ impl Made {
         let plan = match &self.by {
             MadeBy::Query(plan) => plan,
             MadeBy::Recursion(recursion) => return recursion.rows(ctx),
+            MadeBy::Function(rows) => return rows.rows(ctx),
             MadeBy::Work => return Err(SqlError::internal("rows of no recursion")),
         };
         let mut stream = plan.run_for(ctx, None)?;
@@ -185,7 +192,7 @@ impl Made {
         match &self.by {
             MadeBy::Query(plan) => vec![plan],
             MadeBy::Recursion(recursion) => recursion.parts().to_vec(),
-            MadeBy::Work => Vec::new(),
+            MadeBy::Function(_) | MadeBy::Work => Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use braid_scalar::ParamTypes;
-use braid_types::SqlResult;
+use braid_types::{SqlResult, SqlState};
 use sqlparser::ast::{self, SetExpr};
 
 use super::outgrown::Again;
@@ -187,6 +187,10 @@ pub(in crate::plan) fn plan_any(
     q: &ast::Query,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<SelectPlan>> {
+    if q.fetch.is_some() {
+        let Some(limited) = with_limit(q) else { return Ok(None) };
+        return plan_any(ctx, &limited, params);
+    }
     if let Some(with) = &q.with {
         return with::plan(ctx, with, q, params);
     }
@@ -195,7 +199,96 @@ pub(in crate::plan) fn plan_any(
         SetExpr::SetOperation { .. } => {
             Sets::plan(ctx, q, params)?.map(|sets| Body::Sets(Arc::new(sets)))
         }
+        SetExpr::Values(values) => match as_selects(q, values) {
+            // What is wrong with them, general plans tell.
+            Some(selects) => match plan_any(ctx, &selects, params) {
+                Err(e) if e.state() == SqlState::INTERNAL_ERROR => return Err(e),
+                found => return Ok(found.unwrap_or_default()),
+            },
+            None => None,
+        },
         _ => None,
     };
     Ok(body.map(|body| SelectPlan { body, again: None }))
+}
+
+/// A query with LIMIT in the place of FETCH FIRST; `None` if that says more.
+fn with_limit(q: &ast::Query) -> Option<ast::Query> {
+    let mut out = q.clone();
+    let fetch = out.fetch.take().filter(|fetch| !fetch.with_ties && !fetch.percent)?;
+    let one = || ast::Expr::Value(ast::Value::Number("1".to_string(), false).into());
+    let offset = match out.limit_clause.take() {
+        None => None,
+        Some(ast::LimitClause::LimitOffset { limit: None, offset, limit_by })
+            if limit_by.is_empty() =>
+        {
+            offset
+        }
+        Some(_) => return None,
+    };
+    let limit = Some(fetch.quantity.unwrap_or_else(one));
+    out.limit_clause = Some(ast::LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
+    Some(out)
+}
+
+/// Rows of VALUES, from which on a general plan makes them faster.
+const FEW_VALUES: usize = 50;
+
+/// VALUES as a SELECT for each row; `None` if they are many.
+fn as_selects(q: &ast::Query, values: &ast::Values) -> Option<ast::Query> {
+    let [first, others @ ..] = values.rows.as_slice() else { return None };
+    let alike = others.iter().all(|row| row.content.len() == first.content.len());
+    // General plans tell where a literal stands that has not the type of its column.
+    let settled = |at: usize| {
+        let all = || values.rows.iter().map(|row| literal(&row.content[at]));
+        !all().any(|one| one == Literal::Text) || !all().any(|one| one == Literal::Other)
+    };
+    if values.rows.len() > FEW_VALUES
+        || !alike
+        || !(0..first.content.len()).all(settled)
+        || !q.locks.is_empty()
+    {
+        return None;
+    }
+    let bare = braid_parser::parse_query("SELECT 1").ok()?;
+    let SetExpr::Select(bare) = *bare.body else { return None };
+    let select = |row: &[ast::Expr]| {
+        let named = |(n, expr): (usize, &ast::Expr)| ast::SelectItem::ExprWithAlias {
+            expr: expr.clone(),
+            alias: ast::Ident::new(format!("column{}", n + 1)),
+        };
+        let projection = row.iter().enumerate().map(named).collect();
+        SetExpr::Select(Box::new(ast::Select { projection, ..(*bare).clone() }))
+    };
+    let mut body = select(&first.content);
+    for row in others {
+        body = SetExpr::SetOperation {
+            op: ast::SetOperator::Union,
+            set_quantifier: ast::SetQuantifier::All,
+            left: Box::new(body),
+            right: Box::new(select(&row.content)),
+        };
+    }
+    Some(ast::Query { body: Box::new(body), ..q.clone() })
+}
+
+/// What an expression of VALUES says of the type of its column.
+#[derive(PartialEq)]
+enum Literal {
+    /// Nothing.
+    Null,
+    /// That it may be any.
+    Text,
+    Other,
+}
+
+fn literal(e: &ast::Expr) -> Literal {
+    match e {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Null => Literal::Null,
+            ast::Value::Number(..) | ast::Value::Boolean(_) => Literal::Other,
+            _ => Literal::Text,
+        },
+        _ => Literal::Other,
+    }
 }

@@ -5,6 +5,8 @@
 //!   FROM (SELECT ..) x JOIN orders ..           x is made
 //!   FROM orders WHERE customer IN (SELECT ..)   where that is not asked of each order:
 //!     FROM (SELECT DISTINCT ..) l JOIN orders ON customer = l.value
+//!   FROM orders WHERE placed = (SELECT max(..) ..)     where that is the same for each order:
+//!     FROM (SELECT max(..) ..) v CROSS JOIN orders WHERE placed = v.value
 //! ```
 
 use std::sync::Arc;
@@ -19,21 +21,26 @@ use sqlparser::ast::{
     TableAlias, TableFactor,
 };
 
+use super::functions::FunctionRows;
 use super::made::Made;
 use super::recursion::Recursion;
 use super::whole::{SelectPlan, plan_any};
 use crate::plan::build;
+use crate::plan::groups::has_groups;
 use crate::plan::select::Chain;
+use crate::plan::shown::take_aggregates;
 use crate::session::Context;
 
 /// The alias of a list in FROM: nobody writes such a letter, and no star means its column.
 const LIST: &str = "\u{1}list";
-/// Its column.
+/// The alias of a value in FROM.
+const ONE: &str = "\u{1}one";
+/// The column of both.
 const VALUE: &str = "value";
 
 /// Whether a table of FROM is there for the plan only.
 pub(in crate::plan) fn is_unseen(alias: &str) -> bool {
-    alias == LIST
+    alias == LIST || alias == ONE
 }
 
 /// Plans a query with its WITH; `None` if one of the queries there is none of ours.
@@ -87,10 +94,17 @@ pub(in crate::plan) fn made_of(
     factor: &TableFactor,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<(Arc<Made>, String)>> {
+    if let Some(made) = FunctionRows::made(ctx, factor, params)? {
+        return Ok(Some(made));
+    }
     match factor {
         TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None } => {
             let name = ident_name(&alias.name);
-            let shown = if is_unseen(&name) { "IN list".to_string() } else { name.clone() };
+            let shown = match name.as_str() {
+                LIST => "IN list".to_string(),
+                ONE => "value".to_string(),
+                _ => name.clone(),
+            };
             let made = Made::plan(ctx, subquery, (shown, &alias.columns), params)?;
             Ok(made.map(|made| (made, name)))
         }
@@ -124,31 +138,50 @@ pub(super) fn plan_select(
         *params = tried;
         return Ok(Some(chain));
     }
-    let Some(from_list) = from_list(q) else { return Ok(None) };
-    let mut tried = params.clone();
-    match build::plan(ctx, &from_list, &mut tried) {
-        Err(e) if e.state() == SqlState::INTERNAL_ERROR => Err(e),
-        Ok(Some(chain)) => {
-            *params = tried;
-            Ok(Some(chain))
+    for other in [from_list(q), from_value(q)].into_iter().flatten() {
+        let mut tried = params.clone();
+        match build::plan(ctx, &other, &mut tried) {
+            Err(e) if e.state() == SqlState::INTERNAL_ERROR => return Err(e),
+            Ok(Some(chain)) => {
+                *params = tried;
+                return Ok(Some(chain));
+            }
+            _ => {}
         }
-        _ => Ok(None),
     }
+    Ok(None)
 }
 
 /// The query that begins with the list of the first `column IN (SELECT ..)`, if there is one.
 fn from_list(q: &ast::Query) -> Option<ast::Query> {
+    begun_with(q, LIST, |select| {
+        let list = take_list(select.selection.as_mut()?)?;
+        distinct(list, select)
+    })
+}
+
+/// The query that begins with the value of the first subquery in a comparison of WHERE that is an
+/// aggregate of all its rows: it has one, whatever is around it.
+fn from_value(q: &ast::Query) -> Option<ast::Query> {
+    begun_with(q, ONE, |select| take_value(select.selection.as_mut()?))
+}
+
+/// A query with rows that it begins with, which are taken out of it.
+fn begun_with(
+    q: &ast::Query,
+    name: &str,
+    take: impl FnOnce(&mut ast::Select) -> Option<ast::Query>,
+) -> Option<ast::Query> {
     let SetExpr::Select(select) = &*q.body else { return None };
     if !q.locks.is_empty() || select.from.is_empty() {
         return None;
     }
     let mut query = q.clone();
     let SetExpr::Select(select) = &mut *query.body else { return None };
-    let list = take_list(select.selection.as_mut()?)?;
     let relation = TableFactor::Derived {
         lateral: false,
-        subquery: Box::new(distinct(list, select)?),
-        alias: Some(alias(LIST)),
+        subquery: Box::new(take(select)?),
+        alias: Some(alias(name)),
         sample: None,
     };
     let first = select.from.first_mut()?;
@@ -195,6 +228,42 @@ fn take_list(condition: &mut Expr) -> Option<ast::Query> {
         }
         _ => None,
     }
+}
+
+/// Takes the first such subquery out of a condition: see [`from_value`].
+fn take_value(condition: &mut Expr) -> Option<ast::Query> {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq};
+    match condition {
+        Expr::Nested(inner) => take_value(inner),
+        Expr::BinaryOp { left, op: And, right } => take_value(left).or_else(|| take_value(right)),
+        Expr::BinaryOp { left, op: Eq | Lt | LtEq | Gt | GtEq, right } => {
+            let side = [left, right].into_iter().find(|side| is_aggregate_of_all(side))?;
+            let parts = [ONE, VALUE].map(|part| Ident::with_quote('"', part));
+            match std::mem::replace(&mut **side, Expr::CompoundIdentifier(parts.to_vec())) {
+                Expr::Subquery(query) => Some(*query),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is a subquery that gives one row, of an aggregate.
+fn is_aggregate_of_all(e: &Expr) -> bool {
+    let Expr::Subquery(query) = e else { return false };
+    let SetExpr::Select(select) = &*query.body else { return false };
+    let [SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }] =
+        select.projection.as_slice()
+    else {
+        return false;
+    };
+    let mut any = false;
+    take_aggregates(&mut item.clone(), &mut |call| {
+        any = true;
+        call
+    });
+    let bare = query.with.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    any && bare && !has_groups(select) && select.having.is_none()
 }
 
 /// The different values of a list; `None` if it has not one column. They are selected as by

@@ -28,6 +28,9 @@ pub(in crate::plan) fn shown(
         if let Some(made) = &t.made {
             return made.origin(at - t.offset);
         }
+        if let Some(view) = &t.view {
+            return view.origin(&t.layout.table, at - t.offset);
+        }
         let c = t.layout.table.columns.get(at - t.offset)?;
         Some((t.layout.table.id, c.id))
     };

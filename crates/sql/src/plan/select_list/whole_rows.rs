@@ -47,12 +47,16 @@ pub(super) fn named(
         if before == out.projection {
             continue;
         }
-        let columns = table.layout.table.columns.iter().enumerate().filter(|(_, c)| !c.hidden);
         let field = |(at, c): (usize, &braid_catalog::Column)| {
+            let name = match &table.view {
+                Some(view) => view.name_of(at)?,
+                None => Some(c.name.as_str()).filter(|_| !c.hidden)?,
+            };
             let field = Bound::column(table.offset + at, c.ty.clone());
-            (field.with_collation(c.collated()), Arc::from(&*c.name))
+            Some((field.with_collation(c.collated()), Arc::from(name)))
         };
-        let (fields, names): (Vec<Bound>, Vec<Arc<str>>) = columns.map(field).unzip();
+        let columns = table.layout.table.columns.iter().enumerate();
+        let (fields, names): (Vec<Bound>, Vec<Arc<str>>) = columns.filter_map(field).unzip();
         rows.meant.push(Bound::new(Node::Row(fields, Some(names.into())), SqlType::Record));
         scope.push(ScopeColumn {
             table: Some(STAND_INS.to_string()),
