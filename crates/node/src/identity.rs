@@ -166,7 +166,8 @@ impl Identity {
     /// Of some nodes the one that is nearest to this one, by their localities; the first of those
     /// that are equally far away.
     pub(crate) fn nearest(&self, nodes: &[NodeId]) -> Option<NodeId> {
-        self.state.lock().roster.nearest(self.node(), nodes)
+        let own = self.node();
+        self.state.lock().roster.nearest(own, nodes)
     }
 
     /// Takes a newer roster up. Durable when it returns.
@@ -437,6 +438,11 @@ mod tests {
             Reply::Refusal { why } => Err(WireError::Refused(why)),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_member_says_who_is_nearest_to_it() {
+        assert_eq!(member(1).nearest(&[3, 2].map(NodeId)), Some(NodeId(3)));
     }
 
     #[test]

@@ -48,7 +48,7 @@
 //! not there any more (`leading::sleeping`).
 //!
 //! What was at some time of the past is read at any replica that knows that nothing of that time is
-//! to come (`closed`).
+//! to come (`leading::closed`).
 //!
 //! What is not there yet: a place to look ranges up.
 //!
@@ -56,7 +56,6 @@
 
 mod absent;
 mod answers;
-mod closed;
 mod collecting;
 mod command;
 mod deadlocks;

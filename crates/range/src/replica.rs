@@ -36,9 +36,9 @@ use braid_lsm::{CommitTs, KeySpan, MAX_KEY_LEN};
 use bytes::Bytes;
 
 use crate::answers::{Answered, Answers};
-use crate::closed::ClosedTimes;
 use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, RangeId, TxnId};
+use crate::leading::closed::ClosedTimes;
 use crate::leading::moving::Giving;
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;

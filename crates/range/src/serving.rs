@@ -20,7 +20,7 @@
 //! Only what other clocks have stamped, of transactions over several ranges, stays in doubt up to
 //! the limit.
 //!
-//! A replica without the lease reads what is closed ([`crate::closed`]).
+//! A replica without the lease reads what is closed ([`crate::leading::closed`]).
 //!
 //! There is doubt only about what is really there: the store knows all changes between two times,
 //! and of a scan only what it has come to is asked for.

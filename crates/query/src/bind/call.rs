@@ -349,6 +349,9 @@ impl Binder<'_> {
                 other => return Err(SqlError::unsupported(format!("the argument {other}"))),
             }
         }
+        if out.distinct && out.star {
+            return Err(SqlError::syntax("syntax error at or near \"*\""));
+        }
         for clause in &list.clauses {
             match clause {
                 ast::FunctionArgumentClause::OrderBy(order) => out.order = order,

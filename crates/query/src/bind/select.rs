@@ -213,6 +213,7 @@ impl Binder<'_> {
             None => None,
         };
         let mut keys = self.order_keys(order, &items, ("ORDER BY", "ordering"))?;
+        self.check_unused_windows()?;
         let distinct_on = self.distinct_on(select, &items)?;
         check_begins_with(&keys, distinct_on.as_deref().unwrap_or_default(), &items)?;
         let qualify = self.qualify(select)?;
@@ -689,6 +690,9 @@ impl Binder<'_> {
                 return Err(SqlError::syntax(
                     "WITH TIES cannot be specified without ORDER BY clause",
                 ));
+            }
+            if limit.is_some() {
+                return Err(SqlError::syntax("multiple LIMIT clauses not allowed"));
             }
             limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }

@@ -112,6 +112,8 @@ pub(super) struct Named {
     name: String,
     spec: ast::WindowSpec,
     exclusion: Option<Exclusion>,
+    /// A call or another window has named it: then its parts are bound there.
+    used: bool,
 }
 
 pub(super) const NESTED: &str = "window function calls cannot be nested";
@@ -219,18 +221,35 @@ impl Binder<'_> {
                 return Err(SqlError::new(SqlState("42P20"), text));
             }
             let (spec, exclusion) = self.own_window(spec, false)?;
-            self.level().named_windows.push(Named { name, spec, exclusion });
+            self.level().named_windows.push(Named { name, spec, exclusion, used: false });
         }
         Ok(())
     }
 
     fn named_window(&mut self, ident: &ast::Ident) -> SqlResult<Named> {
         let (name, start) = (ident_name(ident), ident.span.start);
-        let found = self.level().named_windows.iter().find(|known| known.name == name);
-        found.cloned().ok_or_else(|| {
+        let found = self.level().named_windows.iter_mut().find(|known| known.name == name);
+        let found = found.map(|known| {
+            known.used = true;
+            known.clone()
+        });
+        found.ok_or_else(|| {
             let text = format!("window \"{name}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_OBJECT, text).or_at(start.line, start.column)
         })
+    }
+
+    /// Binds the windows that nobody has named, to say what is wrong with them.
+    ///
+    /// # Errors
+    /// Of binding.
+    pub(super) fn check_unused_windows(&mut self) -> SqlResult<()> {
+        let unused = self.level().named_windows.iter().filter(|known| !known.used);
+        let unused: Vec<ast::WindowSpec> = unused.map(|known| known.spec.clone()).collect();
+        for spec in &unused {
+            self.without_windows(IN_DEFINITION, |b| b.window_keys(spec))?;
+        }
+        Ok(())
     }
 
     /// A window as it is written, behind OVER or in WINDOW, with what it has of the one that it is

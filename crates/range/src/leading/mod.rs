@@ -7,8 +7,10 @@
 //!   neighbours   which nodes are there: one word from node to node, however many ranges they share
 //!   fencing      processes that are gone, of which nothing is to happen any more
 //!   recalls      leases of another kind, on locks: those above have them, and others ask for them
+//!   closed       up to when those who do not lead answer reads of the past by themselves
 //! ```
 
+pub(crate) mod closed;
 pub(crate) mod fencing;
 pub(crate) mod moving;
 pub(crate) mod neighbours;

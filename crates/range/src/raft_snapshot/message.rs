@@ -5,8 +5,8 @@ use braid_consensus::{LogIndex, ReplicaId, Term};
 use braid_lsm::{CommitTs, Exported};
 use bytes::Bytes;
 
-use crate::closed::Closed;
 use crate::ids::{put_span, take_span};
+use crate::leading::closed::Closed;
 use crate::state::RangeState;
 
 const LACKS: u8 = 1;

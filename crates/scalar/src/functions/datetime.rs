@@ -565,8 +565,8 @@ fn clocks(t: &mut Table) {
     })
     .volatile();
     t.add(
-        "follower_read_timestamp() timestamptz -- a moment before the statement began at which every \
-         replica of a cluster can be read: for AS OF SYSTEM TIME",
+        "follower_read_timestamp() timestamptz -- a moment before the statement began at which \
+         every replica of a cluster can be read: for AS OF SYSTEM TIME",
         |_, c| Ok(Datum::TimestampTz(c.statement_micros - FOLLOWERS_BEHIND_MICROS)),
     )
     .stable();

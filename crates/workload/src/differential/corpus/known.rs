@@ -156,6 +156,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "current_date",
             "current_time",
             "current_timestamp",
+            "follower_read_timestamp",
             "localtime",
             "localtimestamp",
             "now",

@@ -1,8 +1,8 @@
 //! Times that are closed: what was then is read at any replica, not only where the lease is.
 //!
 //! ```text
-//!   leaseholder    entry 7 at 40 | entry 8 at 50 | says: 55 is closed, with entry 8 | entry 9 at 60
-//!   follower       applied 7: asks whoever has the lease | applied 8: reads at or below 55
+//!   leaseholder   entry 7 at 40 | entry 8 at 50 | says: 55 is closed with entry 8 | entry 9 at 60
+//!   follower      applied 7: asks whoever has the lease | applied 8: reads at or below 55
 //! ```
 //!
 //! Whoever serves a range says now and then what its clock shows, and its last entry. That is a
@@ -13,8 +13,7 @@
 //! 2. Other leases begin above the end of this one, which is above all that it has served.
 //! 3. What was *prepared* is written later, at a time above its bound, and the bound is the time of
 //!    the entry that has prepared it. So a part that may be written at or below the closed time is
-//!    known to whoever has applied the entry; where one is in the way, it is the leaseholder that is
-//!    asked.
+//!    known to whoever has applied the entry; where one is in the way, the leaseholder is asked.
 //! 4. Rows of the past that are taken in lie under keys that nobody has read or known of.
 //!
 //! A replica that has applied the entry answers reads of the past by itself, if they are as of a
