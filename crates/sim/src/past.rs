@@ -21,10 +21,19 @@ const MOST_MICROS: [u64; 3] = [300_000, 1_200_000, 6_000_000];
 /// Looks that a client remembers.
 const KEPT: usize = 40;
 
+type Rows = Vec<(Bytes, Bytes)>;
+
+/// What there was of something at a time.
+struct Look {
+    at: CommitTs,
+    key: Key,
+    rows: Rows,
+}
+
 /// See the [module's page](self).
 #[derive(Default)]
 pub(crate) struct Past {
-    looks: Vec<(CommitTs, Key, Vec<(Bytes, Bytes)>)>,
+    looks: Vec<Look>,
 }
 
 impl Past {
@@ -35,15 +44,15 @@ impl Past {
         let most = *random.pick(&MOST_MICROS);
         let back = CommitTs(braid_env::clock::Hlc::from_micros(random.below(most)));
         // Nobody promises that what is too old can be read, nor that somebody answers.
-        let look = || -> KvResult<(CommitTs, Vec<(Bytes, Bytes)>)> {
+        let look = || -> KvResult<Look> {
             let now = desk.coordinator.begin(TxnOptions::default())?.read_ts();
             let at = CommitTs(now.0 - back.0);
-            Ok((at, seen(desk, at, key)?))
+            Ok(Look { at, key, rows: seen(desk, at, key)? })
         };
-        if let Ok((at, rows)) = look()
+        if let Ok(look) = look()
             && self.looks.len() < KEPT
         {
-            self.looks.push((at, key, rows));
+            self.looks.push(look);
         }
         if !self.looks.is_empty() {
             self.look_again(desk, random.below(self.looks.len() as u64) as usize);
@@ -56,7 +65,7 @@ impl Past {
     }
 
     fn look_again(&mut self, desk: &Desk, place: usize) {
-        let (at, key, before) = &self.looks[place];
+        let Look { at, key, rows: before } = &self.looks[place];
         match seen(desk, *at, *key) {
             Ok(rows) if rows == *before => {}
             Ok(rows) => wrong(format!("{key:?} as of {at:?} was {before:?}, and is {rows:?}")),
@@ -66,7 +75,7 @@ impl Past {
     }
 }
 
-fn seen(desk: &Desk, at: CommitTs, key: Key) -> KvResult<Vec<(Bytes, Bytes)>> {
+fn seen(desk: &Desk, at: CommitTs, key: Key) -> KvResult<Rows> {
     let options = TxnOptions { as_of: Some(at), read_only: true, ..TxnOptions::default() };
     let txn = desk.coordinator.begin(options)?;
     rows(&txn, key)

@@ -48,7 +48,10 @@ pub(crate) fn work(
     let mut past = Past::default();
     let mut word = baton.words.recv().ok();
     while let Some(next) = word {
-        if matches!((&next, task), (Word::Begin(_), Task::Write)) && random.chance(1, 3) {
+        // What is broken on purpose is found without it, and sooner.
+        let looks =
+            plan.sabotage.is_none() && matches!((&next, task), (Word::Begin(_), Task::Write));
+        if looks && random.chance(1, 3) {
             past.look(desk, plan, &mut random);
         }
         let run = match next {
