@@ -1,6 +1,7 @@
 //! Finds leaseholders, and asks until there is an answer.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
     Answer, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request, WaitReport,
 };
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::patience::Patience;
@@ -65,6 +67,8 @@ pub struct Router {
     /// When it was said last what is read, in microseconds.
     said_reads_at: AtomicU64,
     pub(crate) near_reads: AtomicU64,
+    /// How often news of settings were waited for.
+    pub(crate) silent_waits: AtomicU64,
     count: AtomicU64,
     last_number: AtomicU64,
     pub(crate) never: AtomicBool,
@@ -116,6 +120,7 @@ impl Router {
             decided: Mutex::default(),
             said_reads_at: AtomicU64::new(0),
             near_reads: AtomicU64::new(0),
+            silent_waits: AtomicU64::new(0),
             count: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
             never: AtomicBool::new(false),
@@ -306,10 +311,10 @@ impl Router {
         let request = Request::of_node(Ask::ShowRanges);
         let stop = Tally::stop_flag();
         let stop = stop.as_deref().unwrap_or(&self.never);
-        let mut shown: Vec<ShownRange> = Vec::new();
+        let mut shown: BTreeMap<Bytes, ShownRange> = BTreeMap::new();
         let mut any = false;
         for node in self.all_nodes(self.options.home) {
-            let spans: Vec<KeySpan> = shown.iter().map(|range| range.span.clone()).collect();
+            let spans: Vec<KeySpan> = shown.values().map(|range| range.span.clone()).collect();
             if any && is_whole(&spans) {
                 break;
             }
@@ -318,18 +323,20 @@ impl Router {
                 Some(Answer::ShownRanges(ranges)) => {
                     any = true;
                     for range in ranges {
-                        if !shown.iter().any(|known| known.span.overlaps(&range.span)) {
-                            shown.push(range);
+                        // They do not overlap each other: the last one in front of its end tells.
+                        let end = (Unbounded, Excluded(&*range.span.end));
+                        let before = shown.range::<[u8], _>(end).next_back();
+                        if before.is_none_or(|(_, before)| !before.span.overlaps(&range.span)) {
+                            shown.insert(range.span.start.clone(), range);
                         }
                     }
-                    shown.sort_by(|a, b| a.span.start.cmp(&b.span.start));
                 }
                 Some(other) => return Err(unexpected(other)),
                 None => {}
             }
         }
         let silent = || KvError::Unavailable("no node's replicas answer".into());
-        any.then_some(shown).ok_or_else(silent)
+        any.then(|| shown.into_values().collect()).ok_or_else(silent)
     }
 
     /// All nodes that the cluster ever had.
@@ -437,7 +444,7 @@ impl Router {
 
     /// Asks once; whether it was done. Who was told to stop does not wait for the answer.
     pub(crate) fn tell(&self, range: RangeId, ask: Ask) -> bool {
-        let known = self.routes.lock().all().find(|route| route.range == range).cloned();
+        let known = self.routes.lock().by_id(range).cloned();
         let Some(route) = known else { return false };
         let node = route.holder.unwrap_or(route.nodes[0]);
         let request = Request { range, ask };

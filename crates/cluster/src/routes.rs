@@ -41,6 +41,8 @@ pub(crate) struct Learned {
 pub(crate) struct Routes {
     /// By start; disjoint.
     by_start: BTreeMap<Bytes, Route>,
+    /// Where parts of each range begin.
+    starts: BTreeSet<(RangeId, Bytes)>,
     /// Their nodes, if nothing was learned since somebody wanted to know.
     nodes: Option<BTreeSet<NodeId>>,
 }
@@ -71,29 +73,51 @@ impl Routes {
 
     /// A range by its number.
     pub(crate) fn by_id(&self, range: RangeId) -> Option<&Route> {
-        self.by_start.values().find(|route| route.range == range)
+        let (of, start) = self.starts.range((range, Bytes::new())..).next()?;
+        self.by_start.get(start).filter(|_| *of == range)
     }
 
+    /// Who serves a range. Asked after each request, and there may be very many ranges.
     pub(crate) fn set_holder(&mut self, range: RangeId, node: Option<NodeId>) {
-        for route in self.by_start.values_mut().filter(|route| route.range == range) {
-            route.holder = node;
+        let parts = self.starts.range((range, Bytes::new())..).take_while(|(of, _)| *of == range);
+        for (_, start) in parts {
+            if let Some(route) = self.by_start.get_mut(start) {
+                route.holder = node;
+            }
         }
+    }
+
+    /// Those that have keys of a span, in key order.
+    fn within(&self, span: &KeySpan) -> impl Iterator<Item = &Route> {
+        let first = self.of(&span.start).filter(|route| route.span.start < span.start);
+        let more = self.by_start.range::<[u8], _>((Included(&*span.start), Unbounded));
+        let more = more.map(|(_, route)| route).take_while(|route| route.span.start < span.end);
+        first.into_iter().chain(more)
+    }
+
+    fn put(&mut self, route: Route) {
+        self.starts.insert((route.range, route.span.start.clone()));
+        self.by_start.insert(route.span.start.clone(), route);
+    }
+
+    fn take_out(&mut self, route: &Route) {
+        self.by_start.remove(&route.span.start);
+        self.starts.remove(&(route.range, route.span.start.clone()));
     }
 
     /// Takes up what somebody has said.
     pub(crate) fn learn(&mut self, told: Vec<RangeDescriptor>) -> Learned {
         let mut learned = Learned::default();
         for range in told {
-            let overlapping: Vec<Route> =
-                self.by_start.values().filter(|r| r.span.overlaps(&range.span)).cloned().collect();
-            if overlapping.iter().any(|known| known.generation >= range.generation) {
+            if self.within(&range.span).any(|known| known.generation >= range.generation) {
                 continue;
             }
+            let overlapping: Vec<Route> = self.within(&range.span).cloned().collect();
             learned.any = true;
             self.nodes = None;
             let mut holder = None;
             for known in overlapping {
-                self.by_start.remove(&known.span.start);
+                self.take_out(&known);
                 if known.range != range.id {
                     learned.came_from.push((known.range, (range.id, range.span.clone())));
                 }
@@ -101,14 +125,13 @@ impl Routes {
                 let before = KeySpan::new(known.span.start.clone(), range.span.start.clone());
                 let behind = KeySpan::new(range.span.end.clone(), known.span.end.clone());
                 for span in [before, behind].into_iter().filter(|span| span.start < span.end) {
-                    self.by_start.insert(span.start.clone(), Route { span, ..known.clone() });
+                    self.put(Route { span, ..known.clone() });
                 }
             }
             let nodes: Vec<NodeId> = range.replicas.iter().map(|(_, node)| *node).collect();
             let holder = holder.filter(|holder| nodes.contains(holder));
             let (id, generation) = (range.id, range.generation);
-            let route = Route { range: id, span: range.span, generation, nodes, holder };
-            self.by_start.insert(route.span.start.clone(), route);
+            self.put(Route { range: id, span: range.span, generation, nodes, holder });
         }
         learned
     }

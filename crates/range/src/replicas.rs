@@ -766,16 +766,23 @@ impl Replicas {
         CommitTs(self.clocks.hlc.peek().max(wall))
     }
 
-    /// An answer with what the node knows of other ranges: of some, since there may be very many.
+    /// An answer with what the node knows of other ranges: of the next ones in key order, which
+    /// have got what the range has given away, and not of all, since there may be very many.
     /// Whoever learns nothing new by that asks for all.
     fn told(&self, answer: Answer) -> Answer {
         const MOST: usize = 64;
         match answer {
             Answer::WrongRange { mut known } => {
-                let own = known[0].id;
-                let others =
-                    self.replicas.values().map(|replica| &replica.machine.state.descriptor);
-                known.extend(others.filter(|other| other.id != own).take(MOST).cloned());
+                let end = known[0].span.end.clone();
+                let all = self.replicas.values().map(|replica| &replica.machine.state.descriptor);
+                let mut next: Vec<_> = all.filter(|other| other.span.start >= end).collect();
+                if next.len() > MOST {
+                    let by_start = |a: &&RangeDescriptor, b: &&RangeDescriptor| {
+                        a.span.start.cmp(&b.span.start)
+                    };
+                    next.select_nth_unstable_by(MOST, by_start);
+                }
+                known.extend(next.into_iter().take(MOST).cloned());
                 Answer::WrongRange { known }
             }
             other => other,
