@@ -83,10 +83,10 @@ impl Router {
         ask: &dyn Fn(NodeId) -> Ask,
     ) -> KvResult<Sent> {
         let is_past = self.txns.lock().is_past(at);
-        match is_past.then(|| self.ask_near(route, ask)).flatten() {
-            Some(answer) => Ok(Sent::Answer(answer)),
-            None => self.send_stoppable(route, ask),
+        if let Some(answer) = is_past.then(|| self.ask_near(route, ask)).flatten() {
+            return Ok(Sent::Answer(answer));
         }
+        self.send_stoppable(route, ask)
     }
 
     /// Asks a range for sizes, which are about right on any replica.

@@ -21,6 +21,8 @@ use crate::router::{Router, Sent, unexpected};
 const INGEST_BYTES: usize = 1 << 20;
 /// Bytes that the files of a commit have at most: it is held in memory, here and by replicas.
 const COMMIT_BYTES_MAX: usize = 256 << 20;
+/// What was said of settings is said again each time that they were waited for so often in vain.
+const WAITS_TO_WORD: u64 = 2;
 
 impl Router {
     /// What a transaction writes, in the order in which it must happen.
@@ -308,8 +310,9 @@ impl Spans for Router {
             return known;
         };
         let newest = news.wait(known, patience);
-        if newest <= known {
-            // Words may have been lost.
+        // Words may have been lost: that they are said again in vain costs all nodes something.
+        let waited = self.silent_waits.fetch_add(1, Ordering::Relaxed);
+        if newest <= known && waited.is_multiple_of(WAITS_TO_WORD) {
             self.transport.spread_news();
         }
         newest

@@ -709,7 +709,7 @@ fn keep_house(
 
 /// Does something every second until the member stops.
 fn every_second(clock: &dyn Clock, ending: &AtomicBool, mut work: impl FnMut(u64)) {
-    const STEP: Duration = Duration::from_millis(100);
+    const STEP: Duration = Duration::from_millis(250);
     let (mut round, mut waited) = (0u64, Duration::ZERO);
     while !ending.load(Ordering::SeqCst) {
         clock.sleep(STEP);

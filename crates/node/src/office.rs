@@ -212,6 +212,10 @@ impl Office {
         let mut last = self.identity.roster();
         while !ending.load(Ordering::SeqCst) {
             self.clock.sleep(std::time::Duration::from_millis(500));
+            if ending.load(Ordering::SeqCst) {
+                return;
+            }
+            self.clock.sleep(std::time::Duration::from_millis(500));
             let read = || {
                 let options = TxnOptions { read_only: true, ..TxnOptions::default() };
                 let txn = self.coordinator.begin(options)?;

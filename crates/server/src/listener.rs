@@ -351,7 +351,8 @@ fn spawn_for_others(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<
 fn gc_loop(shared: &Shared) {
     const STEP: Duration = Duration::from_millis(200);
     let interval = shared.config.gc_window.clamp(5 * STEP, GC_INTERVAL);
-    let mut waited = Duration::ZERO;
+    const LEFT_EVERY: u32 = 3;
+    let (mut waited, mut seconds) = (Duration::ZERO, 0u32);
     while !shared.stopping.load(Ordering::Relaxed) {
         std::thread::sleep(STEP);
         waited += STEP;
@@ -369,10 +370,13 @@ fn gc_loop(shared: &Shared) {
         if second {
             shared.database.count_minutes();
         }
-        if second && let Err(e) = shared.database.take_back_orphans() {
+        // What other nodes have left. In a cluster that rests it takes a remote call to know.
+        seconds += u32::from(second);
+        let looks = second && seconds.is_multiple_of(LEFT_EVERY);
+        if looks && let Err(e) = shared.database.take_back_orphans() {
             tracing::warn!(error = %e, "cannot take back what another node has left");
         }
-        if second && let Err(e) = shared.database.drop_temporary_of_gone(false) {
+        if looks && let Err(e) = shared.database.drop_temporary_of_gone(false) {
             tracing::warn!(error = %e, "cannot drop temporary tables of nodes that are gone");
         }
         if second
@@ -386,7 +390,7 @@ fn gc_loop(shared: &Shared) {
 
 /// Keeps the node's schema lease.
 fn lease_loop(shared: &Shared) {
-    const PATIENCE: Duration = Duration::from_millis(50);
+    const PATIENCE: Duration = Duration::from_millis(200);
     while !shared.stopping.load(Ordering::Relaxed) {
         if let Err(e) = shared.database.keep_schema_lease(PATIENCE) {
             tracing::debug!(error = %e, "no schema lease can be got or given back now");
@@ -442,7 +446,7 @@ fn messages_loop(shared: &Shared) {
 
 /// Does something again and again, each time after so long, until the server stops.
 fn every(shared: &Shared, interval: Duration, mut work: impl FnMut(&dyn Fn() -> bool)) {
-    const STEP: Duration = Duration::from_millis(200);
+    const STEP: Duration = Duration::from_millis(500);
     let ending = || shared.stopping.load(Ordering::Relaxed);
     let mut waited = Duration::ZERO;
     while !ending() {

@@ -24,8 +24,12 @@ use crate::listener::{Shared, resume};
 
 /// How long a limit of time may be overrun.
 const TICK: Duration = Duration::from_millis(25);
+/// From one tick to the next while there are no connections. Whoever comes says something, and is
+/// heard at once.
+const TICK_ALONE: Duration = Duration::from_millis(250);
 
-/// Free memory goes back to the system about once a second, if connections fell silent since.
+/// Free memory goes back to the system about once a second, if connections fell silent since;
+/// after a while when the last one has gone.
 const TRIM_TICKS: u64 = 40;
 /// The same when the process has much that nobody counted.
 const URGENT_TICKS: u64 = 4;
@@ -71,10 +75,10 @@ impl Watch {
         Ok(epoll::modify(&self.epoll, socket, data, interest.flags())?)
     }
 
-    /// Waits for reports: process ids, and whether the client has left.
-    fn wait(&self, reports: &mut Vec<(i32, bool)>) -> io::Result<()> {
+    /// Waits for reports, at most so long: process ids, and whether the client has left.
+    fn wait(&self, tick: Duration, reports: &mut Vec<(i32, bool)>) -> io::Result<()> {
         let mut events = Vec::with_capacity(256);
-        let tick = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as _ };
+        let tick = Timespec { tv_sec: 0, tv_nsec: tick.as_nanos() as _ };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&tick)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),
@@ -95,7 +99,8 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     let mut reports = Vec::new();
     let mut ticks = 0u64;
     while !shared.stopping.load(Ordering::Relaxed) {
-        if let Err(e) = shared.watch.wait(&mut reports) {
+        let tick = if shared.backends.is_empty() { TICK_ALONE } else { TICK };
+        if let Err(e) = shared.watch.wait(tick, &mut reports) {
             tracing::error!(error = %e, "cannot watch sockets");
             std::thread::sleep(TICK);
         }
