@@ -159,9 +159,13 @@ impl Replica {
 
     /// Why spans cannot be read as of a time: something is prepared there that may happen before.
     pub(crate) fn in_the_way_of_reads(&self, spans: &[KeySpan], at: CommitTs) -> Option<Tried> {
+        self.prepared_in(spans, at).map(|part| self.wait_for(part))
+    }
+
+    /// Something that is prepared and may be written into these spans at or below a time.
+    pub(crate) fn prepared_in(&self, spans: &[KeySpan], at: CommitTs) -> Option<&Prepared> {
         let mut parts = self.machine.prepared.values();
-        let part = parts.find(|part| part.bound <= at && part.writes_into(spans))?;
-        Some(self.wait_for(part))
+        parts.find(|part| part.bound <= at && part.writes_into(spans))
     }
 
     /// Why something cannot be written: what is prepared has to do with it. `who` has prepared

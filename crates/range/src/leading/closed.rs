@@ -93,11 +93,9 @@ impl Replica {
 
     /// Whether all that was ever written into these spans as of that time is here.
     pub(crate) fn has_closed(&mut self, spans: &[KeySpan], when: &When) -> bool {
-        let in_the_way =
-            |part: &crate::prepared::Prepared| part.bound <= when.at && part.writes_into(spans);
         self.is_closed(when)
             && self.collected(when.at).is_none()
-            && !self.machine.prepared.values().any(in_the_way)
+            && self.prepared_in(spans, when.at).is_none()
     }
 
     /// Whether a request is answered from what is here: one for a closed time, or for sizes, which

@@ -10,34 +10,55 @@ use super::calls::NodeStatistics;
 use crate::database::Database;
 use crate::runtime::{StatementStatistics, TransactionStatistics};
 
+/// What is counted under the same fingerprint of the same database, added up.
+fn summed<T>(
+    told: impl Iterator<Item = T>,
+    key: fn(&T) -> (u32, i64),
+    merge: fn(&mut T, &T),
+) -> Vec<T> {
+    let mut sums = HashMap::new();
+    for told in told {
+        match sums.entry(key(&told)) {
+            Entry::Vacant(free) => drop(free.insert(told)),
+            Entry::Occupied(mut known) => merge(known.get_mut(), &told),
+        }
+    }
+    sums.into_values().collect()
+}
+
 impl Database {
     /// Statements of all nodes, each with the sum of what its executions have done.
     pub fn all_statements(&self) -> Vec<StatementStatistics> {
-        let others = self.statistics_of_others().into_iter().flat_map(|other| other.statements);
-        let mut sums = HashMap::new();
-        for told in self.statements().all().into_iter().chain(others) {
-            match sums.entry((told.database, told.id)) {
-                Entry::Vacant(free) => drop(free.insert(told)),
-                Entry::Occupied(mut known) => known.get_mut().tally.merge(&told.tally),
-            }
-        }
-        sums.into_values().collect()
+        self.all_statistics().statements
     }
 
     /// Kinds of transactions of all nodes, of statements that stood alone and of blocks, with the
     /// statements of all nodes.
     pub fn all_transactions(&self) -> (Vec<StatementStatistics>, Vec<TransactionStatistics>) {
-        let statements = self.all_statements();
-        let others = self.statistics_of_others().into_iter().flat_map(|other| other.blocks);
-        let mut sums = HashMap::new();
-        for told in self.transactions().blocks().into_iter().chain(others) {
-            match sums.entry((told.database, told.id)) {
-                Entry::Vacant(free) => drop(free.insert(told)),
-                Entry::Occupied(mut known) => known.get_mut().sum.merge(&told.sum),
-            }
-        }
-        let all = TransactionStatistics::alone(&statements).chain(sums.into_values()).collect();
+        let NodeStatistics { statements, blocks } = self.all_statistics();
+        let all = TransactionStatistics::alone(&statements).chain(blocks).collect();
         (statements, all)
+    }
+
+    /// What all nodes have counted, together.
+    fn all_statistics(&self) -> NodeStatistics {
+        let mut all = self.own_statistics();
+        for other in self.statistics_of_others() {
+            all.statements.extend(other.statements);
+            all.blocks.extend(other.blocks);
+        }
+        NodeStatistics {
+            statements: summed(
+                all.statements.into_iter(),
+                |told| (told.database, told.id),
+                |sum, told| sum.tally.merge(&told.tally),
+            ),
+            blocks: summed(
+                all.blocks.into_iter(),
+                |told| (told.database, told.id),
+                |sum, told| sum.sum.merge(&told.sum),
+            ),
+        }
     }
 
     /// What this node has counted.
