@@ -105,7 +105,7 @@ fn reshaped(mut out: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     rewrites::variadic::rewrite(&mut out);
     rewrites::rows_from::rewrite(&mut out);
     lexical::named_column_lists(&mut out);
-    rewrites::fetch_first::rewrite(&mut out);
+    rewrites::fetch_first::rewrite(&mut out)?;
     rewrites::recursion::rewrite(&mut out);
     lexical::move_locks(&mut out);
     lexical::split_locks(&mut out);

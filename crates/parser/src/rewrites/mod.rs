@@ -3,7 +3,7 @@
 //! - [`collations`]: COLLATE behind a cast.
 //! - [`current_of`]: WHERE CURRENT OF a cursor.
 //! - [`exclusion`]: EXCLUDE of a window's frame.
-//! - [`fetch_first`]: FETCH FIRST with a count in parentheses.
+//! - [`fetch_first`]: FETCH FIRST as LIMIT.
 //! - [`frame_bounds`]: casts in a window's frame.
 //! - [`grouping`]: grouping sets within grouping sets.
 //! - [`join_alias`]: JOIN .. USING (..) AS.

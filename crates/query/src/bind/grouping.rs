@@ -175,11 +175,6 @@ fn check_clauses(given: &Arguments<'_>, within: &[ast::OrderByExpr]) -> SqlResul
     Err(SqlError::syntax(format!("cannot use {what} with WITHIN GROUP")))
 }
 
-fn order_key(key: &ast::OrderByExpr) -> OrderKey {
-    let desc = key.options.asc == Some(false);
-    OrderKey { desc, nulls_first: key.options.nulls_first.unwrap_or(desc) }
-}
-
 /// 42803 for an aggregate in the arguments of another.
 pub(super) fn nested_aggregate() -> SqlError {
     SqlError::new(SqlState::GROUPING_ERROR, "aggregate function calls cannot be nested")
@@ -242,7 +237,7 @@ impl Binder<'_> {
             distinct: given.distinct,
             filtered: function.filter.is_some(),
             order,
-            within: within.iter().map(order_key).collect(),
+            within: within.iter().map(|key| OrderKey::of(&key.options)).collect(),
             place: self.place.clone(),
         };
         Ok(Chosen { udf: aggregate(spec), args, ret, shown })
@@ -266,7 +261,7 @@ impl Binder<'_> {
             let bound = self.settled(&key.expr)?;
             bound.ty().check_comparable("ordering")?;
             let bound = order_form(bound)?;
-            order.push((order_key(key), bound.ty().clone()));
+            order.push((OrderKey::of(&key.options), bound.ty().clone()));
             args.push(bound);
         }
         if given.distinct && order.is_empty() && code.by_order {

@@ -10,7 +10,8 @@
 use std::sync::Arc;
 
 use braid_scalar::{
-    Bound, Node, Volatility, at_beginning, coerce, ident_name, order_form, output_name,
+    Bound, Node, OrderKey as Direction, Volatility, at_beginning, coerce, ident_name, order_form,
+    output_name,
 };
 use braid_types::{CastContext, Collated, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
@@ -457,8 +458,7 @@ impl Binder<'_> {
     ) -> SqlResult<Vec<OrderKey>> {
         let mut keys = Vec::new();
         for key in order {
-            let desc = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            let Direction { desc, nulls_first } = Direction::of(&key.options);
             let names: Vec<&str> = items.iter().map(|i| i.name.as_str()).collect();
             let target = match output_target(&key.expr, &names, clause)? {
                 Some(at) => Target::Output(at),
@@ -649,8 +649,7 @@ impl Binder<'_> {
         let names: Vec<&str> = bound.columns.iter().map(|c| c.name.as_str()).collect();
         let mut sorts = Vec::new();
         for key in order {
-            let desc = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            let Direction { desc, nulls_first } = Direction::of(&key.options);
             let at = output_target(&key.expr, &names, "ORDER BY")?
                 .ok_or_else(|| no_output(&key.expr))?;
             let column = &bound.columns[at];
@@ -686,19 +685,16 @@ impl Binder<'_> {
             if fetch.percent {
                 return Err(SqlError::syntax("syntax error at or near \"percent\""));
             }
-            if fetch.with_ties && query.order_by.is_none() {
+            if query.order_by.is_none() {
                 return Err(SqlError::syntax(
                     "WITH TIES cannot be specified without ORDER BY clause",
                 ));
-            }
-            if limit.is_some() {
-                return Err(SqlError::syntax("multiple LIMIT clauses not allowed"));
             }
             limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }
         let limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?;
         let offset = offset.map(|e| self.row_count(e, "OFFSET")).transpose()?;
-        let with_ties = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties);
+        let with_ties = query.fetch.is_some();
         if let Some(limit) = limit.as_ref().filter(|_| !with_ties)
             && self.chooses_page(limit, offset.as_ref())
             && let Some(page) = Page::of(limit, offset.as_ref(), &self.eval)?

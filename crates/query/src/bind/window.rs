@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use braid_parser::{Exclusion, take_exclusion};
 use braid_scalar::{
-    Bound, CaseBranch, Code, Node, WindowCode, coerce, equality_form, ident_name, is_aggregate,
-    is_called_as_window, order_form, resolve,
+    Bound, CaseBranch, Code, Node, OrderKey, WindowCode, coerce, equality_form, ident_name,
+    is_aggregate, is_called_as_window, order_form, resolve,
 };
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
@@ -342,8 +342,7 @@ impl Binder<'_> {
         }
         let mut order = Vec::new();
         for key in &spec.order_by {
-            let desc = key.options.asc == Some(false);
-            let nulls_first = key.options.nulls_first.unwrap_or(desc);
+            let OrderKey { desc, nulls_first } = OrderKey::of(&key.options);
             let bound = self.settled(&key.expr)?;
             bound.ty().check_comparable("ordering")?;
             order.push((order_form(bound)?, desc, nulls_first));

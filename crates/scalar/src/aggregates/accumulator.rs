@@ -5,6 +5,7 @@ use std::fmt;
 
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
 use numeric::BigDecimal;
+use sqlparser::ast::OrderByOptions;
 
 use crate::EvalContext;
 use crate::functions::i64_of;
@@ -79,6 +80,12 @@ pub struct OrderKey {
 }
 
 impl OrderKey {
+    /// As ORDER BY says: NULLs are larger than all else unless it says where they are.
+    pub fn of(options: &OrderByOptions) -> OrderKey {
+        let desc = options.asc == Some(false);
+        OrderKey { desc, nulls_first: options.nulls_first.unwrap_or(desc) }
+    }
+
     /// The order of two values of the key.
     pub fn compare(self, a: &Datum, b: &Datum) -> Ordering {
         match (a.is_null(), b.is_null()) {

@@ -220,10 +220,7 @@ impl Aggregate {
         if !within.is_empty() && !fits {
             return Ok(None);
         }
-        let within = within.iter().map(|key| {
-            let desc = key.options.asc == Some(false);
-            OrderKey { desc, nulls_first: key.options.nulls_first.unwrap_or(desc) }
-        });
+        let within = within.iter().map(|key| OrderKey::of(&key.options));
         let (name, within, ty) = (choice.function.name, within.collect(), choice.ret);
         let (filter, order, distinct) = (None, Vec::new(), false);
         Ok(Some(Aggregate { name, code, args, filter, order, distinct, within, ty }))

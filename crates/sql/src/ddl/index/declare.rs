@@ -12,7 +12,7 @@ use crate::ddl::{
 };
 use braid_parser::{CreateIndex, Name};
 use braid_rows::computed::{Computed, Predicate};
-use braid_scalar::ident_name;
+use braid_scalar::{OrderKey, ident_name};
 use braid_types::quote_ident;
 
 /// Most columns of a key.
@@ -50,9 +50,8 @@ pub(crate) fn key_columns(t: &Table, columns: &[ast::IndexColumn]) -> SqlResult<
 
 /// A key column in the direction that is declared.
 pub(super) fn directed(column: u32, declared: &ast::IndexColumn) -> IndexColumn {
-    let options = &declared.column.options;
-    let desc = options.asc == Some(false);
-    IndexColumn { column, desc, nulls_first: options.nulls_first.unwrap_or(desc) }
+    let OrderKey { desc, nulls_first } = OrderKey::of(&declared.column.options);
+    IndexColumn { column, desc, nulls_first }
 }
 
 fn check_width(columns: usize) -> SqlResult<()> {

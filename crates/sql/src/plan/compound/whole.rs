@@ -187,10 +187,6 @@ pub(in crate::plan) fn plan_any(
     q: &ast::Query,
     params: &mut ParamTypes,
 ) -> SqlResult<Option<SelectPlan>> {
-    if q.fetch.is_some() {
-        let Some(limited) = with_limit(q) else { return Ok(None) };
-        return plan_any(ctx, &limited, params);
-    }
     if let Some(with) = &q.with {
         return with::plan(ctx, with, q, params);
     }
@@ -210,25 +206,6 @@ pub(in crate::plan) fn plan_any(
         _ => None,
     };
     Ok(body.map(|body| SelectPlan { body, again: None }))
-}
-
-/// A query with LIMIT in the place of FETCH FIRST; `None` if that says more.
-fn with_limit(q: &ast::Query) -> Option<ast::Query> {
-    let mut out = q.clone();
-    let fetch = out.fetch.take().filter(|fetch| !fetch.with_ties && !fetch.percent)?;
-    let one = || ast::Expr::Value(ast::Value::Number("1".to_string(), false).into());
-    let offset = match out.limit_clause.take() {
-        None => None,
-        Some(ast::LimitClause::LimitOffset { limit: None, offset, limit_by })
-            if limit_by.is_empty() =>
-        {
-            offset
-        }
-        Some(_) => return None,
-    };
-    let limit = Some(fetch.quantity.unwrap_or_else(one));
-    out.limit_clause = Some(ast::LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
-    Some(out)
 }
 
 /// Rows of VALUES, from which on a general plan makes them faster.

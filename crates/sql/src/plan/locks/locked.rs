@@ -99,7 +99,10 @@ impl LockedPlan {
         for (at, ty) in rows.param_types().iter().enumerate() {
             params.decide(at, ty);
         }
-        let (limit, offset) = limits_of(q, params)?;
+        if q.fetch.is_some() {
+            return Err(SqlError::unsupported(format!("WITH TIES with {}", clause(&q.locks))));
+        }
+        let (limit, offset) = limits(q, params)?;
         let width = rows.columns().len() - keys.len();
         for table in &mut tables {
             table.key = table.key.start + width..table.key.end + width;
@@ -289,7 +292,6 @@ fn refused(q: &ast::Query, what: &str) -> SqlError {
 /// The query with keys behind its columns, without what comes after locking.
 fn with_keys(q: &ast::Query, keys: &[String]) -> SqlResult<ast::Query> {
     let mut query = ast::Query { locks: Vec::new(), limit_clause: None, ..q.clone() };
-    query.fetch = None;
     if keys.is_empty() {
         return Ok(query);
     }
@@ -297,23 +299,4 @@ fn with_keys(q: &ast::Query, keys: &[String]) -> SqlResult<ast::Query> {
         append(select, keys)?;
     }
     Ok(query)
-}
-
-/// LIMIT, or FETCH FIRST, and OFFSET.
-fn limits_of(q: &ast::Query, params: &mut ParamTypes) -> SqlResult<(Option<Bound>, Option<Bound>)> {
-    let Some(fetch) = &q.fetch else { return limits(q, params) };
-    if fetch.with_ties || fetch.percent {
-        return Err(SqlError::unsupported(format!("WITH TIES with {}", clause(&q.locks))));
-    }
-    let one = || "1".to_string();
-    let rows = fetch.quantity.as_ref().map_or_else(one, ToString::to_string);
-    let mut plain = *braid_parser::parse_query(&format!("SELECT 1 LIMIT {rows}"))?;
-    if let (
-        Some(ast::LimitClause::LimitOffset { offset, .. }),
-        Some(ast::LimitClause::LimitOffset { offset: given, .. }),
-    ) = (&mut plain.limit_clause, &q.limit_clause)
-    {
-        offset.clone_from(given);
-    }
-    limits(&plain, params)
 }
