@@ -1,13 +1,11 @@
 //! What the node does by itself while nobody asks: taking away what nobody can reach any more, and
 //! looking what tables hold.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use support::Running;
+use crate::support::Running;
 
 /// One of the node's numbers, as `/metrics` tells it.
 fn metric(running: &Running, name: &str) -> u64 {

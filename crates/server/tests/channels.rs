@@ -1,12 +1,10 @@
 //! LISTEN and NOTIFY: who is told what, and when.
 
-mod support;
-
 use std::time::Duration;
 
 use braid_env::clock::{Clock, WallClock};
 
-use support::{Running, Talk};
+use crate::support::{Running, Talk};
 
 /// Runs statements that must succeed.
 fn run(talk: &mut Talk, sql: &str) {

@@ -2,12 +2,10 @@
 //!
 //! Drivers hide most of this; here messages are written by hand, so that also wrong ones can be.
 
-mod support;
-
 use std::io::Read;
 use std::time::Duration;
 
-use support::{Running, Talk, text};
+use crate::support::{Running, Talk, text};
 
 #[test]
 fn startup_refuses_encryption_and_unknown_versions() {

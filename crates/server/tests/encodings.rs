@@ -1,8 +1,6 @@
 //! Clients that speak other encodings than UTF-8.
 
-mod support;
-
-use support::{Running, Talk};
+use crate::support::{Running, Talk};
 
 const LATIN: &[u8] = b"\xe9t\xe9";
 

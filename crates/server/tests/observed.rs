@@ -1,9 +1,7 @@
 //! What a server's sessions see of each other and of themselves, and settings for all of them.
 
-mod support;
-
+use crate::support::Running;
 use braid_server::{Server, ServerConfig};
-use support::Running;
 
 #[test]
 fn sessions_are_seen_at_rest_and_at_work() {
@@ -15,7 +13,7 @@ fn sessions_are_seen_at_rest_and_at_work() {
         other.socket.local_addr().expect("connected").port(),
         other.pid
     );
-    let mut seen = |other: &mut support::Talk, sql: &str| {
+    let mut seen = |other: &mut crate::support::Talk, sql: &str| {
         if !sql.is_empty() {
             other.query(sql);
             other.until_ready();

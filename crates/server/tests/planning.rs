@@ -2,9 +2,7 @@
 //! it is asked to, and the node lives in any case. A statement that needs more stack than there is
 //! would end the whole node.
 
-mod support;
-
-use support::{Running, Talk};
+use crate::support::{Running, Talk};
 
 fn server() -> (Running, Talk) {
     let server = Running::with(|config| config.connections_max = 20);

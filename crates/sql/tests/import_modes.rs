@@ -82,12 +82,18 @@ fn all_modes_hold_the_same_rows_in_every_order() {
         run(s, &format!("insert into flat values {}", values.join(", ")));
     }
     let want = content(s, "flat");
-    for (order, numbers) in orders() {
+    let all = std::env::var("BRAID_ALL_SIZES").is_ok();
+    for (n, (order, numbers)) in orders().into_iter().enumerate() {
         let (a, b) = numbers.split_at(numbers.len() / 2);
         files.put("1.csv", a.iter().map(|n| line(*n)).collect::<String>());
         files.put("2.csv", b.iter().map(|n| line(*n)).collect::<String>());
         for mode in ["mode = one_pass", "mode = two_pass", "mode = 'auto'", "online"] {
             if mode == "online" && !["strays", "random"].contains(&order) {
+                continue;
+            }
+            // Each mode with every second order; all of them by flag.
+            let is_short = mode == ["mode = one_pass", "mode = two_pass"][n % 2];
+            if is_short && order != "random" && !all {
                 continue;
             }
             let memory = if mode == "online" { "" } else { ", memory = '1MB'" };
