@@ -712,6 +712,11 @@ impl Access {
         self.index.is_none() && given == layout.rows.columns().len()
     }
 
+    /// Whether it is the key of one row, whatever its values are.
+    pub fn is_one_point(&self, layout: &TableLayout) -> bool {
+        self.is_point(layout) && self.spans_max() == Some(1)
+    }
+
     /// The most spans that its values make; `None`: too many, or that depends on the values.
     fn spans_max(&self) -> Option<usize> {
         let few = |n: usize| (n <= MAX_SPANS).then_some(n);

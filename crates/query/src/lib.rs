@@ -40,6 +40,7 @@ mod shared_parts;
 mod short_memory;
 mod side_by_side;
 pub mod system;
+mod top_rows;
 
 pub use engine::Engine;
 pub use memory::SpillDirectory;

@@ -36,6 +36,7 @@ use crate::exec::windows::CountedWindows;
 use crate::learned_names::{LINKING, LinkByNames};
 use crate::once_conditions::OnceConditions;
 use crate::short_memory::{SortedJoins, WholeSorts};
+use crate::top_rows::TopRows;
 
 /// Inner joins among which the optimizer looks for a good order.
 const ORDERED_JOINS: usize = 32;
@@ -74,7 +75,7 @@ pub(crate) fn rules() -> Vec<Rule> {
         Arc::new(Watched { rule, few_joins })
     };
     let first: Rule = Arc::new(OnceConditions);
-    let own: [Rule; 2] = [Arc::new(DistinctGroups), Arc::new(BareGroups)];
+    let own: [Rule; 3] = [Arc::new(TopRows), Arc::new(DistinctGroups), Arc::new(BareGroups)];
     let rules = std::iter::once(first).chain(Optimizer::new().rules).chain(own);
     rules.map(watched).collect()
 }

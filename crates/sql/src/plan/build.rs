@@ -263,26 +263,12 @@ impl BoundSelect {
             steps = chain(ctx, &tables, &filter, (&sort, None), first);
         }
         let Some((mut steps, constant, order)) = steps else { return Ok(None) };
-        if !first_only && puts_much_together(ctx, &output, &steps)?
-            || asks && joins_many(ctx, &steps)?
-        {
-            return Ok(None);
-        }
         let reverse = order == Met::Backward;
         if order != Met::No {
             sort.clear();
         }
         note_wanted(&mut steps, &output, &sort);
         let passes = AllPasses::plan(ctx, &steps, reverse, locking.is_some());
-        let ends_early = limit.is_some() && sort.is_empty() && !output.wants_all();
-        let all_wanted = !ends_early && locking.is_none() && !first_only;
-        if is_costly(ctx, (&steps, &passes), (&output, &sort), all_wanted) {
-            return Ok(None);
-        }
-        let by_filter = ends_early && locking.is_none() && !steps.iter().any(|s| s.semi.is_some());
-        if by_filter && first.is_some_and(|first| choice::looks_through_much(ctx, &steps, first)) {
-            return Ok(None);
-        }
         let parts = Parts {
             steps,
             passes,
@@ -296,8 +282,35 @@ impl BoundSelect {
             locking,
             columns,
         };
-        Ok(Some(Chain { parts: Arc::new(parts) }))
+        let general = is_better_general(ctx, &parts, asks, first)?;
+        Ok((!general).then(|| Chain { parts: Arc::new(parts) }))
     }
+}
+
+/// Whether a general plan does that faster. `asks`: there are subqueries; `first`: so many rows are
+/// wanted.
+fn is_better_general(
+    ctx: &Context,
+    parts: &Parts,
+    asks: bool,
+    first: Option<f64>,
+) -> SqlResult<bool> {
+    let Parts { steps, passes, output, sort, .. } = parts;
+    let early = &steps[..parts.late_from(false)];
+    let many = !parts.first_only && puts_much_together(ctx, output, steps)?;
+    if many || asks && joins_many(ctx, early)? {
+        return Ok(true);
+    }
+    let locks = parts.locking.is_some();
+    let ends_early = parts.limit.is_some() && sort.is_empty() && !output.wants_all();
+    let all_wanted = !ends_early && !locks && !parts.first_only;
+    let is_costly = match early.len() < steps.len() {
+        true => choice::finds_very_much(ctx, early, passes.of(false)),
+        false => is_costly(ctx, (steps, passes), (output, sort), all_wanted),
+    };
+    let by_filter = ends_early && !locks && !steps.iter().any(|step| step.semi.is_some());
+    let looks_through = |first| choice::looks_through_much(ctx, steps, first);
+    Ok(is_costly || by_filter && first.is_some_and(looks_through))
 }
 
 /// Rows that are looked at all rather than as many as it takes to find the first one.

@@ -10,6 +10,7 @@ use braid_planner::share::Estimator;
 use braid_rows::TableLayout;
 use braid_scalar::Bound;
 
+use super::passes::Passes;
 use super::rows;
 use super::select::Step;
 use crate::explain::PlanLine;
@@ -35,6 +36,12 @@ pub(super) fn finds_too_much(ctx: &Context, steps: &[Step], together: bool) -> b
     let by_columns = together && step.access.rest.is_empty();
     let beside = if by_columns { GENERAL } else { FILTERED };
     !(by_columns && step.access.is_full()) && looks_through(ctx, steps, beside, |_| 1.0)
+}
+
+/// As [`finds_too_much`] and [`looks_up_too_much`], for a plan of which a part waits for the first
+/// rows, so that a general one would do more: that is better where very many are found.
+pub(super) fn finds_very_much(ctx: &Context, steps: &[Step], passes: &Passes) -> bool {
+    looks_through(ctx, steps, GENERAL, |_| 1.0) || looks_up_too_much(ctx, steps, &passes.ends)
 }
 
 /// Whether so many rows are looked through for the first that pass that a general plan is better.

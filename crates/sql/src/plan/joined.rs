@@ -11,6 +11,7 @@
 //! function do is seen from outside, so there it is one row.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use braid_scalar::{Bound, Volatility};
@@ -134,8 +135,8 @@ pub(super) struct Joined {
     liveness: Vec<Liveness>,
     /// For each step, the rows of its query by their keys.
     by_key: Vec<Option<(Arc<Vec<Row>>, ByKey)>>,
-    /// There is no table: one row without columns.
-    single: bool,
+    /// Rows that the first stage begins with.
+    start: VecDeque<Row>,
     seen: u64,
     /// Rows that will be wanted, if that is known.
     first: Option<usize>,
@@ -229,23 +230,32 @@ fn made_rows(
 }
 
 impl Joined {
+    /// All steps.
     pub(super) fn open(ctx: Arc<Context>, parts: Arc<Parts>, first: Option<usize>) -> Joined {
+        let all = 0..parts.steps.len();
+        Joined::of_steps(ctx, parts, first, (all, VecDeque::from([Row::new()])))
+    }
+
+    /// Some steps, which begin and end where passes do, for rows of those before.
+    pub(super) fn of_steps(
+        ctx: Arc<Context>,
+        parts: Arc<Parts>,
+        first: Option<usize>,
+        (steps, start): (Range<usize>, VecDeque<Row>),
+    ) -> Joined {
         let mut stages = Vec::new();
         let alike = parts.passes.are_alike(&ctx.eval);
-        let mut n = 0;
-        while n < parts.steps.len() {
+        let mut n = steps.start;
+        while n < steps.end {
             let last = parts.passes.of(alike).ends[n];
-            let (waiting, end) = match n {
-                0 => (VecDeque::from([Row::new()]), Some(Ok(()))),
-                _ => (VecDeque::new(), None),
-            };
-            stages.push(Stage { first: n, last, waiting, end, window: 1, asked: 0, open: None });
+            let waiting = VecDeque::new();
+            let (end, window, asked, open) = (None, 1, 0, None);
+            stages.push(Stage { first: n, last, waiting, end, window, asked, open });
             n = last + 1;
         }
         let settled = |b: &Bound| b.volatility() != Volatility::Volatile;
         let conditions = |s: &Step| s.after.iter().chain(&s.access.rest).all(settled);
         let foresees = parts.steps.iter().all(conditions);
-        let single = stages.is_empty();
         let liveness = parts.steps.iter().map(|_| Liveness::default()).collect();
         let by_key = parts.steps.iter().map(|_| None).collect();
         Joined {
@@ -255,7 +265,7 @@ impl Joined {
             stages,
             liveness,
             by_key,
-            single,
+            start,
             seen: 0,
             first,
             given: 0,
@@ -265,13 +275,17 @@ impl Joined {
 
     /// The next row, with the key of the table's row if there is one table.
     pub(super) fn next_row(&mut self) -> SqlResult<Option<(Bytes, Row)>> {
-        if self.stages.is_empty() {
-            let row = std::mem::take(&mut self.single).then(|| (Bytes::new(), Row::new()));
-            return Ok(row);
-        }
-        let row = self.next_of(self.stages.len() - 1)?;
+        let row = self.next_before(self.stages.len())?;
         self.given += usize::from(row.is_some());
         Ok(row)
+    }
+
+    /// The next row of all stages before this one.
+    fn next_before(&mut self, at: usize) -> SqlResult<Option<(Bytes, Row)>> {
+        match at.checked_sub(1) {
+            Some(before) => self.next_of(before),
+            None => Ok(self.start.pop_front().map(|row| (Bytes::new(), row))),
+        }
     }
 
     /// The next row of all stages up to this one.
@@ -339,7 +353,7 @@ impl Joined {
         let first = &self.parts.steps[self.stages[at].first];
         let reverse = match first.in_order {
             Some(met) => met == Met::Backward,
-            None => at == 0 && self.parts.reverse,
+            None => self.stages[at].first == 0 && self.parts.reverse,
         };
         let (ctx, parts, stage) = (&self.ctx, &self.parts, &mut self.stages[at]);
         let Some(outer) = stage.waiting.pop_front() else {
@@ -394,7 +408,7 @@ impl Joined {
         let mut rows = VecDeque::new();
         let mut bytes = 0;
         while rows.len() < size && bytes < WINDOW_BYTES && self.stages[at].end.is_none() {
-            match self.next_of(at - 1) {
+            match self.next_before(at) {
                 Ok(Some((_, row))) => {
                     bytes += row_memory(&row);
                     rows.push_back(row);

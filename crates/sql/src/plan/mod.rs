@@ -10,7 +10,8 @@
 //! ([`semi`]) or give one value ([`value`], [`subqueries`]). Steps whose tables lie inside each
 //! other are read in one pass ([`family`], [`gather`], [`passes`]). What a step is going to look up
 //! is asked for many rows at once ([`joined`]). Rows stream; nothing else is kept but groups
-//! ([`groups`]), and what an ORDER BY that the keys do not give needs.
+//! ([`groups`]), and what an ORDER BY that the keys do not give needs; steps that can wait until it
+//! is known which rows it gives do ([`late`]).
 //!
 //! Joins by USING: [`using`]. Locks: [`locks`]. What is shown of the rows: [`select_list`]. Set
 //! operations, WITH and queries in FROM are made of several chains ([`compound`]).
@@ -28,6 +29,7 @@ mod first_rows;
 mod gather;
 mod groups;
 mod joined;
+mod late;
 mod locks;
 mod order;
 mod passes;

@@ -29,7 +29,7 @@ use braid_planner::facts::Facts;
 use braid_planner::share::Estimator;
 use braid_rows::Row;
 use braid_rows::TableLayout;
-use braid_scalar::{Bound, Volatility, can_fail};
+use braid_scalar::{Bound, OrderKey, Volatility, can_fail};
 use sqlparser::ast::OrderByOptions;
 
 /// One table of the chain.
@@ -90,8 +90,8 @@ pub(super) struct SortKey {
 impl SortKey {
     /// As ORDER BY says: NULLs are larger than all else unless it says where they are.
     pub(super) fn by(expr: Bound, options: &OrderByOptions) -> SortKey {
-        let desc = options.asc == Some(false);
-        SortKey { expr, desc, nulls_first: options.nulls_first.unwrap_or(desc) }
+        let OrderKey { desc, nulls_first } = OrderKey::of(options);
+        SortKey { expr, desc, nulls_first }
     }
 
     /// An order for EXPLAIN, behind a word where there is one.
@@ -334,7 +334,8 @@ impl Chain {
         }
         let mut pass_ends = None;
         let expected = self.rows_expected(ctx);
-        let passes = p.passes.of(p.passes.are_alike(&ctx.eval));
+        let alike = p.passes.are_alike(&ctx.eval);
+        let (passes, late) = (p.passes.of(alike), p.late_from(alike));
         for (n, s) in p.steps.iter().enumerate() {
             let indent = "  ".repeat(n);
             let mut own = s.describe(&indent, &column);
@@ -366,6 +367,9 @@ impl Chain {
             if let Some(ran) = ran.as_ref().filter(|_| !in_pass) {
                 own[0].ran(with_inputs(ran, n));
             }
+            if n >= late {
+                own[0].text.push_str(", behind the limit");
+            }
             lines.extend(own);
             s.explain_nested(&format!("{indent}  "), &column, &mut lines);
             lines.extend(telling.query_of(s, ctx, n + 2));
@@ -381,7 +385,8 @@ impl Chain {
     pub(super) fn work(&self, ctx: &Context) -> f64 {
         let p = &self.parts;
         let (mut work, mut outer) = (0.0, 1.0);
-        for step in &p.steps {
+        for (n, step) in p.steps.iter().enumerate() {
+            outer = self.behind_limit(ctx, n, outer);
             let found = step.rows_found(ctx);
             work += outer * if step.semi.is_some() { found.min(1.0) } else { found };
             outer = step.rows_expected(ctx, outer);
@@ -429,10 +434,21 @@ impl Chain {
         self.parts.steps.iter().any(Step::is_made)
     }
 
+    /// Rows for which a step is asked: no more than the limit leaves, if it waits for that.
+    fn behind_limit(&self, ctx: &Context, step: usize, rows: f64) -> f64 {
+        let p = &self.parts;
+        let is_first = || step == p.late_from(p.passes.are_alike(&ctx.eval));
+        match &p.limit {
+            Some(limit) if is_first() => rows.min(first_rows(ctx, limit, p.offset.as_ref())),
+            _ => rows,
+        }
+    }
+
     /// Rows that each step is expected to give in all.
     pub(super) fn rows_expected(&self, ctx: &Context) -> Vec<f64> {
         let mut rows = 1.0;
-        let each = self.parts.steps.iter().map(|step| {
+        let each = self.parts.steps.iter().enumerate().map(|(n, step)| {
+            rows = self.behind_limit(ctx, n, rows);
             rows = if self.parts.first_only { 1.0 } else { step.rows_expected(ctx, rows) };
             rows
         });

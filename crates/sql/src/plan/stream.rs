@@ -74,7 +74,17 @@ impl SelectStream {
             // Rows that are somebody's must not move away, nor go with their table.
             parts.steps.iter().try_for_each(|step| ctx.lock_shape(&step.layout.table))?;
         }
-        let mut joined = Joined::open(ctx.clone(), parts.clone(), first);
+        // Rows that turn out to be locked by others are passed over: then all may be wanted.
+        let most = match (limit, &parts.locking) {
+            (Some(limit), None) if parts.output.is_plain() => {
+                usize::try_from(limit.saturating_add(offset)).ok()
+            }
+            _ => None,
+        };
+        let all = parts.steps.len();
+        let late = most.map_or(all, |_| parts.late_from(parts.passes.are_alike(&ctx.eval)));
+        let start = VecDeque::from([Row::new()]);
+        let mut joined = Joined::of_steps(ctx.clone(), parts.clone(), first, (0..late, start));
         let mut out = SelectStream {
             joined: None,
             sorted: None,
@@ -94,18 +104,18 @@ impl SelectStream {
         }
         let mut memory = out.ctx.memory.hold("sort");
         let ready = windowed(&parts, &mut joined, &out.ctx, &mut memory)?;
-        // Rows that turn out to be locked by others are passed over: then all may be wanted.
-        let most = match (limit, &parts.locking) {
-            (Some(limit), None) if parts.output.is_plain() => {
-                usize::try_from(limit.saturating_add(offset)).ok()
-            }
-            _ => None,
-        };
-        let rows = match (parts.sort.is_empty(), ready) {
+        let mut rows = match (parts.sort.is_empty(), ready) {
             (true, Some(ready)) => ready,
             (_, ready) => sorted_rows(&out.ctx, &parts, (joined, ready), most, &mut memory)?,
         };
-        (out.sorting, out.sorted) = (Some(memory), Some(rows));
+        out.sorting = Some(memory);
+        if late == all {
+            out.sorted = Some(rows);
+            return Ok(out);
+        }
+        rows.truncate(most.unwrap_or(usize::MAX));
+        let first = rows.into_iter().map(|(_, row)| row).collect();
+        out.joined = Some(Joined::of_steps(out.ctx.clone(), parts, None, (late..all, first)));
         Ok(out)
     }
 
