@@ -36,8 +36,10 @@ use crate::request::NOBODY;
 
 /// Steps of a window.
 const STEPS: u64 = 16;
-/// So many ranges are looked at with each tick, of those that sleep, when thresholds are to move.
-const WALKED: usize = 32;
+/// So many ranges are looked at at once when thresholds are to move; the others in the course of
+/// the first half of the step. Each takes two entries of a log: those of thousands at once would
+/// keep a node from all else.
+const AT_ONCE: usize = 32;
 /// A step is no shorter, in microseconds: it is an entry of each range.
 const MIN_STEP_MICROS: u64 = 100_000;
 /// Nor longer.
@@ -88,6 +90,18 @@ pub(crate) struct Walk {
     target: CommitTs,
     /// The range that is looked at next; `None`: it is over.
     next: Option<RangeId>,
+    /// When it began, in microseconds, and how many it has looked at.
+    begun: u64,
+    looked: usize,
+}
+
+impl Walk {
+    /// How many are looked at now, of so many in all.
+    fn pace(&self, now_micros: u64, step_micros: u64, all: usize) -> usize {
+        let gone = now_micros.saturating_sub(self.begun) as f64;
+        let part = (2.0 * gone / step_micros as f64).min(1.0) * all as f64;
+        (AT_ONCE + part as usize).saturating_sub(self.looked)
+    }
 }
 
 impl Replica {
@@ -133,10 +147,15 @@ impl Replica {
     }
 }
 
+/// From one step to the next, in microseconds; `None`: nothing goes.
+fn step_of(options: &NodeOptions) -> Option<u64> {
+    let window = options.gc_window_micros?;
+    Some((window / STEPS).clamp(MIN_STEP_MICROS, MAX_STEP_MICROS))
+}
+
 /// Where thresholds of ranges should be if nobody reads below a time; `None`: nothing goes.
 fn threshold_at(options: &NodeOptions, now_micros: u64, below: CommitTs) -> Option<CommitTs> {
-    let window = options.gc_window_micros?;
-    let step = (window / STEPS).clamp(MIN_STEP_MICROS, MAX_STEP_MICROS);
+    let (window, step) = (options.gc_window_micros?, step_of(options)?);
     let kept = now_micros.saturating_sub(window);
     let most = kept.min(micros(CommitTs(below.0.saturating_sub(1))));
     Some(CommitTs(Hlc::from_micros(most / step * step)))
@@ -147,17 +166,20 @@ impl Replicas {
     pub(crate) fn wake_for_thresholds(&mut self, oldest: CommitTs) {
         let now = self.clocks.wall.now_micros();
         let Some(target) = threshold_at(&self.options, now, oldest) else { return };
+        let Some(step) = step_of(&self.options) else { return };
         let walk = &mut self.thresholds.walk;
         if walk.next.is_none() && target > walk.target {
-            *walk = Walk { target, next: Some(RangeId(0)) };
+            *walk = Walk { target, next: Some(RangeId(0)), begun: now, looked: 0 };
         }
         let Some(from) = walk.next else { return };
+        let most = walk.pace(now, step, self.replicas.len());
+        walk.looked += most;
         let mut rest = self.replicas.range(from..);
         let is_due = |(_, replica): &(&RangeId, &Replica)| {
             replica.group.is_leader() && replica.is_collecting(oldest)
         };
         let due: Vec<RangeId> =
-            rest.by_ref().take(WALKED).filter(is_due).map(|(range, _)| *range).collect();
+            rest.by_ref().take(most).filter(is_due).map(|(range, _)| *range).collect();
         walk.next = rest.next().map(|(range, _)| *range);
         for range in due {
             self.wake(range);
@@ -168,6 +190,24 @@ impl Replicas {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_takes_half_a_step_and_a_short_one_no_time() {
+        let mut walk = Walk { begun: 1_000, ..Walk::default() };
+        let mut looked = |now, all| {
+            let most = walk.pace(now, 600, all);
+            walk.looked += most;
+            most
+        };
+        assert_eq!(looked(1_000, 3_000), 32);
+        assert_eq!([looked(1_001, 3_000), looked(1_010, 3_000)], [10, 90]);
+        // A clock that is set back.
+        assert_eq!(looked(900, 3_000), 0);
+        assert_eq!(looked(1_300, 3_000), 2_900);
+        assert_eq!(looked(9_000, 3_000), 0);
+        // Some have come meanwhile.
+        assert_eq!(looked(9_000, 3_010), 10);
+    }
 
     #[test]
     fn who_is_silent_for_too_long_protects_nobody_and_who_listens_not_yet_knows_nobody() {
