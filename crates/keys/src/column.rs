@@ -20,6 +20,7 @@
 //!   58        array                     elements (NULL = 7F), end 0F
 //!   59        range                     00; or 01, lower, upper: see `encode_range`
 //!   5A        row                       fields (NULL = 7F), end 0F
+//!   5B        jsonb                     see `document`
 //!   7F        NULL, NULLS LAST
 //! ```
 //! Descending tags are 80..F0, so no column starts with the child marker FE or with FF.
@@ -31,7 +32,7 @@ use braid_types::{
     RangeKind, RangeValue, Shape, SqlError, SqlResult, SqlState, SqlType,
 };
 
-use crate::decimal;
+use crate::{decimal, document};
 
 const LOW_GRID_END: u8 = 0x0E;
 const ARRAY_END: u8 = 0x0F;
@@ -43,7 +44,7 @@ const INT_ZERO: u8 = 0x38;
 const INT_MIN_TAG: u8 = 0x30;
 const INT_MAX_TAG: u8 = 0x40;
 const FLOAT: u8 = 0x41;
-const BYTES: u8 = 0x48;
+pub(crate) const BYTES: u8 = 0x48;
 const UUID: u8 = 0x4A;
 const INTERVAL: u8 = 0x4C;
 const NUMERIC_MINUS_INF: u8 = 0x4F;
@@ -54,6 +55,7 @@ pub(crate) const NUMERIC_NAN: u8 = 0x53;
 const ARRAY: u8 = 0x58;
 const RANGE: u8 = 0x59;
 const ROW: u8 = 0x5A;
+pub(crate) const DOCUMENT: u8 = 0x5B;
 const NULL_LAST: u8 = 0x7F;
 
 const MICROS_PER_DAY: i128 = 86_400_000_000;
@@ -79,7 +81,7 @@ impl Direction {
 pub fn is_composite(ty: &SqlType) -> bool {
     match ty {
         SqlType::Numeric(_) | SqlType::Float4 | SqlType::Float8 | SqlType::Interval => true,
-        SqlType::Citext => true,
+        SqlType::Citext | SqlType::Jsonb => true,
         SqlType::Range(kind) | SqlType::Multirange(kind) => is_composite(&kind.element()),
         SqlType::Array(e) => is_composite(e),
         SqlType::Composite(ty) => ty.fields.iter().any(|f| is_composite(&f.ty)),
@@ -87,12 +89,10 @@ pub fn is_composite(ty: &SqlType) -> bool {
     }
 }
 
-/// Whether values of this type can be key columns. `jsonb` cannot.
+/// Whether values of this type can be key columns. `json` cannot.
 pub fn is_key_type(ty: &SqlType) -> bool {
     match ty {
-        SqlType::Json | SqlType::Jsonb | SqlType::Record | SqlType::Void | SqlType::Unknown => {
-            false
-        }
+        SqlType::Json | SqlType::Record | SqlType::Void | SqlType::Unknown => false,
         SqlType::Int2Vector | SqlType::OidVector | SqlType::Geometry(_) => false,
         ty if ty.is_unordered_text() => false,
         SqlType::Array(e) => is_key_type(e),
@@ -180,9 +180,8 @@ fn encode_ascending(out: &mut Vec<u8>, value: &Datum) -> SqlResult<()> {
             let ty = SqlType::Geometry(shape.kind());
             return Err(SqlError::unsupported(format!("a key column of type {ty}")));
         }
-        Datum::Jsonb(_) | Datum::Json(_) => {
-            return Err(SqlError::unsupported("a key column of type json or jsonb"));
-        }
+        Datum::Jsonb(value) => document::encode(out, value)?,
+        Datum::Json(_) => return Err(SqlError::unsupported("a key column of type json")),
     }
     Ok(())
 }
@@ -213,7 +212,7 @@ fn encode_float(out: &mut Vec<u8>, v: f64) {
     out.extend_from_slice(&bits.to_be_bytes());
 }
 
-fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(BYTES);
     let mut rest = bytes;
     while let Some(zero) = memchr::memchr(0, rest) {
@@ -248,7 +247,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    fn escaped(&mut self) -> SqlResult<Vec<u8>> {
+    pub(crate) fn escaped(&mut self) -> SqlResult<Vec<u8>> {
         let mut out = Vec::new();
         loop {
             match self.byte()? {
@@ -276,7 +275,7 @@ fn truncated() -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, "a key ends in the middle of a column")
 }
 
-fn damaged() -> SqlError {
+pub(crate) fn damaged() -> SqlError {
     SqlError::new(SqlState::DATA_CORRUPTED, "a key holds a malformed column")
 }
 
@@ -348,6 +347,7 @@ fn decode_tagged(r: &mut Reader<'_>, tag: u8, ty: &SqlType) -> SqlResult<Datum> 
         (ARRAY, SqlType::Array(element)) => decode_array(r, element)?,
         (ARRAY, SqlType::Multirange(kind)) => decode_multirange(r, kind)?,
         (ROW, SqlType::Composite(ty)) => decode_row(r, ty)?,
+        (DOCUMENT, SqlType::Jsonb) => document::decode(r)?,
         _ => return Err(damaged()),
     })
 }
@@ -602,6 +602,10 @@ fn skip_tagged(r: &mut Reader<'_>, tag: u8) -> SqlResult<()> {
         }
         NUMERIC_NEG | NUMERIC_POS => {
             decimal::skip(r, tag)?;
+            0
+        }
+        DOCUMENT => {
+            document::decode(r)?;
             0
         }
         ARRAY | ROW => {

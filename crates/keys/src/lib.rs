@@ -31,6 +31,7 @@
 
 pub mod column;
 mod decimal;
+mod document;
 pub mod path;
 pub mod pretty;
 pub mod system;
