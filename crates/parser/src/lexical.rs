@@ -36,8 +36,18 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let mut text = crate::spellings::plain_backticks(sql).unwrap_or_else(|| sql.to_string());
     // Blanks that were put in: line, column. Tokens behind one stand one column too far right.
     let mut inserted: Vec<(u64, u64)> = Vec::new();
+    let mut pipes = 0;
     loop {
         let found = Tokenizer::new(&dialect, &text).tokenize_with_location();
+        if let Err(e) = &found
+            && e.message.ends_with("operator after '|>'")
+            && pipes < MAX_PIPES
+        {
+            let end = byte_of(&text, e.location);
+            text.replace_range(end - PIPE.len()..end, PIPE);
+            pipes += 1;
+            continue;
+        }
         let swallowed = match &found {
             Ok(tokens) => tokens.iter().find_map(comment_inside),
             Err(_) => None,
@@ -56,6 +66,12 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
         }
     }
 }
+
+/// What stands for `|>`, which the tokenizer of PostgreSQL's dialect takes for the beginning of
+/// another operator; as long as that.
+pub(crate) const PIPE: &str = "|`";
+/// Most pipes of a script.
+const MAX_PIPES: usize = 200;
 
 /// Texts as tokens that sqlparser prints as what it has read, since statements are kept as text:
 /// views, defaults, conditions, functions. It takes two quotes in a text, and one behind a

@@ -224,9 +224,24 @@ const LINES: &[Line] = &[
     ),
     Line(
         SPANNER,
-        "SELECT Name FROM Singers |> WHERE SingerId = 1",
-        "42601",
-        "pipes are not read; nor `@name` for parameters, which is PostgreSQL's `@` (use `$1`)",
+        "FROM Singers |> WHERE SingerId < 9 |> EXTEND LENGTH(Name) AS Letters |> AGGREGATE COUNT(*) AS \
+         N GROUP BY Letters |> ORDER BY N DESC |> LIMIT 3",
+        "",
+        "pipes, written as the query that they mean: WHERE, SELECT, DISTINCT, EXTEND, SET, DROP, AS, AGGREGATE \
+         (GROUP BY, GROUP AND ORDER BY), ORDER BY, LIMIT, JOIN, UNION, INTERSECT, EXCEPT; not yet RENAME, PIVOT, \
+         TABLESAMPLE, CALL",
+    ),
+    Line(
+        SPANNER,
+        "SELECT Name, COUNT(*) FROM Singers GROUP BY ALL",
+        "",
+        "by what has no aggregate in it; not with a star in the select list",
+    ),
+    Line(
+        SPANNER,
+        "SELECT Name FROM Singers WHERE SingerId = @id",
+        "42703",
+        "`@` is an operator of PostgreSQL: use `$1`",
     ),
     Line(
         SPANNER,
@@ -290,6 +305,7 @@ fn page(lines: &[Line]) -> String {
 
 /// As code in a table; a backtick within is doubled around.
 fn cell(sql: &str) -> String {
+    let sql = sql.replace('|', "\\|");
     match sql.contains('`') {
         true => format!("`` {sql} ``"),
         false => format!("`{sql}`"),

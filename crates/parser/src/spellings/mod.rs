@@ -4,10 +4,12 @@
 //! - [`statements`]: whole statements, and clauses of them.
 //! - [`calls`]: aggregates with clauses of their own, and what else looks like a call.
 //! - [`queries`]: select lists and FROM.
+//! - [`pipes`]: `FROM t |> WHERE ..`.
 //! - [`commit_times`]: commit timestamps.
 
 mod calls;
 pub(crate) mod commit_times;
+pub(crate) mod pipes;
 mod queries;
 mod statements;
 

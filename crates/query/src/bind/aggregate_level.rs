@@ -11,7 +11,7 @@
 
 use std::ops::ControlFlow;
 
-use braid_scalar::{ident_name, object_name_parts};
+use braid_scalar::{ident_name, is_aggregate, object_name_parts};
 use braid_types::{SqlError, SqlResult, SqlState};
 use braid_walk::Walk;
 use sqlparser::ast::{self, Visitor};
@@ -173,5 +173,55 @@ impl Visitor for Uses<'_> {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// What GROUP BY ALL groups by: the items of the select list that are computed of single rows.
+///
+/// # Errors
+/// 0A000 for a star, whose columns are not known yet.
+pub(super) fn grouped_by_all(select: &ast::Select) -> SqlResult<Vec<ast::Expr>> {
+    let mut out = Vec::new();
+    for item in &select.projection {
+        let expr = match item {
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                expr
+            }
+            _ => return Err(SqlError::unsupported("GROUP BY ALL of a select list with a star")),
+        };
+        let constant = matches!(expr, ast::Expr::Value(_));
+        if !constant && expr.walk(&mut OfRows { inside: 0 }).is_continue() {
+            out.push(expr.clone());
+        }
+    }
+    Ok(out)
+}
+
+/// Stops at an aggregate or a window function that no query within has.
+struct OfRows {
+    inside: usize,
+}
+
+impl Visitor for OfRows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        self.inside += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+        self.inside -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+        let ast::Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        let name = object_name_parts(&call.name);
+        let aggregate = name.last().is_some_and(|name| is_aggregate(name));
+        match self.inside == 0 && (aggregate || call.over.is_some()) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
