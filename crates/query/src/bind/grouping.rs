@@ -209,6 +209,7 @@ impl Binder<'_> {
         if is_hypothetical(name) && !within.is_empty() {
             args = self.of_one_row(name, args, given.exprs.len())?;
         }
+        let written = if given.distinct { args.clone() } else { Vec::new() };
         let args = written_arguments(name, args)?;
         let (choice, code) = resolve_aggregate(name, &args, given.exprs.len(), within.len())?;
         let mut converted = Vec::with_capacity(args.len() + given.order.len());
@@ -228,7 +229,7 @@ impl Binder<'_> {
         }
         let sorted = types.len() - within.len()..types.len();
         types[sorted].iter().try_for_each(|ty| ty.check_comparable("ordering"))?;
-        let order = self.aggregate_order(&given, within, code, &mut args)?;
+        let order = self.aggregate_order(&given, within, (code, &written), &mut args)?;
         let spec = Spec {
             code,
             name: name.to_string(),
@@ -243,14 +244,16 @@ impl Binder<'_> {
         Ok(Chosen { udf: aggregate(spec), args, ret, shown })
     }
 
-    /// The keys that the rows of an aggregate are sorted by, behind its arguments.
+    /// The keys that the rows of an aggregate are sorted by, behind its arguments. Different values
+    /// are sorted by nothing but the arguments, as they were written or converted.
     fn aggregate_order(
         &mut self,
         given: &Arguments<'_>,
         within: &[ast::OrderByExpr],
-        code: AggregateCode,
+        (code, written): (AggregateCode, &[Bound]),
         args: &mut Vec<Bound>,
     ) -> SqlResult<Vec<(OrderKey, SqlType)>> {
+        let own = args.len();
         let mut order = Vec::new();
         let unordered = given.order.is_empty() && !given.distinct && within.is_empty();
         let from = match unordered && code.by_order {
@@ -260,6 +263,16 @@ impl Binder<'_> {
         for key in given.order.iter().chain(&from) {
             let bound = self.settled(&key.expr)?;
             bound.ty().check_comparable("ordering")?;
+            let is_argument = |arg: &Bound| arg.is_like(&bound, 0);
+            let as_written = given.exprs.contains(&&key.expr);
+            if given.distinct && !as_written && !written.iter().chain(&args[..own]).any(is_argument)
+            {
+                return Err(SqlError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument \
+                     list",
+                ));
+            }
             let bound = order_form(bound)?;
             order.push((OrderKey::of(&key.options), bound.ty().clone()));
             args.push(bound);

@@ -18,6 +18,7 @@ use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
 
+use super::aggregate_level::grouped_by_all;
 use super::assumed::{Page, row_count};
 use super::from::from_order;
 use super::function_table::{columns_of, sets_not_allowed};
@@ -201,21 +202,10 @@ impl Binder<'_> {
         self.name_windows(&select.named_window)?;
         let grouped = self.select_groups(select)?;
         let mut items = self.select_items(&select.projection)?;
-        let mut having = match &select.having {
-            Some(expr) => {
-                let scope = self.level().scope.clone();
-                let before = self.level().set_functions.len();
-                let bound = braid_scalar::bind_bool(expr, "HAVING", &scope, self)?;
-                if self.level().set_functions.len() > before {
-                    return Err(sets_not_allowed("HAVING"));
-                }
-                Some(faults::without_casts(&bound))
-            }
-            None => None,
-        };
+        let mut having = self.having(select)?;
         let mut keys = self.order_keys(order, &items, ("ORDER BY", "ordering"))?;
         self.check_unused_windows()?;
-        let distinct_on = self.distinct_on(select, &items)?;
+        let mut distinct_on = self.distinct_on(select, &items)?;
         check_begins_with(&keys, distinct_on.as_deref().unwrap_or_default(), &items)?;
         let qualify = self.qualify(select)?;
         items.extend(qualify.map(|bound| Item { name: String::new(), bound }));
@@ -234,12 +224,29 @@ impl Binder<'_> {
         {
             plan = self.filtered(plan, &condition.bound, false)?;
         }
+        if let Some(on) =
+            distinct_on.take_if(|on| self.is_before_sets(&items, keys.iter().chain(&*on)))
+        {
+            plan = self.first_inputs(plan, &items, &keys, &on)?;
+            keys.clear();
+        }
         if select.distinct.is_none() && self.sorts_first(&items, &keys) {
             plan = self.sort_inputs(plan, &items, &keys)?;
             keys.clear();
         }
         plan = self.set_function_plan(plan)?;
         self.finish_select(plan, select, items, keys, distinct_on)
+    }
+
+    fn having(&mut self, select: &ast::Select) -> SqlResult<Option<Bound>> {
+        let Some(expr) = &select.having else { return Ok(None) };
+        let scope = self.level().scope.clone();
+        let before = self.level().set_functions.len();
+        let bound = braid_scalar::bind_bool(expr, "HAVING", &scope, self)?;
+        if self.level().set_functions.len() > before {
+            return Err(sets_not_allowed("HAVING"));
+        }
+        Ok(Some(faults::without_casts(&bound)))
     }
 
     /// The plan with a condition; with `joined` over tables, else over groups.
@@ -257,6 +264,54 @@ impl Binder<'_> {
                 .map_err(from_df)?;
         }
         Ok(plan)
+    }
+
+    /// Whether there are set-returning functions, and none of these keys has one.
+    fn is_before_sets<'k>(
+        &mut self,
+        items: &[Item],
+        mut keys: impl Iterator<Item = &'k OrderKey>,
+    ) -> bool {
+        let sets: Vec<usize> = self.level().set_functions.iter().map(|s| s.slot()).collect();
+        !sets.is_empty()
+            && !keys.any(|key| {
+                let bound = match &key.target {
+                    Target::Output(at) => &items[*at].bound,
+                    Target::Expr(bound) => bound,
+                };
+                bound.columns().iter().any(|column| sets.contains(column))
+            })
+    }
+
+    /// DISTINCT ON of rows of which set-returning functions make several afterwards: the first row
+    /// of each group, in their order.
+    fn first_inputs(
+        &mut self,
+        plan: LogicalPlan,
+        items: &[Item],
+        keys: &[OrderKey],
+        on: &[OrderKey],
+    ) -> SqlResult<LogicalPlan> {
+        let (mut groups, mut sorts) = (Vec::new(), Vec::new());
+        for (at, key) in on.iter().chain(keys).enumerate() {
+            let bound = match &key.target {
+                Target::Output(at) => items[*at].bound.clone(),
+                Target::Expr(bound) => bound.clone(),
+            };
+            if at < on.len() {
+                let expr = self.plan_expr(&bound)?;
+                groups.push(self.equal_form(expr, bound.ty(), &key.collation)?);
+            } else {
+                let form = order_form(bound.with_collation(key.collation.clone()))?;
+                let expr = scalar::sortable(self.plan_expr(&form)?, form.ty());
+                sorts.push(Sort::new(expr, !key.desc, key.nulls_first));
+            }
+        }
+        let firsts = self.firsts(plan, groups, sorts)?.build().map_err(from_df)?;
+        match keys.is_empty() {
+            true => Ok(firsts),
+            false => self.sort_inputs(firsts, items, keys),
+        }
     }
 
     /// Whether the rows are sorted before the select list is computed: volatile functions then run
@@ -334,7 +389,12 @@ impl Binder<'_> {
     }
 
     fn select_groups(&mut self, select: &ast::Select) -> SqlResult<bool> {
+        let all;
         let exprs = match &select.group_by {
+            ast::GroupByExpr::All(modifiers) if modifiers.is_empty() => {
+                all = grouped_by_all(select)?;
+                &all
+            }
             ast::GroupByExpr::All(_) => return Err(SqlError::unsupported("GROUP BY ALL")),
             ast::GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
             ast::GroupByExpr::Expressions(..) => {
@@ -343,7 +403,7 @@ impl Binder<'_> {
         };
         let targets = targets_of(select);
         self.bind_groups(exprs, &targets)?;
-        Ok(!exprs.is_empty())
+        Ok(!exprs.is_empty() || matches!(select.group_by, ast::GroupByExpr::All(_)))
     }
 
     fn regroup_all(
@@ -619,6 +679,22 @@ impl Binder<'_> {
         outputs: Vec<Expr>,
         columns: Vec<OutputColumn>,
     ) -> SqlResult<Bounded> {
+        let input = builder.build().map_err(from_df)?;
+        let mut builder = self.firsts(input, on, sorts.clone())?;
+        if !sorts.is_empty() {
+            builder = builder.sort(sorts).map_err(from_df)?;
+        }
+        let plan = builder.project(outputs).and_then(LogicalPlanBuilder::build).map_err(from_df)?;
+        Ok(Bounded { plan, columns })
+    }
+
+    /// The first row of each group in an order.
+    fn firsts(
+        &mut self,
+        input: LogicalPlan,
+        on: Vec<Expr>,
+        sorts: Vec<Sort>,
+    ) -> SqlResult<LogicalPlanBuilder> {
         use datafusion::functions_window::row_number::row_number_udwf;
         use datafusion::logical_expr::expr::WindowFunction;
         use datafusion::logical_expr::{WindowFunctionDefinition, lit};
@@ -626,19 +702,11 @@ impl Binder<'_> {
         let definition = WindowFunctionDefinition::WindowUDF(row_number_udwf());
         let mut call = WindowFunction::new(definition, Vec::new());
         call.params.partition_by = on;
-        call.params.order_by = sorts.clone();
         call.params.window_frame = super::window::up_to_here(&sorts);
-        let input = builder.build().map_err(from_df)?;
+        call.params.order_by = sorts;
         let carrier = datafusion::arrow::datatypes::DataType::Int64;
         let numbered = super::window::window_column(input, call, name.clone(), &carrier)?;
-        let mut builder = LogicalPlanBuilder::from(numbered)
-            .filter(column(&name).eq(lit(1i64)))
-            .map_err(from_df)?;
-        if !sorts.is_empty() {
-            builder = builder.sort(sorts).map_err(from_df)?;
-        }
-        let plan = builder.project(outputs).and_then(LogicalPlanBuilder::build).map_err(from_df)?;
-        Ok(Bounded { plan, columns })
+        LogicalPlanBuilder::from(numbered).filter(column(&name).eq(lit(1i64))).map_err(from_df)
     }
 
     /// ORDER BY of a set operation or VALUES: output columns only.

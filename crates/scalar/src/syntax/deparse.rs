@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use braid_types::{SqlType, Style, TypeCategory, quote_ident};
+use braid_types::{IntervalFields, SqlType, Style, TypeCategory, quote_ident};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
@@ -25,7 +25,10 @@ use super::operator_names::{comparison, operator_name};
 use super::printed::{Kind, Level, Piece, Printed};
 use crate::bind::rotated;
 use crate::registry::ArgType;
-use crate::{Bound, Node, ParamTypes, Scope, bind, common_type, ident_name, resolve, sql_type_of};
+use crate::type_name::name_with_precision;
+use crate::{
+    Bound, Node, ParamTypes, Refinement, Scope, bind, common_type, ident_name, resolve, sql_type_of,
+};
 
 /// An expression over these columns that is understood.
 pub struct Deparsed(Rc<Printed>);
@@ -39,6 +42,11 @@ impl Deparsed {
     /// The same within a query, whose expressions are further to the right.
     pub fn text_in_query(&self, for_people: bool) -> String {
         self.0.text_at(for_people, 8)
+    }
+
+    /// Whether it is a conversion that calls a function.
+    pub fn calls_to_convert(&self) -> bool {
+        self.0.calls_to_convert()
     }
 
     /// Whether it looks like a call, which stands without parentheses in an index.
@@ -264,6 +272,22 @@ fn sides_found(l: Option<&SqlType>, sign: &str, r: Option<&SqlType>) -> Option<(
     Some((operand(&l), operand(&r)))
 }
 
+/// A constant of a type with a length or digits: in the place of its bare type.
+fn sized(constant: &str, ty: &SqlType, name: &str) -> Option<Rc<Printed>> {
+    let bare = format!("::{}", cast_name(ty));
+    let value = constant.strip_suffix(&bare).unwrap_or(constant);
+    Printed::atom(format!("{value}::{name}"))
+}
+
+fn is_number(expr: &Expr) -> bool {
+    matches!(plain(expr), Expr::Value(v) if matches!(v.value, Value::Number(..)))
+}
+
+/// Whether it is called with the digits of its seconds, if with anything.
+fn is_time_of_now(name: &str) -> bool {
+    ["current_timestamp", "current_time", "localtimestamp", "localtime"].contains(&name)
+}
+
 /// Columns that stand for parts, and what is written of them.
 fn stand_ins(parts: &[Read]) -> (Scope, Vec<Expr>) {
     let name = |at: usize| format!("p{at}");
@@ -417,7 +441,9 @@ impl Deparser<'_> {
             Expr::BinaryOp { left, op, right } => {
                 binary(&self.read(left)?, &super::plain_operator(op).ok()?, &self.read(right)?)?
             }
-            Expr::Cast { expr, data_type, format: None, .. } => self.cast(expr, data_type)?,
+            Expr::Cast { expr: inner, data_type, format: None, .. } => {
+                self.cast(expr, inner, data_type)?
+            }
             Expr::TypedString(_) | Expr::Interval(_) => {
                 let bound = bound(expr, self.scope)?;
                 let Node::Const(value) = bound.node() else { return None };
@@ -444,11 +470,11 @@ impl Deparser<'_> {
         Some(Part { printed: Printed::atom(text)?, ty: bound.ty().clone() })
     }
 
-    fn cast(&self, expr: &Expr, data_type: &DataType) -> Option<Part> {
+    fn cast(&self, whole: &Expr, expr: &Expr, data_type: &DataType) -> Option<Part> {
         let refined = crate::refinement_of(data_type, None).ok()?;
         let to = sql_type_of(data_type, None).ok().or_else(|| self.type_of_user(data_type))?;
         if refined.precision.is_some() || refined.fields.is_some() {
-            return None;
+            return self.with_digits(whole, expr, (&to, &refined));
         }
         // Its elements are converted.
         if let (Expr::Array(made), SqlType::Array(element)) = (plain(expr), &to)
@@ -460,17 +486,42 @@ impl Deparser<'_> {
         if !has_modifier(&to) {
             return Some(Part { printed: read.as_type(&to)?, ty: to });
         }
-        // The length is a conversion of its own; only of a literal both are seen.
-        let part = match read {
-            Read::Known(part) => part,
+        // The length is a conversion of its own, which is not seen of a constant of the type.
+        let printed = match read {
             Read::Null => return None,
-            Read::Literal(text) => {
-                let text = quoted(&text, &to);
-                Part { printed: Printed::atom(text)?, ty: to.clone() }
+            Read::Literal(_) if matches!(to, SqlType::Bit(_)) => return None,
+            Read::Literal(text) => sized(&typed_literal(&text, &to), &to, &to.name())?,
+            Read::Known(part) if is_number(expr) && is_same(&part.ty, &to) => {
+                sized(&part.printed.text(false), &to, &to.name())?
             }
+            Read::Known(part) => converted(&part, &to, to.name())?,
         };
-        let name = if matches!(to, SqlType::Bit(_)) { return None } else { to.name() };
-        Some(Part { printed: converted(&part, &to, name)?, ty: to })
+        Some(Part { printed, ty: to })
+    }
+
+    /// A conversion to a time or an interval that keeps some digits or fields.
+    fn with_digits(
+        &self,
+        whole: &Expr,
+        expr: &Expr,
+        (to, kept): (&SqlType, &Refinement),
+    ) -> Option<Part> {
+        let typmod = match to {
+            SqlType::Interval => IntervalFields::typmod(kept.fields, kept.precision),
+            _ => i32::from(kept.precision?),
+        };
+        let name = name_with_precision(to.oid(), typmod)?;
+        let printed = match (self.read(expr)?, to) {
+            (Read::Null, _) => return None,
+            (Read::Known(part), _) => converted(&part, to, name)?,
+            (Read::Literal(_), SqlType::Interval) => {
+                let value = bound(whole, self.scope)?;
+                let Node::Const(value) = value.node() else { return None };
+                Printed::atom(format!("'{}'::{name}", value.to_text(Style::utc())?))?
+            }
+            (Read::Literal(text), _) => sized(&typed_literal(&text, to), to, &name)?,
+        };
+        Some(Part { printed, ty: to.clone() })
     }
 
     /// A type of a user by its name: one that a column has is the one that is meant.
@@ -718,6 +769,14 @@ impl Deparser<'_> {
             return Some(Part { printed: Printed::atom(name.to_uppercase())?, ty });
         }
         let FunctionArguments::List(list) = &function.args else { return None };
+        if let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(digits)))] =
+            list.args.as_slice()
+            && is_time_of_now(&name)
+        {
+            let ty = bound(&Expr::Function(function.clone()), self.scope)?.ty().clone();
+            let text = format!("{}({digits})", name.to_uppercase());
+            return Some(Part { printed: Printed::atom(text)?, ty });
+        }
         if self.names == Names::Qualified && crate::is_aggregate(&name) {
             return self.aggregate(&name, function, list);
         }

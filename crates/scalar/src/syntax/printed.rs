@@ -165,6 +165,13 @@ impl Printed {
         }
     }
 
+    /// Whether it is a conversion that calls a function: what gives a value a length does, too.
+    pub(super) fn calls_to_convert(&self) -> bool {
+        let has_length =
+            || matches!(self.pieces.last(), Some(Piece::Text(name)) if name.contains('('));
+        matches!(self.kind, Kind::Converted { by_function } if by_function || has_length())
+    }
+
     /// Whether it looks like a call, which needs no parentheses among the columns of an index.
     pub(super) fn is_call(&self) -> bool {
         self.kind == Kind::Syntax

@@ -311,7 +311,7 @@ impl Reader<'_> {
         // What is no function to PostgreSQL stands without parentheses.
         let is_own = ["COALESCE(", "GREATEST(", "LEAST(", "NULLIF("];
         let is_function = read.is_call() && !is_own.iter().any(|word| shown.starts_with(word));
-        let encloses = self.printer.for_people || is_function;
+        let encloses = self.printer.for_people || is_function || read.calls_to_convert();
         Some(if encloses && !is_column { format!("({shown})") } else { shown })
     }
 
