@@ -305,7 +305,14 @@ pub struct Notes {
     /// Extensions of a database.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: Extensions,
+    /// What sessions in a database begin with, by the oid of the role, [`PUBLIC`] for all:
+    /// `name=value`. Noted under [`EVERY_DATABASE`]: in all of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<u32, Vec<String>>,
 }
+
+/// The id under which settings for all databases are noted.
+pub const EVERY_DATABASE: u32 = 0;
 
 impl Notes {
     /// Whether nothing is noted.
@@ -592,6 +599,33 @@ impl Catalog {
         }
     }
 
+    /// What sessions of a role in a database begin with, the last word of each name last.
+    pub fn session_settings(&self, database: u32, role: u32) -> Vec<(String, String)> {
+        let noted = |id: u32, role: u32| self.notes(id).and_then(|n| n.settings.get(&role));
+        let own = self.role(role).map(|role| &role.settings);
+        let all = [
+            noted(EVERY_DATABASE, PUBLIC),
+            noted(database, PUBLIC),
+            own.or_else(|| noted(EVERY_DATABASE, role)),
+            noted(database, role),
+        ];
+        let pair = |s: &String| s.split_once('=').map(|(n, v)| (n.to_string(), v.to_string()));
+        all.into_iter().flatten().flatten().filter_map(pair).collect()
+    }
+
+    /// What sessions of a role that nobody made begin with in all databases.
+    pub fn settings_everywhere(&self, role: u32) -> &[String] {
+        let noted = self.notes(EVERY_DATABASE).and_then(|n| n.settings.get(&role));
+        noted.map_or(&[], Vec::as_slice)
+    }
+
+    /// All settings that are noted: the database, the oid of the role, what they are.
+    pub fn noted_settings(&self) -> impl Iterator<Item = (u32, u32, &Vec<String>)> {
+        let of = |n: &std::sync::Arc<Notes>| !n.settings.is_empty();
+        let noted = self.notes.values().filter(move |n| of(n));
+        noted.flat_map(|n| n.settings.iter().map(move |(role, all)| (n.id, *role, all)))
+    }
+
     /// Whether a role of this oid is named by something: an owner or a grant.
     pub fn users_of_role(&self, oid: u32) -> Vec<u32> {
         let by = |g: &Grant| g.grantee == oid || g.grantor == oid;
@@ -623,6 +657,15 @@ impl Catalog {
                 });
             }
         }
+        let is_gone = |role: u32| id_of_oid(role).is_some() && self.role(role).is_none();
+        let of_gone: Vec<(u32, u32)> = self
+            .noted_settings()
+            .filter(|(_, role, _)| is_gone(*role))
+            .map(|(database, role, _)| (database, role))
+            .collect();
+        for (database, role) in of_gone {
+            self.note(database, |n| drop(n.settings.remove(&role)));
+        }
         let gone = |d: &DefaultAcl, catalog: &Catalog| {
             d.schema.is_some_and(|s| catalog.schema_by_id(s).is_none())
                 || (d.role != BOOTSTRAP_ROLE && catalog.role(d.role).is_none())
@@ -633,7 +676,8 @@ impl Catalog {
 
     /// Whether anything has this id.
     fn has_object(&self, id: u32) -> bool {
-        self.relation_by_id(id).is_some()
+        id == EVERY_DATABASE
+            || self.relation_by_id(id).is_some()
             || self.schema_by_id(id).is_some()
             || self.user_type(id).is_some()
             || self.function(id).is_some()

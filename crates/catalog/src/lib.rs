@@ -47,8 +47,8 @@ mod store;
 mod user_types;
 
 pub use access::{
-    BOOTSTRAP_NAME, BOOTSTRAP_ROLE, DefaultAcl, Grant, Membership, Notes, PREDEFINED_ROLES, PUBLIC,
-    Privileges, Role, RoleAttributes, Securable, change_acl,
+    BOOTSTRAP_NAME, BOOTSTRAP_ROLE, DefaultAcl, EVERY_DATABASE, Grant, Membership, Notes,
+    PREDEFINED_ROLES, PUBLIC, Privileges, Role, RoleAttributes, Securable, change_acl,
 };
 pub use collations::UserCollation;
 pub use conflict::{After, Lost};

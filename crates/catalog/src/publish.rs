@@ -20,7 +20,7 @@ use braid_keys::system;
 use braid_kv::{LockMode, ReadMode, Txn};
 use braid_types::{RetryReason, SqlResult};
 
-use crate::access::Notes;
+use crate::access::{EVERY_DATABASE, Notes};
 use crate::conflict::Lost;
 use crate::descriptor::{Schema, Table};
 use crate::error::kv_error;
@@ -176,6 +176,7 @@ impl Catalog {
             && self.types.get(&id).is_none_or(|t| inside(&t.schema))
             && self.functions.get(&id).is_none_or(|f| inside(&f.schema))
             && self.collations.get(&id).is_none_or(|c| inside(&c.schema))
+            && id != EVERY_DATABASE
             && !self.databases.contains_key(&id)
             && !self.roles.contains_key(&id)
             && self.schemas.get(&id).is_none_or(|s| inside(&s.id))

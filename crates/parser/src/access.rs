@@ -44,10 +44,21 @@ pub enum RoleChange {
     Options(Vec<RoleOption>),
     /// RENAME TO.
     Rename(String),
-    /// SET name TO value; without a value RESET; without a name RESET ALL.
-    Setting(Option<String>, Option<String>),
+    /// SET and RESET.
+    Setting(SettingChange),
     /// ALTER GROUP .. ADD or DROP USER.
     Members(Vec<RoleName>, bool),
+}
+
+/// What sessions of a role, or of a database, are to begin with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingChange {
+    /// IN DATABASE.
+    pub database: Option<String>,
+    /// Of which setting; none: RESET ALL.
+    pub name: Option<String>,
+    /// SET TO; none: RESET.
+    pub value: Option<String>,
 }
 
 /// What privileges are granted on.
@@ -104,6 +115,8 @@ pub enum Access {
     CreateRole(String, Vec<RoleOption>),
     /// ALTER ROLE.
     AlterRole(RoleName, RoleChange),
+    /// ALTER DATABASE .. SET and RESET.
+    AlterDatabase(String, SettingChange),
     /// DROP ROLE; the flag is IF EXISTS.
     DropRole(Vec<RoleName>, bool),
     /// GRANT or REVOKE.
@@ -181,6 +194,8 @@ pub(crate) fn access(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         c.next();
         let if_exists = c.take(&["if", "exists"]);
         Access::DropRole(roles(c)?, if_exists)
+    } else if let Some(kind) = alter_database(c)? {
+        return Ok(Some(kind));
     } else if c.take(&["grant"]) {
         grant(c, false)?
     } else if c.take(&["revoke"]) {
@@ -323,19 +338,41 @@ fn alter_role(c: &mut Cursor) -> SqlResult<Access> {
     if c.take(&["rename", "to"]) {
         return Ok(Access::AlterRole(role, RoleChange::Rename(c.ident()?)));
     }
-    if c.take(&["in", "database"]) {
-        c.ident()?;
+    let database = if c.take(&["in", "database"]) { Some(c.ident()?) } else { None };
+    if let Some(change) = setting(c, database)? {
+        return Ok(Access::AlterRole(role, RoleChange::Setting(change)));
     }
+    Ok(Access::AlterRole(role, RoleChange::Options(role_options(c, false)?)))
+}
+
+/// `ALTER DATABASE d SET name TO value`; `None` if it is another statement.
+fn alter_database(c: &mut Cursor) -> SqlResult<Option<Kind>> {
+    let mut probe = c.clone();
+    if !probe.take(&["alter", "database"]) {
+        return Ok(None);
+    }
+    let Ok(name) = probe.ident() else { return Ok(None) };
+    if probe.looking_at(&["set", "tablespace"]) {
+        return Ok(None);
+    }
+    let Some(change) = setting(&mut probe, None)? else { return Ok(None) };
+    *c = probe;
+    Ok(Some(Kind::Access(Box::new(Access::AlterDatabase(name, change)))))
+}
+
+/// SET and RESET of what sessions begin with.
+fn setting(c: &mut Cursor, database: Option<String>) -> SqlResult<Option<SettingChange>> {
     if c.take(&["reset", "all"]) {
-        return Ok(Access::AlterRole(role, RoleChange::Setting(None, None)));
+        return Ok(Some(SettingChange { database, name: None, value: None }));
     }
     if c.take(&["reset"]) {
-        let name = c.any_name()?.join(".");
-        return Ok(Access::AlterRole(role, RoleChange::Setting(Some(name), None)));
+        let name = Some(c.any_name()?.join("."));
+        return Ok(Some(SettingChange { database, name, value: None }));
     }
     if c.take(&["set"]) {
-        let name = c.any_name()?.join(".");
-        if !c.take(&["to"]) {
+        let zone = c.take(&["time", "zone"]);
+        let name = if zone { "timezone".to_string() } else { c.any_name()?.join(".") };
+        if !zone && !c.take(&["to"]) {
             c.expect_token(&Token::Eq)?;
         }
         let mut value = Vec::new();
@@ -346,10 +383,13 @@ fn alter_role(c: &mut Cursor) -> SqlResult<Access> {
                 other => other.to_string(),
             });
         }
+        if value.is_empty() {
+            return Err(c.unexpected());
+        }
         let value = Some(value.concat()).filter(|v| !v.eq_ignore_ascii_case("default"));
-        return Ok(Access::AlterRole(role, RoleChange::Setting(Some(name), value)));
+        return Ok(Some(SettingChange { database, name: Some(name), value }));
     }
-    Ok(Access::AlterRole(role, RoleChange::Options(role_options(c, false)?)))
+    Ok(None)
 }
 
 /// What follows GRANT or REVOKE.

@@ -1,8 +1,8 @@
 //! What the catalogs show of roles, of who owns what, and of who may do what.
 
 use braid_catalog::{
-    BOOTSTRAP_NAME, BOOTSTRAP_ROLE, Grant, PREDEFINED_ROLES, PUBLIC, Privileges, RoleAttributes,
-    Securable, oid_of,
+    BOOTSTRAP_NAME, BOOTSTRAP_ROLE, EVERY_DATABASE, Grant, PREDEFINED_ROLES, PUBLIC, Privileges,
+    RoleAttributes, Securable, oid_of,
 };
 use braid_types::{ArrayValue, Datum, SqlResult, SqlType};
 
@@ -112,7 +112,7 @@ fn all<'a>(v: &View<'a>) -> Vec<Shown<'a>> {
         attributes,
         limit: -1,
         until: None,
-        settings: &[],
+        settings: v.catalog.settings_everywhere(oid),
     };
     let first = v.catalog.role_name(BOOTSTRAP_ROLE, v.user);
     let first = first.as_deref().unwrap_or(BOOTSTRAP_NAME);
@@ -239,7 +239,12 @@ fn pg_default_acl(v: &View<'_>) -> Made {
 
 fn pg_db_role_setting(v: &View<'_>) -> Made {
     let set = v.catalog.roles().filter(|r| !r.settings.is_empty());
-    Ok(set.map(|r| vec![Datum::Oid(0), object(r.id), texts(&r.settings)]).collect())
+    let set = set.map(|r| vec![Datum::Oid(0), object(r.id), texts(&r.settings)]);
+    let noted = v.catalog.noted_settings().map(|(database, role, all)| {
+        let database = if database == EVERY_DATABASE { Datum::Oid(0) } else { object(database) };
+        vec![database, Datum::Oid(role), texts(all)]
+    });
+    Ok(set.chain(noted).collect())
 }
 
 fn items(v: &View<'_>, acl: &[Grant]) -> Datum {

@@ -80,8 +80,19 @@ impl Session {
         }
         let mut settings = Settings::default();
         let of_cluster = db.cluster_settings().session_defaults();
-        let known = of_cluster.iter().chain(db.defaults());
-        for (name, value) in known.chain(&options.settings) {
+        for (name, value) in of_cluster.iter().chain(db.defaults()) {
+            settings.set_startup(name, value)?;
+        }
+        // Work of the node's own goes by none of what is set for roles and databases.
+        if options.pid.is_some() {
+            let database = catalog.database(&options.database).map_or(0, |database| database.id);
+            let role = catalog.acting_role(&options.user);
+            for (name, value) in catalog.session_settings(database, role) {
+                // What an earlier build took and this one does not keeps nobody out.
+                let _ = settings.set_startup(&name, &value);
+            }
+        }
+        for (name, value) in &options.settings {
             settings.set_startup(name, value)?;
         }
         let state = SessionState::new(
@@ -239,6 +250,7 @@ impl Session {
             state,
             message: message.into(),
             detail: None,
+            hint: None,
         });
     }
 }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use braid_catalog::{
-    BOOTSTRAP_ROLE, Catalog, Membership, PUBLIC, Relation, Role, RoleAttributes, Securable, Table,
-    change_acl, oid_of,
+    BOOTSTRAP_ROLE, Catalog, EVERY_DATABASE, Membership, PUBLIC, Relation, Role, RoleAttributes,
+    Securable, Table, change_acl, oid_of,
 };
 use braid_parser::{
     Access, GrantKind, GrantObjects, GrantPrivileges, Name, OwnedKind, OwnerChange, RoleChange,
-    RoleName, RoleOption,
+    RoleName, RoleOption, SettingChange,
 };
 use braid_scalar::{SessionFunctions, ident_name};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
@@ -17,12 +17,16 @@ use sqlparser::ast;
 
 use super::grant;
 use crate::ddl::{Change, collation, user_type};
+use crate::session::settings::{Settings, shown_name};
 
 /// Runs a statement about roles; gives the command tag.
 pub(crate) fn run(c: &mut Change, statement: &Access) -> SqlResult<String> {
     let tag = match statement {
         Access::CreateRole(name, options) => create(c, name, options).map(|()| "CREATE ROLE"),
         Access::AlterRole(role, change) => alter(c, role, change).map(|()| "ALTER ROLE"),
+        Access::AlterDatabase(name, change) => {
+            alter_database(c, name, change).map(|()| "ALTER DATABASE")
+        }
         Access::DropRole(names, if_exists) => drop(c, names, *if_exists).map(|()| "DROP ROLE"),
         Access::Grant(g) => grant::privileges(c, g).map(|()| grant_tag(g)),
         Access::DefaultPrivileges(g) => grant::defaults(c, g).map(|()| "ALTER DEFAULT PRIVILEGES"),
@@ -167,10 +171,13 @@ fn attribute<'a>(all: &'a mut RoleAttributes, word: &str) -> &'a mut bool {
 
 fn alter(c: &mut Change, role: &RoleName, change: &RoleChange) -> SqlResult<()> {
     // ALTER ROLE ALL SET: of nobody in particular.
-    if *role == RoleName::Public {
-        return Err(SqlError::unsupported("ALTER ROLE ALL"));
+    let oid = match (role, change) {
+        (RoleName::Public, RoleChange::Setting(_)) => PUBLIC,
+        _ => single(c, role)?,
+    };
+    if let RoleChange::Setting(setting) = change {
+        return change_setting(c, oid, setting);
     }
-    let oid = single(c, role)?;
     let Some(mut new) = c.catalog.role(oid).cloned() else {
         return alter_built_in(c, oid, change);
     };
@@ -180,17 +187,62 @@ fn alter(c: &mut Change, role: &RoleName, change: &RoleChange) -> SqlResult<()> 
             free_name(c, name)?;
             new.name = name.clone();
         }
-        RoleChange::Setting(None, _) => new.settings.clear(),
-        RoleChange::Setting(Some(name), value) => {
-            new.settings.retain(|s| s.split_once('=').is_none_or(|(n, _)| n != name));
-            new.settings.extend(value.as_ref().map(|value| format!("{name}={value}")));
-        }
+        RoleChange::Setting(_) => {}
         RoleChange::Members(members, add) => {
             let own = [RoleName::Named(new.name.clone())];
             return membership(c, &own, members, !*add, false);
         }
     }
     c.catalog.put_role(new);
+    Ok(())
+}
+
+/// ALTER DATABASE .. SET and RESET.
+fn alter_database(c: &mut Change, name: &str, change: &SettingChange) -> SqlResult<()> {
+    let database = Some(name.to_string());
+    change_setting(c, PUBLIC, &SettingChange { database, ..change.clone() })
+}
+
+/// Notes what sessions of a role begin with: in a database, or in all.
+fn change_setting(c: &mut Change, role: u32, change: &SettingChange) -> SqlResult<()> {
+    if let Some(name) = &change.name {
+        // Whether there is such a setting, and it may have the value.
+        let mut probe = Settings::default();
+        match &change.value {
+            Some(value) => probe.set(name, value, false).map(|_| ())?,
+            None => probe.reset(Some(name))?,
+        }
+    }
+    let database = match &change.database {
+        None => EVERY_DATABASE,
+        Some(name) => match c.catalog.database(name) {
+            Some(database) => database.id,
+            None => {
+                let text = format!("database \"{name}\" does not exist");
+                return Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, text));
+            }
+        },
+    };
+    let changed = |settings: &mut Vec<String>| match &change.name {
+        None => settings.clear(),
+        Some(name) => {
+            settings
+                .retain(|s| s.split_once('=').is_none_or(|(n, _)| !n.eq_ignore_ascii_case(name)));
+            settings
+                .extend(change.value.as_ref().map(|value| format!("{}={value}", shown_name(name))));
+        }
+    };
+    match c.catalog.role(role).cloned() {
+        Some(mut own) if database == EVERY_DATABASE => {
+            changed(&mut own.settings);
+            c.catalog.put_role(own);
+        }
+        _ => c.catalog.note(database, |notes| {
+            let settings = notes.settings.entry(role).or_default();
+            changed(settings);
+            notes.settings.retain(|_, settings| !settings.is_empty());
+        }),
+    }
     Ok(())
 }
 

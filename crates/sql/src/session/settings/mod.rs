@@ -9,7 +9,8 @@ mod values;
 mod without_meaning;
 
 pub(crate) use values::SERVER_VERSION;
+pub(crate) use values::shown_name;
 pub use values::{Settings, ShownSetting, duration_ms, shown_settings};
 pub(super) use values::{
-    boolean, importance, invalid, least_notice, memory_bytes, no_level, shown_name, switch,
+    boolean, importance, invalid, least_notice, memory_bytes, no_level, switch,
 };

@@ -111,7 +111,7 @@ fn known(name: &str) -> Option<&'static (&'static str, &'static str, &'static st
 }
 
 /// The name that SHOW heads its column with.
-pub(in crate::session) fn shown_name(name: &str) -> &str {
+pub(crate) fn shown_name(name: &str) -> &str {
     match known(&name.to_lowercase()) {
         Some((own, _, "", _)) => own,
         Some((_, _, reported, _)) => reported,
@@ -527,7 +527,12 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
         "default_statistics_target" => ok(number_in(name, value, 1..=10_000)?),
         "min_parallel_table_scan_size" | "work_mem" => match memory_bytes(value) {
             Some(_) => ok(value.trim()),
-            None => Err(invalid(name, value).with_hint("Units: B, kB, MB, GB, TB.")),
+            None if value.trim().starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(invalid(name, value).with_hint(
+                    "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".",
+                ))
+            }
+            None => Err(invalid(name, value)),
         },
         "max_parallel_maintenance_workers" | "max_parallel_workers_per_gather" => {
             ok(number_in(name, value, 0..=1024)?)
