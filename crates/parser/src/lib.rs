@@ -46,13 +46,16 @@ use sqlparser::ast;
 pub use absent::DropAbsent;
 pub use access::{
     Access, GrantKind, GrantObjects, GrantPrivileges, OwnedKind, OwnerChange, RoleChange, RoleName,
-    RoleOption,
+    RoleOption, SettingChange,
 };
 pub use comment::{Comment, Commented};
 pub use control::cluster::SetCluster;
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use fingerprint::{Digests, Fingerprint};
-pub use functions::block::{Block, Condition, Does, Handler, Level, Step, parse_block};
+pub use functions::block::{
+    Block, Condition, Does, Handler, Level, Raise, RaiseOption, Step, is_code, named_state,
+    parse_block, with_caught,
+};
 pub use functions::function::{
     CreateFunction, FunctionBody, FunctionChange, FunctionClause, FunctionParam, FunctionRef,
     FunctionReturns, ParamMode,
@@ -83,6 +86,7 @@ pub use table::null_keys::take_null_keys;
 pub use table::partition::{
     CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
 };
+pub use table::several::Several;
 pub use table::storage::StorageOptions;
 pub use user_types::attributes::AttributeChange;
 pub use user_types::collation::{CollationChange, CollationMade, CollationStatement};
@@ -241,6 +245,9 @@ pub enum Kind {
     Insert(Box<ast::Insert>, Box<InsertClauses>),
     /// CREATE TABLE.
     CreateTable(Box<CreateTable>),
+    /// CREATE TABLE .. AS EXECUTE: the table, with some query in the place of that of the prepared
+    /// statement of this name, and the values for its parameters.
+    CreateTableExecute(Box<CreateTable>, String, Vec<ast::Expr>),
     /// CREATE TABLE .. PARTITION OF.
     CreatePartition(Box<CreatePartition>),
     /// ATTACH and DETACH PARTITION.
@@ -257,6 +264,10 @@ pub enum Kind {
     CreateIndex(Box<CreateIndex>),
     /// ALTER TABLE in a form of ours.
     AlterTableOwn(Name, bool, AlterOwn),
+    /// ALTER TABLE with actions of which some are ours.
+    AlterTableParts(Several),
+    /// CREATE SCHEMA with what is to lie in it.
+    CreateSchemaWith(Several),
     /// ALTER TABLE and ALTER INDEX with options that change nothing.
     StorageOptions(Box<StorageOptions>),
     /// ALTER TABLE .. SPLIT AT VALUES.

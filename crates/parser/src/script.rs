@@ -81,6 +81,7 @@ fn lexed(sql: &str) -> SqlResult<Vec<TokenWithSpan>> {
 
 fn reshaped(mut out: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     check_nesting(&out)?;
+    spellings::pipes::rewrite(&mut out)?;
     rewrite_words(&mut out);
     rewrites::views::recursive::rewrite(&mut out);
     lexical::mark_scalar_queries(&mut out);

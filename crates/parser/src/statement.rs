@@ -21,7 +21,7 @@ use crate::materialized::materialized;
 use crate::script::parse_nested;
 use crate::sequence::sequence_or_alter;
 use crate::sql_cursor::sql_cursor;
-use crate::table::{partition, storage};
+use crate::table::{partition, several, storage};
 use crate::user_types::attributes::attributes;
 use crate::user_types::collation::collation;
 use crate::user_types::domain::domain;
@@ -121,6 +121,7 @@ fn of_subject(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         partition::change,
         storage::change,
         absent::statement,
+        several::statement,
         sequence_or_alter,
         channel,
     ];

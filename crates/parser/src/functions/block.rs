@@ -80,10 +80,69 @@ pub enum Does {
     Dynamic(String),
     /// Conditions with what is done if they hold, and what otherwise.
     If(Vec<(String, Vec<Step>)>, Vec<Step>),
-    /// RAISE: the level, the text with a `%` for each expression.
-    Raise(Level, String, Vec<String>),
+    /// RAISE.
+    Raise(Box<Raise>),
+    /// RAISE alone: the error that a handler is for, once more.
+    RaiseAgain,
     /// A block of its own.
     Block(Block),
+}
+
+/// What RAISE says, and how.
+#[derive(Clone, Debug)]
+pub struct Raise {
+    /// How loud.
+    pub level: Level,
+    /// The text with a `%` for each expression.
+    pub text: Option<(String, Vec<String>)>,
+    /// The name of a condition, or an SQLSTATE.
+    pub condition: Option<String>,
+    /// USING: options with their expressions.
+    pub options: Vec<(RaiseOption, String)>,
+}
+
+/// An option of RAISE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaiseOption {
+    /// ERRCODE: the name of a condition, or an SQLSTATE.
+    Code,
+    /// MESSAGE.
+    Message,
+    /// DETAIL.
+    Detail,
+    /// HINT.
+    Hint,
+    /// COLUMN.
+    Column,
+    /// CONSTRAINT.
+    Constraint,
+    /// DATATYPE.
+    DataType,
+    /// TABLE.
+    Table,
+    /// SCHEMA.
+    Schema,
+}
+
+/// The options by their names.
+const RAISE_OPTIONS: [(&str, RaiseOption); 9] = [
+    ("errcode", RaiseOption::Code),
+    ("message", RaiseOption::Message),
+    ("detail", RaiseOption::Detail),
+    ("hint", RaiseOption::Hint),
+    ("column", RaiseOption::Column),
+    ("constraint", RaiseOption::Constraint),
+    ("datatype", RaiseOption::DataType),
+    ("table", RaiseOption::Table),
+    ("schema", RaiseOption::Schema),
+];
+
+impl RaiseOption {
+    /// As messages name it.
+    pub fn name(self) -> String {
+        let found = RAISE_OPTIONS.iter().find(|(_, option)| *option == self);
+        found.map_or(String::new(), |(name, _)| name.to_uppercase())
+    }
 }
 
 /// How loud RAISE is.
@@ -91,6 +150,8 @@ pub enum Does {
 pub enum Level {
     /// Only clients hear it that asked for it.
     Debug,
+    /// For the client, whatever it asked for.
+    Info,
     /// For the client.
     Notice,
     /// For the client, as something to look at.
@@ -112,6 +173,27 @@ pub fn parse_block(body: &str) -> SqlResult<Block> {
     let tokens = Cursor::new(tokens);
     let mut reader = Reader { tokens, places: Places::new(body), body, depth: 0 };
     reader.whole().map_err(SqlError::without_place)
+}
+
+/// A text of a handler with what SQLERRM and SQLSTATE are there, as constants.
+pub fn with_caught(text: &str, error: &SqlError) -> String {
+    let mut out = text.to_string();
+    let values = [("sqlerrm", error.message()), ("sqlstate", error.state().0)];
+    let lower = text.to_lowercase();
+    if !values.iter().any(|(word, _)| lower.contains(word)) {
+        return out;
+    }
+    let (Ok(tokens), places) = (lexical::tokens(text), Places::new(text)) else { return out };
+    for (at, token) in tokens.iter().enumerate().rev() {
+        let is_field = at > 0 && tokens[at - 1].token == Token::Period;
+        let found = values.iter().find(|(word, _)| token_is(&token.token, word));
+        if let Some((word, value)) = found.filter(|_| !is_field) {
+            let from = places.byte(token.span.start);
+            let literal = format!("E'{}'", value.replace('\\', "\\\\").replace('\'', "''"));
+            out.replace_range(from..from + word.len(), &literal);
+        }
+    }
+    out
 }
 
 struct Reader<'a> {
@@ -313,29 +395,58 @@ impl Reader<'_> {
         const LEVELS: [(&str, Level); 6] = [
             ("debug", Level::Debug),
             ("log", Level::Debug),
-            ("info", Level::Notice),
+            ("info", Level::Info),
             ("notice", Level::Notice),
             ("warning", Level::Warning),
             ("exception", Level::Exception),
         ];
+        if self.tokens.take_token(&Token::SemiColon) {
+            return Ok(Does::RaiseAgain);
+        }
         let found = LEVELS.iter().find(|(word, _)| self.take_word(word));
         let level = found.map_or(Level::Exception, |(_, level)| *level);
-        let Some(Token::SingleQuotedString(_)) = self.tokens.peek() else {
-            return Err(unsupported("RAISE without a text"));
-        };
+        let (mut text, mut condition) = (None, None);
+        if let Some(Token::SingleQuotedString(_)) = self.tokens.peek() {
+            text = Some(self.text_of_raise()?);
+        } else if self.take_word("sqlstate") {
+            let code = self.tokens.string()?;
+            if !is_code(&code) {
+                return Err(SqlError::syntax(format!(
+                    "invalid SQLSTATE code at or near \"'{code}'\""
+                )));
+            }
+            condition = Some(code);
+        } else if !self.is("using") {
+            condition = Some(self.tokens.ident()?);
+            condition.as_deref().map_or(Ok(()), |name| named_state(name).map(|_| ()))?;
+        }
+        let mut options = Vec::new();
+        if self.take_word("using") {
+            loop {
+                options.push(self.option_of_raise()?);
+                if self.tokens.next() == Some(Token::SemiColon) {
+                    break;
+                }
+            }
+        } else {
+            self.tokens.expect_token(&Token::SemiColon)?;
+        }
+        Ok(Does::Raise(Box::new(Raise { level, text, condition, options })))
+    }
+
+    /// The text of RAISE and its values.
+    fn text_of_raise(&mut self) -> SqlResult<(String, Vec<String>)> {
         let format = self.tokens.string()?;
         let mut args = Vec::new();
         while self.tokens.take_token(&Token::Comma) {
-            args.push(self.text_until(|t| matches!(t, Token::Comma | Token::SemiColon))?);
+            args.push(self.text_until(|token| {
+                matches!(token, Token::Comma | Token::SemiColon) || token_is(token, "using")
+            })?);
             self.tokens.back();
         }
-        if self.is("using") {
-            return Err(unsupported("RAISE .. USING"));
-        }
-        self.tokens.expect_token(&Token::SemiColon)?;
         let wanted = format.replace("%%", "").matches('%').count();
         match wanted.cmp(&args.len()) {
-            std::cmp::Ordering::Equal => Ok(Does::Raise(level, format, args)),
+            std::cmp::Ordering::Equal => Ok((format, args)),
             std::cmp::Ordering::Less => {
                 Err(SqlError::syntax("too many parameters specified for RAISE"))
             }
@@ -343,6 +454,23 @@ impl Reader<'_> {
                 Err(SqlError::syntax("too few parameters specified for RAISE"))
             }
         }
+    }
+
+    /// An option up to the comma or the semicolon behind it, which is left.
+    fn option_of_raise(&mut self) -> SqlResult<(RaiseOption, String)> {
+        let name = self.tokens.ident()?;
+        let known = RAISE_OPTIONS.iter().find(|(known, _)| *known == name);
+        let Some((_, option)) = known else {
+            return Err(SqlError::syntax(format!(
+                "unrecognized RAISE statement option at or near \"{name}\""
+            )));
+        };
+        if !self.tokens.take_token(&Token::Eq) && !self.tokens.take_token(&Token::Assignment) {
+            return Err(SqlError::syntax("syntax error, expected \"=\""));
+        }
+        let value = self.text_until(|token| matches!(token, Token::Comma | Token::SemiColon))?;
+        self.tokens.back();
+        Ok((*option, value))
     }
 }
 
@@ -362,13 +490,31 @@ fn condition(name: &str) -> SqlResult<Condition> {
     if let Some((_, class)) = CLASSES.iter().find(|(known, _)| *known == name) {
         return Ok(Condition::State((*class).to_string()));
     }
-    match SqlState::named(name) {
-        Some(state) => Ok(Condition::State(state.0.to_string())),
-        None => Err(SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("unrecognized exception condition \"{name}\""),
-        )),
-    }
+    named_state(name).map(|state| Condition::State(state.0.to_string()))
+}
+
+/// Whether this is written as an SQLSTATE is.
+pub fn is_code(code: &str) -> bool {
+    code.len() == 5 && code.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase())
+}
+
+/// What the name of a condition means where one SQLSTATE is wanted.
+///
+/// # Errors
+/// 42704 for a name that is none.
+pub fn named_state(name: &str) -> SqlResult<SqlState> {
+    const CLASSES: [(&str, SqlState); 5] = [
+        ("data_exception", SqlState("22000")),
+        ("integrity_constraint_violation", SqlState("23000")),
+        ("syntax_error_or_access_rule_violation", SqlState("42000")),
+        ("insufficient_resources", SqlState("53000")),
+        ("raise_exception", SqlState::RAISE_EXCEPTION),
+    ];
+    let class = CLASSES.iter().find(|(known, _)| *known == name).map(|(_, state)| *state);
+    class.or_else(|| SqlState::named(name)).ok_or_else(|| {
+        let text = format!("unrecognized exception condition \"{name}\"");
+        SqlError::new(SqlState::UNDEFINED_OBJECT, text)
+    })
 }
 
 #[cfg(test)]
@@ -397,9 +543,10 @@ mod tests {
         assert_eq!(branches[1].0, "true");
         let Does::Block(inner) = &otherwise[0].does else { panic!("{otherwise:?}") };
         assert!(matches!(&inner.steps[0].does, Does::Perform(text) if text == "SELECT f(';')"));
-        let Does::Raise(level, text, args) = &block.steps[1].does else { panic!("{block:?}") };
+        let Does::Raise(raise) = &block.steps[1].does else { panic!("{block:?}") };
+        let (text, args) = raise.text.as_ref().unwrap();
         assert_eq!(
-            (*level, text.as_str(), args.join("|").as_str()),
+            (raise.level, text.as_str(), args.join("|").as_str()),
             (Level::Notice, "x % %% %", "1 + (2)|'a,b'")
         );
         assert!(matches!(&block.steps[2].does, Does::Sql(t) if t == "insert into a values (';')"));
@@ -418,6 +565,15 @@ mod tests {
             let error = parse_block(body).unwrap_err();
             assert_eq!((error.message(), error.place()), (message, None));
         }
+    }
+
+    #[test]
+    fn what_was_caught_is_a_constant() {
+        let error = SqlError::new(SqlState::UNIQUE_VIOLATION, "it's \\ there");
+        assert_eq!(
+            with_caught("SQLERRM || ' sqlerrm ' || t.sqlstate || sqlstate", &error),
+            "E'it''s \\\\ there' || ' sqlerrm ' || t.sqlstate || E'23505'"
+        );
     }
 
     #[test]

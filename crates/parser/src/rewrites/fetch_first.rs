@@ -47,11 +47,13 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
             Token::LParen => levels.push(false),
             Token::RParen if levels.len() > 1 => drop(levels.pop()),
             Token::SemiColon => levels = vec![false],
-            limit if !is_name && (token_is(limit, "limit") || end.is_some()) => {
-                if levels.last_mut().is_some_and(|has| std::mem::replace(has, true)) {
-                    let text = format!("syntax error at or near \"{word_here}\"");
-                    return Err(SqlError::syntax(text).or_at(begin.line, begin.column));
-                }
+limit
+                if !is_name
+                    && (token_is(limit, "limit") || end.is_some())
+                    && levels.last_mut().is_some_and(|has| std::mem::replace(has, true)) =>
+            {
+                let text = format!("syntax error at or near \"{word_here}\"");
+                return Err(SqlError::syntax(text).or_at(begin.line, begin.column));
             }
             _ => {}
         }

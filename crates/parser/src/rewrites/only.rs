@@ -64,9 +64,6 @@ mod tests {
             shown("select * from only s.t x join only (u) using (a), only v order by 1"),
             "SELECT * FROM \"~only\".s.t x JOIN \"~only\".u USING(a), \"~only\".v ORDER BY 1"
         );
-        assert_eq!(
-            shown("select a from t fetch first 2 rows only"),
-            "SELECT a FROM t FETCH FIRST 2 ROWS ONLY"
-        );
+        assert_eq!(shown("select a from t fetch first 2 rows only"), "SELECT a FROM t LIMIT 2");
     }
 }

@@ -178,6 +178,6 @@ mod tests {
         }
         assert!(crate::parse_query("insert into t select 1 for update returning *").is_ok());
         assert_eq!(shown("select * from (values (1)) v"), "SELECT * FROM (VALUES (1)) v");
-        assert_eq!(shown("select 1 fetch first 2 rows only"), "SELECT 1 FETCH FIRST 2 ROWS ONLY");
+        assert_eq!(shown("select 1 fetch first 2 rows only"), "SELECT 1 LIMIT 2");
     }
 }

@@ -43,10 +43,38 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             if let Some(at) = (1..n).find(|at| c.is_word(*at, "unlogged")) {
                 tokens.remove(at);
             }
-            Ok(Some(Kind::CreateTable(Box::new(create_table(tokens)?))))
+            let executed = take_execute(&mut tokens)?;
+            let table = Box::new(create_table(tokens)?);
+            Ok(Some(match executed {
+                Some((name, values)) => Kind::CreateTableExecute(table, name, values),
+                None => Kind::CreateTable(table),
+            }))
         }
         _ => Ok(None),
     }
+}
+
+/// `AS EXECUTE p (values)`: its name and its values; some query is left in its place.
+fn take_execute(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<Option<(String, Vec<ast::Expr>)>> {
+    let Some(at) = depth_zero(tokens, "as").map(|at| at + 1) else { return Ok(None) };
+    if !tokens.get(at).is_some_and(|t| token_is(&t.token, "execute")) {
+        return Ok(None);
+    }
+    let mut c = Cursor::new(tokens[at + 1..].to_vec());
+    let name = c.own_name()?;
+    let mut values = Vec::new();
+    if c.take_token(&Token::LParen) && !c.take_token(&Token::RParen) {
+        loop {
+            values.push(c.expr()?);
+            if !c.take_token(&Token::Comma) {
+                break;
+            }
+        }
+        c.expect_token(&Token::RParen)?;
+    }
+    let end = at + 1 + c.at();
+    tokens.splice(at..end, [word("select"), wrap(Token::Number("1".into(), false))]);
+    Ok(Some((name, values)))
 }
 
 fn create_index(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateIndex> {

@@ -7,6 +7,7 @@
 //! - [`like`]: LIKE among the columns.
 //! - [`null_keys`]: UNIQUE NULLS NOT DISTINCT of a column.
 //! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
+//! - [`several`]: statements that are several.
 //! - [`storage`]: what is read and changes nothing.
 
 pub(crate) mod create;
@@ -15,4 +16,5 @@ pub(crate) mod key_storage;
 pub(crate) mod like;
 pub(crate) mod null_keys;
 pub(crate) mod partition;
+pub(crate) mod several;
 pub(crate) mod storage;

@@ -352,6 +352,9 @@ impl Connection {
             if let Some(detail) = notice.detail {
                 e = e.with_detail(detail);
             }
+            if let Some(hint) = notice.hint {
+                e = e.with_hint(hint);
+            }
             self.wire.send_text(&notice_response(notice.severity, &e), 0)?;
         }
         for (name, value) in self.session.take_parameter_changes() {

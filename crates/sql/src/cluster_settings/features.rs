@@ -32,6 +32,9 @@ pub(super) fn check(live: &Live, statement: &Statement, entry: &Entry) -> SqlRes
             }
         }
         Kind::Prepare(_, _, statement) => check(live, statement, entry_of(statement)?)?,
+        Kind::AlterTableParts(several) | Kind::CreateSchemaWith(several) => {
+            several.parts.iter().try_for_each(|part| check(live, part, entry_of(part)?))?;
+        }
         kind => within(kind).try_for_each(|feature| on(live, feature))?,
     }
     Ok(())

@@ -275,6 +275,7 @@ pub(super) fn set_statistics(
             state: SqlState::INVALID_PARAMETER_VALUE,
             message: format!("lowering statistics target to {MOST}"),
             detail: None,
+            hint: None,
         });
     }
     let mut new = (**t).clone();

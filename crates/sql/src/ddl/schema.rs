@@ -9,7 +9,17 @@ use sqlparser::ast;
 
 use super::kept::follow;
 use super::{Change, drop, exists, named_relations, parts};
-use braid_scalar::ident_name;
+use braid_scalar::{SessionFunctions, ident_name};
+
+/// The name of a role; `current_user` and others mean who they say unless they are quoted.
+fn role_called(c: &Change, name: &ast::Ident) -> String {
+    let session = &c.ctx.session;
+    match ident_name(name).as_str() {
+        "current_user" | "current_role" if name.quote_style.is_none() => session.current_user(),
+        "session_user" if name.quote_style.is_none() => session.session_user(),
+        own => own.to_string(),
+    }
+}
 
 pub(crate) fn create_schema(
     c: &mut Change,
@@ -20,7 +30,7 @@ pub(crate) fn create_schema(
         ast::SchemaName::Simple(n) | ast::SchemaName::NamedAuthorization(n, _) => {
             parts(n).pop().unwrap_or_default()
         }
-        ast::SchemaName::UnnamedAuthorization(i) => ident_name(i),
+        ast::SchemaName::UnnamedAuthorization(i) => role_called(c, i),
     };
     let tag = "CREATE SCHEMA".to_string();
     if c.catalog.schema(c.ctx.database, &bare).is_some() {
@@ -51,7 +61,7 @@ pub(crate) fn create_schema(
     let owner = match name {
         ast::SchemaName::Simple(_) => None,
         ast::SchemaName::NamedAuthorization(_, owner)
-        | ast::SchemaName::UnnamedAuthorization(owner) => Some(ident_name(owner)),
+        | ast::SchemaName::UnnamedAuthorization(owner) => Some(role_called(c, owner)),
     };
     if let Some(owner) = owner {
         super::access::roles::give_new(c, id, &owner)?;

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use braid_catalog::{OnCommit, Schema, Table};
+use braid_parser::Name;
 use braid_types::{SqlError, SqlResult, SqlState};
 
 use super::{Change, bad_table, drop, truncate};
@@ -50,6 +51,18 @@ pub(super) fn place(
             Err(bad_table("cannot create temporary relation in non-temporary schema"))
         }
         _ => Ok(None),
+    }
+}
+
+/// The schema and the name of a new type or function: with `pg_temp` before it, it goes with its
+/// session.
+///
+/// # Errors
+/// 3F000.
+pub(super) fn target_schema(c: &mut Change, name: &Name) -> SqlResult<(u32, String)> {
+    match place(c, name, false)? {
+        Some(place) => Ok(place),
+        None => c.ctx.target_schema(name),
     }
 }
 

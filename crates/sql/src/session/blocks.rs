@@ -20,6 +20,20 @@ use crate::runtime::transactions::Story;
 use braid_parser::{Name, Statement, TxnModes};
 use braid_scalar::{ParamTypes, Scope};
 
+/// What cannot be changed any more of a transaction that has read something.
+fn too_late(old: Modes, new: Modes) -> &'static str {
+    if old.level != new.level {
+        return "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+    }
+    if old.read_only && !new.read_only {
+        return "transaction read-write mode must be set before any query";
+    }
+    if old.read_only == new.read_only {
+        return "SET TRANSACTION [NOT] DEFERRABLE must be called before any query";
+    }
+    "SET TRANSACTION must be called before any query"
+}
+
 impl Session {
     /// Several statements of one message run in one transaction: call this before the first.
     pub fn begin_implicit(&mut self) -> SqlResult<()> {
@@ -153,10 +167,7 @@ impl Session {
             return Ok(());
         }
         if used {
-            return Err(SqlError::new(
-                SqlState::ACTIVE_SQL_TRANSACTION,
-                "SET TRANSACTION must be called before any query",
-            ));
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, too_late(o.modes, new)));
         }
         self.open_txn(&new.into(), as_of, explicit)
     }

@@ -36,6 +36,8 @@ pub struct Notice {
     pub message: String,
     /// More of it, in lines.
     pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
 }
 
 /// What a statement knows of its transaction block.
@@ -115,7 +117,13 @@ impl Context {
     /// Adds a NOTICE with a SQLSTATE of its own.
     pub(crate) fn notice_in(&self, state: SqlState, message: impl Into<String>) {
         let message = message.into();
-        self.notices.lock().push(Notice { severity: "NOTICE", state, message, detail: None });
+        self.notices.lock().push(Notice {
+            severity: "NOTICE",
+            state,
+            message,
+            detail: None,
+            hint: None,
+        });
     }
 
     /// Adds a NOTICE with its details.
@@ -125,6 +133,7 @@ impl Context {
             state: SqlState::SUCCESSFUL_COMPLETION,
             message: message.into(),
             detail,
+            hint: None,
         });
     }
 
@@ -135,6 +144,7 @@ impl Context {
             state: SqlState::SUCCESSFUL_COMPLETION,
             message: message.into(),
             detail: None,
+            hint: None,
         });
     }
 
@@ -145,6 +155,7 @@ impl Context {
             state: SqlState("01000"),
             message: message.into(),
             detail: None,
+            hint: None,
         });
     }
 

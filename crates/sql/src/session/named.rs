@@ -1,15 +1,21 @@
 //! Prepared statements with names: PREPARE, EXECUTE, DEALLOCATE, and those of the protocol.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
-use sqlparser::ast::{DataType, Expr};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
+use sqlparser::ast::{DataType, Expr, Statement as Sql, Value};
 
 use super::client::Session;
 use super::outcome::Outcome;
 use super::prepared::Prepared;
-use braid_parser::Statement;
+use braid_parser::{CreateTable, Kind, Statement};
 use braid_scalar::{PreparedStatement, Scope, SessionFunctions};
+
+/// 42809.
+fn no_select() -> SqlError {
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")
+}
 
 impl Session {
     pub(crate) fn named(&self, name: &str) -> SqlResult<Arc<Prepared>> {
@@ -128,6 +134,48 @@ impl Session {
         let target = self.named(name)?;
         let params = self.execute_args(&target, name, values)?;
         self.execute_inner(&target, params)
+    }
+
+    /// CREATE TABLE .. AS EXECUTE: as if its query were written there, with these values in it.
+    pub(crate) fn create_executed(
+        &mut self,
+        table: &CreateTable,
+        name: &str,
+        values: &[Expr],
+    ) -> SqlResult<Outcome> {
+        let target = self.named(name)?;
+        let mut query = match &*target.statement.kind {
+            Kind::Sql(sql) => match &**sql {
+                Sql::Query(query) => query.clone(),
+                _ => return Err(no_select()),
+            },
+            _ => return Err(no_select()),
+        };
+        let params = self.execute_args(&target, name, values)?;
+        let literals = params.iter().zip(&target.params).map(|(value, ty)| {
+            let text = match value.to_text(Style::utc()) {
+                Some(text) => format!("'{}'", text.replace('\'', "''")),
+                None => "NULL".to_string(),
+            };
+            braid_parser::parse_expr(&format!("({text}::{})", ty.name()))
+        });
+        let literals = literals.collect::<SqlResult<Vec<_>>>()?;
+        let _: ControlFlow<()> = braid_walk::expressions_mut(&mut *query, |e| {
+            if let Expr::Value(value) = e
+                && let Value::Placeholder(place) = &value.value
+                && let Some(at) = place.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
+                && let Some(literal) = at.checked_sub(1).and_then(|at| literals.get(at))
+            {
+                *e = literal.clone();
+            }
+            ControlFlow::Continue(())
+        });
+        let mut table = table.clone();
+        table.base.query = Some(query);
+        let kind = Arc::new(Kind::CreateTable(Box::new(table)));
+        let text: Arc<str> = format!("CREATE TABLE AS {}", target.statement.text).into();
+        let plain = Statement { kind, text, ..target.statement.clone() };
+        self.run_inside(plain)
     }
 
     /// DEALLOCATE; `None`: all.

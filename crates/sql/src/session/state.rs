@@ -713,6 +713,7 @@ impl SessionFunctions for SessionState {
                 state: SqlState("01000"),
                 message: format!("PID {pid} is not a PostgreSQL server process"),
                 detail: None,
+                hint: None,
             });
         }
         known

@@ -13,7 +13,7 @@
 //! [`rows`] (queries, DML, COPY), [`schema`] (everything that changes descriptors). Nothing else
 //! asks of which kind a statement is. `docs/statements.md` is written from the entries.
 //!
-//! - [`procedural`]: statements inside of DO.
+//! - [`procedural`]: statements inside of DO. [`several`]: those that are several.
 //! - `out_parameters`: arguments that come out of a call.
 //! - [`entry`]: what an entry says. [`registry`]: all of them, and which one a statement has.
 
@@ -24,6 +24,7 @@ pub mod registry;
 mod rows;
 mod schema;
 mod session;
+mod several;
 
 pub use entry::{Effect, Entry};
 pub use registry::entries;

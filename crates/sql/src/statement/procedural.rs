@@ -7,8 +7,13 @@
 //! ```
 //! Each statement is planned when its turn comes, so that it sees what those before it have made.
 
-use braid_parser::{Block, Does, Level, Step, parse_block};
+use std::collections::BTreeSet;
+
+use braid_parser::{
+    Block, Does, Level, Raise, RaiseOption, Step, is_code, named_state, parse_block, with_caught,
+};
 use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
+use parking_lot::Mutex;
 
 use crate::session::{Notice, Outcome, Rows, Session};
 
@@ -33,7 +38,7 @@ impl Session {
         if alone {
             self.begin_implicit()?;
         }
-        let result = self.block_of(&block);
+        let result = self.block_of(&block, None);
         if result.is_err() {
             self.fail();
         }
@@ -43,12 +48,13 @@ impl Session {
         result.map(|_| Outcome::Done("DO".into()))
     }
 
-    fn block_of(&mut self, block: &Block) -> SqlResult<Then> {
+    /// `caught` is the error that the handler around it is for, if it stands in one.
+    fn block_of(&mut self, block: &Block, caught: Option<&SqlError>) -> SqlResult<Then> {
         if block.handlers.is_empty() {
-            return self.steps(&block.steps);
+            return self.steps(&block.steps, caught);
         }
         self.mark(PLACE)?;
-        let error = match self.steps(&block.steps) {
+        let error = match self.steps(&block.steps, caught) {
             Ok(then) => return self.unmark(PLACE).map(|()| then),
             Err(error) => error,
         };
@@ -58,32 +64,36 @@ impl Session {
         let Some(handler) = meant.filter(|_| !code.starts_with("40")) else { return Err(error) };
         self.return_to(PLACE)?;
         self.unmark(PLACE)?;
-        self.steps(&handler.steps)
+        self.steps(&handler.steps, Some(&error))
     }
 
-    fn steps(&mut self, steps: &[Step]) -> SqlResult<Then> {
+    fn steps(&mut self, steps: &[Step], caught: Option<&SqlError>) -> SqlResult<Then> {
         for step in steps {
-            if self.step(step)? == Then::Return {
+            if self.step(step, caught)? == Then::Return {
                 return Ok(Then::Return);
             }
         }
         Ok(Then::GoOn)
     }
 
-    fn step(&mut self, step: &Step) -> SqlResult<Then> {
+    fn step(&mut self, step: &Step, caught: Option<&SqlError>) -> SqlResult<Then> {
+        let filled = |text: &str| match caught {
+            Some(error) => with_caught(text, error),
+            None => text.to_string(),
+        };
         let at = |e, what: &str, text: Option<&str>| located(e, step.line, what, text);
         match &step.does {
             Does::Nothing => {}
             Does::Return => return Ok(Then::Return),
-            Does::Block(block) => return self.block_of(block),
+            Does::Block(block) => return self.block_of(block, caught),
             Does::Sql(text) => {
-                self.statement_of(text).map_err(|e| at(e, "SQL statement", Some(text)))?;
+                self.statement_of(&filled(text)).map_err(|e| at(e, "SQL statement", Some(text)))?;
             }
             Does::Perform(text) => {
-                self.unheard(text).map_err(|e| at(e, "PERFORM", Some(text)))?;
+                self.unheard(&filled(text)).map_err(|e| at(e, "PERFORM", Some(text)))?;
             }
             Does::Dynamic(e) => {
-                let text = self.value_of(e).map_err(|e| at(e, "EXECUTE", None))?;
+                let text = self.value_of(&filled(e)).map_err(|e| at(e, "EXECUTE", None))?;
                 let Some(text) = text.to_text(Style::utc()) else {
                     let e = "query string argument of EXECUTE is null";
                     let e = SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, e);
@@ -93,15 +103,21 @@ impl Session {
             }
             Does::If(branches, otherwise) => {
                 for (condition, steps) in branches {
-                    let value = self.value_of(&format!("({condition})::boolean"));
+                    let value = self.value_of(&format!("({})::boolean", filled(condition)));
                     if matches!(value.map_err(|e| at(e, "IF", None))?, Datum::Bool(true)) {
-                        return self.steps(steps);
+                        return self.steps(steps, caught);
                     }
                 }
-                return self.steps(otherwise);
+                return self.steps(otherwise, caught);
             }
-            Does::Raise(level, format, args) => {
-                self.raise(*level, format, args).map_err(|e| at(e, "RAISE", None))?;
+            Does::Raise(raise) => self.raise(raise, &filled).map_err(|e| at(e, "RAISE", None))?,
+            Does::RaiseAgain => {
+                let error = caught.cloned().unwrap_or_else(|| {
+                    let text =
+                        "RAISE without parameters cannot be used outside an exception handler";
+                    SqlError::new(SqlState("0Z002"), text)
+                });
+                return Err(at(error, "RAISE", None));
             }
         }
         Ok(Then::GoOn)
@@ -152,14 +168,19 @@ impl Session {
         Ok(first.unwrap_or(Datum::Null))
     }
 
-    fn raise(&mut self, level: Level, format: &str, args: &[String]) -> SqlResult<()> {
+    /// The text of RAISE with its values.
+    fn raised_text(
+        &mut self,
+        (format, args): &(String, Vec<String>),
+        filled: &dyn Fn(&str) -> String,
+    ) -> SqlResult<String> {
         let mut message = String::new();
         let mut values = Vec::new();
         for arg in args {
-            let text = self.value_of(&format!("({arg})::text"))?.to_text(Style::utc());
+            let text = self.value_of(&format!("({})::text", filled(arg)))?.to_text(Style::utc());
             values.push(text.unwrap_or_else(|| "<NULL>".into()));
         }
-        let (mut values, mut rest) = (values.into_iter(), format);
+        let (mut values, mut rest) = (values.into_iter(), format.as_str());
         while let Some((before, after)) = rest.split_once('%') {
             message.push_str(before);
             rest = match after.strip_prefix('%') {
@@ -174,15 +195,109 @@ impl Session {
             };
         }
         message.push_str(rest);
-        let (severity, state) = match level {
-            Level::Exception => return Err(SqlError::new(SqlState::RAISE_EXCEPTION, message)),
-            Level::Debug => ("DEBUG", SqlState::SUCCESSFUL_COMPLETION),
-            Level::Notice => ("NOTICE", SqlState::SUCCESSFUL_COMPLETION),
-            Level::Warning => ("WARNING", SqlState::WARNING),
+        Ok(message)
+    }
+
+    /// The options of RAISE with their values; each is said once.
+    fn raise_options(
+        &mut self,
+        raise: &Raise,
+        filled: &dyn Fn(&str) -> String,
+    ) -> SqlResult<Vec<(RaiseOption, String)>> {
+        let mut out: Vec<(RaiseOption, String)> = Vec::new();
+        for (option, value) in &raise.options {
+            let value = self.value_of(&format!("({})::text", filled(value)))?.to_text(Style::utc());
+            let value = value.ok_or_else(|| {
+                let text = "RAISE statement option cannot be null";
+                SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, text)
+            })?;
+            let said = out.iter().any(|(known, _)| known == option)
+                || (*option == RaiseOption::Message && raise.text.is_some())
+                || (*option == RaiseOption::Code && raise.condition.is_some());
+            if said {
+                let text = format!("RAISE option already specified: {}", option.name());
+                return Err(SqlError::syntax(text));
+            }
+            out.push((*option, value));
+        }
+        Ok(out)
+    }
+
+    fn raise(&mut self, raise: &Raise, filled: &dyn Fn(&str) -> String) -> SqlResult<()> {
+        let message = match &raise.text {
+            Some(text) => Some(self.raised_text(text, filled)?),
+            None => None,
         };
-        self.tell(Notice { severity, state, message, detail: None });
+        let options = self.raise_options(raise, filled)?;
+        let said = |wanted| {
+            let found = options.iter().find(|(option, _)| *option == wanted);
+            found.map(|(_, value)| value.clone())
+        };
+        let condition = raise.condition.clone().or_else(|| said(RaiseOption::Code));
+        let state = match &condition {
+            Some(condition) => raised_state(condition)?,
+            None if raise.level == Level::Exception => SqlState::RAISE_EXCEPTION,
+            None if raise.level == Level::Warning => SqlState::WARNING,
+            None => SqlState::SUCCESSFUL_COMPLETION,
+        };
+        let message = message.or_else(|| said(RaiseOption::Message)).or(condition);
+        let message = message.unwrap_or_else(|| match raise.level {
+            Level::Exception => state.0.to_string(),
+            _ => SqlState::SUCCESSFUL_COMPLETION.0.to_string(),
+        });
+        let (detail, hint) = (said(RaiseOption::Detail), said(RaiseOption::Hint));
+        let severity = match raise.level {
+            Level::Exception => {
+                let of = |e: SqlError| {
+                    let e = match (said(RaiseOption::Schema), said(RaiseOption::Table)) {
+                        (None, None) => e,
+                        (schema, table) => {
+                            e.with_table(schema.unwrap_or_default(), table.unwrap_or_default())
+                        }
+                    };
+                    let e = said(RaiseOption::Column).into_iter().fold(e, SqlError::with_column);
+                    said(RaiseOption::Constraint).into_iter().fold(e, SqlError::with_constraint)
+                };
+                let e =
+                    detail.into_iter().fold(SqlError::new(state, message), SqlError::with_detail);
+                return Err(of(hint.into_iter().fold(e, SqlError::with_hint)));
+            }
+            Level::Debug => "DEBUG",
+            Level::Info => "INFO",
+            Level::Notice => "NOTICE",
+            Level::Warning => "WARNING",
+        };
+        self.tell(Notice { severity, state, message, detail, hint });
         Ok(())
     }
+}
+
+/// What a condition of RAISE is: an SQLSTATE of anybody's, or the name of one.
+fn raised_state(condition: &str) -> SqlResult<SqlState> {
+    match is_code(condition).then(|| own_state(condition)).flatten() {
+        Some(state) => Ok(state),
+        None => named_state(condition),
+    }
+}
+
+/// The state of any code. Those that applications make up are kept for ever, so there are only so
+/// many of them.
+fn own_state(code: &str) -> Option<SqlState> {
+    static OWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    const MOST: usize = 10_000;
+    if let Some(known) = SqlState::of_code(code) {
+        return Some(known);
+    }
+    let mut own = OWN.lock();
+    if let Some(known) = own.get(code) {
+        return Some(SqlState(known));
+    }
+    if own.len() >= MOST {
+        return None;
+    }
+    let kept: &'static str = Box::leak(code.to_string().into_boxed_str());
+    own.insert(kept);
+    Some(SqlState(kept))
 }
 
 /// Where in the body it was, as PostgreSQL says it. A place inside of the statement is none of the

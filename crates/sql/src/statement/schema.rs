@@ -5,6 +5,7 @@ use braid_settings::Feature;
 use sqlparser::ast::{ObjectType, Statement as Sql};
 
 use super::entry::{Entry, work};
+use super::several;
 use crate::ddl::access::roles;
 use crate::ddl::functions::extensions;
 use crate::ddl::{
@@ -74,6 +75,12 @@ pub(super) static ENTRIES: &[Entry] = &[
          DISABLE TRIGGER, ALTER COLUMN .. SET STORAGE and SET COMPRESSION; of indexes ALTER INDEX \
          .. SET (..)",
         work!(Kind::StorageOptions(options) => |c| alter::storage(c, options)),
+    ),
+    Entry::change(
+        "ALTER TABLE",
+        "alter table t add column n int, alter a set statistics 50",
+        "several of these actions, one after the other, all or none",
+        work!(Kind::AlterTableParts(all) => |c| several::alter_table(c, all)),
     ),
     Entry::change(
         "ALTER INDEX",
@@ -254,6 +261,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         }),
     ),
     Entry::change(
+        "CREATE SCHEMA",
+        "create schema n create table m (a int primary key)",
+        "a new place with tables, views, indexes, sequences and privileges in it",
+        work!(Kind::CreateSchemaWith(all) => |c| several::create_schema(c, all)),
+    ),
+    Entry::change(
         "ALTER SCHEMA",
         "alter schema x rename to y",
         "the name of a schema",
@@ -340,6 +353,12 @@ pub(super) static ENTRIES: &[Entry] = &[
         work!(Kind::Access(a) if matches!(**a, Access::AlterRole(..)) => |c| roles::run(c, a)),
     )
     .of(Feature::Role),
+    Entry::change(
+        "ALTER DATABASE",
+        "alter database d set work_mem = '8MB'",
+        "what sessions in a database begin with: SET and RESET",
+        work!(Kind::Access(a) if matches!(**a, Access::AlterDatabase(..)) => |c| roles::run(c, a)),
+    ),
     Entry::change(
         "DROP ROLE",
         "drop role if exists n",

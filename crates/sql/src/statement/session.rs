@@ -201,6 +201,15 @@ pub(super) static ENTRIES: &[Entry] = &[
         _ => Ok(None),
     }),
     Entry::session(
+        "CREATE TABLE",
+        "create table n as execute p (1)",
+        "a table of the rows of a prepared statement",
+        work!(Kind::CreateTableExecute(table, name, values) => |session| {
+            session.create_executed(table, name, values)
+        }),
+    )
+    .of(Feature::SchemaChange),
+    Entry::session(
         "DO",
         "do 'begin null; end'",
         "runs a block of statements: IF, RAISE, PERFORM, EXECUTE, EXCEPTION; no variables",
@@ -497,6 +506,9 @@ fn nothing_to_do(
     for name in tables {
         let text: Vec<String> = name.iter().map(|part| braid_types::quote_ident(part)).collect();
         let state = &**session.state();
+        if braid_types::system_relation_named(&text.join(".")).is_some_and(|found| !found.is_view) {
+            continue;
+        }
         if braid_scalar::SessionFunctions::relation_oid(state, &text.join("."))?.is_none() {
             return Err(SqlError::new(
                 SqlState::UNDEFINED_TABLE,

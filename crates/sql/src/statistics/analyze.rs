@@ -213,5 +213,5 @@ fn info(ctx: &Context, message: String) {
 
 fn say(ctx: &Context, severity: &'static str, message: String) {
     let state = SqlState::SUCCESSFUL_COMPLETION;
-    ctx.notices.lock().push(Notice { severity, state, message, detail: None });
+    ctx.notices.lock().push(Notice { severity, state, message, detail: None, hint: None });
 }

@@ -20,10 +20,7 @@ pub(super) fn bad_definition(text: impl Into<String>) -> SqlError {
 
 pub(crate) fn create(c: &mut Change, f: &CreateFunction) -> SqlResult<String> {
     let (body, returned) = check_language(f)?;
-    let (schema, name) = c.ctx.target_schema(&f.name)?;
-    if temporary::holds_temporary(c, schema) {
-        return Err(SqlError::unsupported("a temporary function"));
-    }
+    let (schema, name) = temporary::target_schema(c, &f.name)?;
     refuse_name(&name)?;
     let mut params = parameters(c, &f.params)?;
     let (returns, set) = result(c, f, &mut params)?;

@@ -26,7 +26,17 @@ pub(crate) fn run(c: &mut Change, t: &ast::Truncate) -> SqlResult<String> {
         if t.if_exists && c.ctx.find_relation(&name)?.is_none() {
             continue;
         }
-        match c.ctx.relation(&name)? {
+        let found = c.ctx.relation(&name)?;
+        if let Relation::Table(t) | Relation::Partition(t) = &found
+            && target.only
+            && t.is_divided()
+        {
+            let text = "cannot truncate only a partitioned table";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text).with_hint(
+                "Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions directly.",
+            ));
+        }
+        match found {
             Relation::Partition(window) => windows.push(window),
             _ => drop(wanted.insert(c.ctx.table(&name)?.id)),
         }

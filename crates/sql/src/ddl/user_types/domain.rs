@@ -11,13 +11,13 @@ use braid_catalog::{
 use braid_types::{Datum, IntervalFields, SqlError, SqlResult, SqlState, shown_type_name};
 
 use crate::ddl::column::refined;
-use crate::ddl::{Change, backfill, composite, named_relations, user_type};
+use crate::ddl::{Change, backfill, composite, named_relations, temporary, user_type};
 use crate::session::{judged, value_scope};
 use braid_parser::{CreateDomain, DomainChange, Name};
 use braid_scalar::Refinement;
 
 pub(crate) fn create(c: &mut Change, d: &CreateDomain) -> SqlResult<String> {
-    let (schema, name) = c.ctx.target_schema(&d.name)?;
+    let (schema, name) = temporary::target_schema(c, &d.name)?;
     user_type::refuse_taken(c, schema, &name)?;
     let base = c.ctx.type_of(&d.base)?;
     composite::refuse_row_type(c, &name, &base)?;

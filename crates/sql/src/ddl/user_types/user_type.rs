@@ -14,7 +14,7 @@ use sqlparser::ast::{self, AlterTypeAddValuePosition, UserDefinedTypeRepresentat
 
 use super::range;
 use crate::ddl::kept::{follow, labels, users};
-use crate::ddl::{Change, alter_column, composite, drop, parts};
+use crate::ddl::{Change, alter_column, composite, drop, parts, temporary};
 use braid_parser::Name;
 
 /// Longest label, in bytes, as PostgreSQL has it.
@@ -31,7 +31,7 @@ pub(crate) fn create(
         Some(UserDefinedTypeRepresentation::Range { .. }) => &[],
         _ => return Err(SqlError::unsupported("a base type")),
     };
-    let (schema, name) = c.ctx.target_schema(&parts(name))?;
+    let (schema, name) = temporary::target_schema(c, &parts(name))?;
     refuse_taken(c, schema, &name)?;
     if let Some(UserDefinedTypeRepresentation::Range { options }) = what {
         range::create(c, (schema, name), options)?;

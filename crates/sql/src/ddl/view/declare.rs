@@ -12,6 +12,7 @@ use crate::ddl::{Change, bad_table, composite, exists, named_relations, parts, t
 use crate::dml::source::Source;
 use crate::general_query::ColumnInfo;
 use braid_scalar::ident_name;
+use braid_walk::{Visitor, Walk};
 
 pub(crate) fn create_view(c: &mut Change, v: &ast::CreateView) -> SqlResult<String> {
     if v.materialized {
@@ -202,12 +203,61 @@ fn schema_of(relation: &Relation) -> u32 {
 
 /// Relations that a query names and that exist.
 fn relations_of(c: &Change, query: &ast::Query) -> Vec<u32> {
-    let mut found = BTreeSet::new();
-    let _ = braid_walk::relations(query, |name| {
-        if let Ok(Some(r)) = c.ctx.find_relation(&parts(name)) {
-            found.insert(r.id());
+    let mut named = Named { c, found: BTreeSet::new(), withs: Vec::new() };
+    let _walked: ControlFlow<()> = query.walk(&mut named);
+    named.found.into_iter().collect()
+}
+
+/// Finds relations, which names of WITH are none of.
+struct Named<'a> {
+    c: &'a Change,
+    found: BTreeSet<u32>,
+    /// Of each query around.
+    withs: Vec<NamesOfWith>,
+}
+
+/// Names of a WITH.
+#[derive(Default)]
+struct NamesOfWith {
+    /// Those that may be used by now.
+    made: Vec<String>,
+    /// All of them, with where their queries lie.
+    all: Vec<(*const ast::Query, String)>,
+}
+
+impl Visitor for Named<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        let mut names = NamesOfWith::default();
+        if let Some(with) = &query.with {
+            let own = with.cte_tables.iter();
+            names.all = own.map(|q| (&raw const *q.query, ident_name(&q.alias.name))).collect();
+            if with.recursive {
+                names.made = names.all.iter().map(|(_, name)| name.clone()).collect();
+            }
         }
-        ControlFlow::<()>::Continue(())
-    });
-    found.into_iter().collect()
+        self.withs.push(names);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        self.withs.pop();
+        if let Some(names) = self.withs.last_mut() {
+            let ended = names.all.iter().find(|(own, _)| std::ptr::eq(*own, query));
+            names.made.extend(ended.map(|(_, name)| name.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &ast::ObjectName) -> ControlFlow<()> {
+        let name = parts(name);
+        let of_with = |bare: &String| self.withs.iter().any(|names| names.made.contains(bare));
+        if !matches!(name.as_slice(), [bare] if of_with(bare))
+            && let Ok(Some(relation)) = self.c.ctx.find_relation(&name)
+        {
+            self.found.insert(relation.id());
+        }
+        ControlFlow::Continue(())
+    }
 }

@@ -61,6 +61,7 @@ impl SessionState {
             state: SqlState("01000"),
             message: format!("you don't own a lock of type {mode}"),
             detail: None,
+            hint: None,
         });
     }
 

@@ -78,6 +78,7 @@ impl SessionState {
                     state: SqlState::WARNING,
                     message: format!("nobody is notified, or listens: {e}"),
                     detail: None,
+                    hint: None,
                 });
             }
             return;

@@ -9,7 +9,7 @@ use braid_types::{Collation, IntervalFields, SqlError, SqlResult, SqlType};
 use sqlparser::ast::DataType;
 
 use super::standard_domains;
-use crate::session::functions;
+use crate::session::{functions, is_temporary_schema};
 
 /// The types of a database as a search path sees them.
 #[derive(Debug)]
@@ -73,10 +73,26 @@ pub(in crate::session) fn find_type(
 ) -> Option<Arc<UserType>> {
     match parts {
         [name] => catalog.resolve_type(database, search_path, name),
-        [schema, name] => catalog.type_in(catalog.schema(database, schema)?.id, name),
+        [schema, name] => {
+            let schema = meant_schema(search_path, schema);
+            catalog.type_in(catalog.schema(database, schema)?.id, name)
+        }
         _ => None,
     }
     .cloned()
+}
+
+/// The schema of the session's temporary objects, with which its search path begins.
+fn temporary_schema(search_path: &[String]) -> Option<&String> {
+    search_path.first().filter(|first| is_temporary_schema(first))
+}
+
+/// The schema that a name means: `pg_temp` is that of the session.
+fn meant_schema<'a>(search_path: &'a [String], schema: &'a str) -> &'a str {
+    match temporary_schema(search_path) {
+        Some(own) if schema == "pg_temp" => own,
+        _ => schema,
+    }
 }
 
 /// The type of ranges several of which are a type of this name.
@@ -152,11 +168,17 @@ impl TypeNames for InReach {
             return Ok(Vec::new());
         }
         let found = match parts {
-            [name] => catalog.resolve_functions(self.database, &self.search_path, name),
-            [schema, name] => match catalog.schema(self.database, schema) {
-                Some(schema) => catalog.functions_in(schema.id, name).cloned().collect(),
-                None => Vec::new(),
-            },
+            // Temporary functions are called with their schema only.
+            [name] => {
+                let first = usize::from(temporary_schema(&self.search_path).is_some());
+                catalog.resolve_functions(self.database, &self.search_path[first..], name)
+            }
+            [schema, name] => {
+                match catalog.schema(self.database, meant_schema(&self.search_path, schema)) {
+                    Some(schema) => catalog.functions_in(schema.id, name).cloned().collect(),
+                    None => Vec::new(),
+                }
+            }
             _ => Vec::new(),
         };
         found.iter().map(|f| functions::callable(catalog, f)).collect()
