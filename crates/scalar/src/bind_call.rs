@@ -10,13 +10,14 @@ use braid_walk::Walk;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, ObjectName, Visitor,
+    FunctionArguments, ObjectName, SelectItem, SetExpr, Visitor,
 };
 
 use crate::bind::{bind_unsettled, general_query_needed};
 use crate::bind_compare::{is_shape, is_without_order, match_sides};
 use crate::conversion::{at_stranger, coerce, fails_always, fold, unify, written_arguments};
 use crate::functions::populate;
+use crate::resolve::no_match;
 use crate::syntax::{bind_guest, bind_spread, marked};
 use crate::texts::collated::{
     self, EQUATING, check_collated, comparable, compared_forms, value_of_form,
@@ -41,6 +42,29 @@ fn function_name(name: &ObjectName) -> SqlResult<String> {
             format!("function {} does not exist", parts.join(".")),
         )),
     }
+}
+
+/// That there is no such schema, or that it has no such function for these arguments, if their
+/// types are known.
+fn unknown_in_schema(
+    function: &Function,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> Option<SqlError> {
+    let parts = object_name_parts(&function.name);
+    // Whether there is a schema is known of who is asked for a collation in it.
+    if let [schema, _] = parts.as_slice()
+        && !schema.starts_with("pg_temp")
+        && let Some(Err(error)) = ctx.params().named_types().map(|types| types.collation(&parts))
+        && error.state() == SqlState::INVALID_SCHEMA_NAME
+    {
+        return Some(error);
+    }
+    let args = argument_exprs(function).ok()?;
+    let bound = args.iter().map(|e| bind_unsettled(e, scope, ctx));
+    let types: Vec<SqlType> =
+        bound.map(|arg| arg.ok().map(|arg| arg.ty().clone())).collect::<Option<_>>()?;
+    Some(no_match(&parts.join("."), &types, false))
 }
 
 fn argument_exprs(function: &Function) -> SqlResult<Vec<&Expr>> {
@@ -83,7 +107,10 @@ pub(crate) fn bind_function(
         let args = args.iter().map(|e| bind_unsettled(e, scope, ctx)).collect::<SqlResult<_>>()?;
         return constructors::bind(ty, args, ctx);
     }
-    let name = function_name(&function.name)?;
+    let name = match function_name(&function.name) {
+        Ok(name) => name,
+        Err(error) => return Err(unknown_in_schema(function, scope, ctx).unwrap_or(error)),
+    };
     check_arguments(&name, function)?;
     if function.over.is_some() {
         return Err(general_query_needed("a window function"));
@@ -425,16 +452,22 @@ fn named(expr: &Expr) -> Option<String> {
             sqlparser::ast::Value::NationalStringLiteral(_) => fixed("bpchar"),
             _ => None,
         },
-        Expr::Subquery(query) => match &*query.body {
-            sqlparser::ast::SetExpr::Select(select) => match select.projection.first() {
-                Some(sqlparser::ast::SelectItem::UnnamedExpr(e)) => Some(output_name(e)),
-                Some(sqlparser::ast::SelectItem::ExprWithAlias { alias, .. }) => {
-                    Some(ident_name(alias))
-                }
-                _ => None,
-            },
+        Expr::Subquery(query) => first_column(&query.body),
+        _ => None,
+    }
+}
+
+/// The name of the first column of a query.
+fn first_column(body: &SetExpr) -> Option<String> {
+    match body {
+        SetExpr::Select(select) => match select.projection.first()? {
+            SelectItem::UnnamedExpr(e) => Some(output_name(e)),
+            SelectItem::ExprWithAlias { alias, .. } => Some(ident_name(alias)),
             _ => None,
         },
+        SetExpr::Query(inner) => first_column(&inner.body),
+        SetExpr::SetOperation { left, .. } => first_column(left),
+        SetExpr::Values(_) => Some("column1".to_string()),
         _ => None,
     }
 }

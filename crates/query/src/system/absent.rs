@@ -204,6 +204,12 @@ pub const EMPTY: &[(&str, &str)] = &[
         "line_number int4, map_name text, sys_name text, pg_username text, error text",
     ),
     (
+        "pg_stat_progress_analyze",
+        "pid int4, datid oid, datname name, relid oid, phase text, sample_blks_total int8, \
+         sample_blks_scanned int8, ext_stats_total int8, ext_stats_computed int8, \
+         child_tables_total int8, child_tables_done int8, current_child_table_relid oid",
+    ),
+    (
         "pg_stat_progress_basebackup",
         "pid int4, phase text, backup_total int8, backup_streamed int8, \
          tablespaces_total int8, tablespaces_streamed int8",

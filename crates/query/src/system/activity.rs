@@ -8,11 +8,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use braid_catalog::{Catalog, oid_of};
+use braid_catalog::{Catalog, Table, oid_of};
 use braid_keys::{path, pretty, system};
 use braid_kv::{LockMode, ShownLock, Target};
 use braid_scalar::{AdvisoryKey, SessionFunctions};
 use braid_sql::Database;
+use braid_sql::jobs::Record;
 use braid_sql::runtime::{Activity, AdvisoryLock, CopyProgress, SeenSession, State};
 use braid_sql::session::SessionState;
 use braid_types::{ArrayValue, Datum, Ordered, OrderedKind, SqlResult, SqlType, Style};
@@ -133,6 +134,13 @@ pub(super) fn table(name: &str) -> Option<SystemTable> {
             "pid int4, datid oid, datname name, relid oid, command text, type text, \
              bytes_processed int8, bytes_total int8, tuples_processed int8, tuples_excluded int8",
             pg_stat_progress_copy,
+        ),
+        "pg_stat_progress_create_index" => (
+            "pid int4, datid oid, datname name, relid oid, index_relid oid, command text, \
+             phase text, lockers_total int8, lockers_done int8, current_locker_pid int8, \
+             blocks_total int8, blocks_done int8, tuples_total int8, tuples_done int8, \
+             partitions_total int8, partitions_done int8",
+            pg_stat_progress_create_index,
         ),
         "pg_stat_database_conflicts" => (
             "datid oid, datname name, confl_tablespace int8, confl_lock int8, \
@@ -261,6 +269,47 @@ fn pg_stat_progress_copy(v: &View<'_>) -> Made {
         row
     };
     Ok(v.database_object.sessions().copies().all().into_iter().map(row).collect())
+}
+
+/// How far indexes are that are made beside writers. Blocks are hundredths of the present phase:
+/// nobody counts those of a table.
+fn pg_stat_progress_create_index(v: &View<'_>) -> Made {
+    let sessions = v.database_object.sessions().all();
+    let row = |job: Record| {
+        let index = job.index?;
+        let of = |t: &&Arc<Table>| t.all_indexes().any(|i| i.id == index);
+        let table = v.catalog.tables().find(of);
+        let database = table.and_then(|t| v.catalog.schema_by_id(t.schema)).map(|s| s.database);
+        let name = database.and_then(|id| v.catalog.databases().find(|d| d.id == id));
+        let runs = |a: &&Arc<Activity>| {
+            let now = a.now();
+            now.state == State::Active && now.text.contains(job.statement.trim())
+        };
+        let id = |id: Option<u32>| id.map_or(Datum::Null, |id| Datum::Oid(oid_of(id)));
+        let phase = match job.step.as_str() {
+            "backfill" => "building index: scanning table",
+            "ingest" => "building index: loading tuples in tree",
+            "merge" | "validate" => "index validation: scanning table",
+            "wait for users" => "waiting for writers before build",
+            "wait for noting users" => "waiting for writers before validation",
+            _ => "initializing",
+        };
+        let concurrently = job.statement.to_lowercase().contains("concurrently");
+        let command = if concurrently { "CREATE INDEX CONCURRENTLY" } else { "CREATE INDEX" };
+        let mut row = vec![
+            sessions.iter().find(runs).map_or(Datum::Null, |a| Datum::Int4(a.pid)),
+            id(database),
+            name.map_or(Datum::Null, |d| text(d.name.as_str())),
+            id(table.map(|t| t.id)),
+            id(Some(index)),
+            text(command),
+            text(phase),
+        ];
+        let done = (job.fraction * 100.0) as u64;
+        row.extend([0, 0, 0, 100, done, 0, 0, 0, 0].map(number));
+        Some(row)
+    };
+    Ok(v.database_object.jobs().running().into_iter().filter_map(row).collect())
 }
 
 /// Statements that run, and how far each has come.

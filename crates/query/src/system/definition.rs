@@ -9,7 +9,7 @@ use braid_sql::session::{
 };
 use braid_types::quote_ident;
 use braid_types::{
-    Datum, SqlError, SqlResult, SqlState, SqlType, system_relation, system_type_name,
+    ArrayValue, Datum, SqlError, SqlResult, SqlState, SqlType, system_relation, system_type_name,
 };
 
 use super::comments::comment;
@@ -342,6 +342,25 @@ fn last_value(
     }
 }
 
+/// `pg_sequence_parameters`: start, least, most, step, whether it begins again, cache, type.
+fn sequence_parameters(
+    session: &SessionState,
+    catalog: &Catalog,
+    oid: Option<u32>,
+) -> SqlResult<Option<Datum>> {
+    let Some(oid) = oid else { return Ok(None) };
+    let Some(Relation::Sequence(s)) = id_of_oid(oid).and_then(|id| catalog.relation_by_id(id))
+    else {
+        let name = session.relation_name(oid).unwrap_or_else(|| oid.to_string());
+        let text = format!("\"{name}\" is not a sequence");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, text));
+    };
+    let ty = i64::from(s.ty.oid());
+    let all = [s.start, s.min, s.max, s.increment, i64::from(s.cycle), s.cache, ty];
+    let items = all.into_iter().map(Datum::Int8).collect();
+    Ok(Some(Datum::Array(ArrayValue::list(SqlType::Int8, items).into())))
+}
+
 /// Functions over the catalog that other files have.
 fn function_elsewhere(
     session: &SessionState,
@@ -351,6 +370,9 @@ fn function_elsewhere(
 ) -> SqlResult<Option<Datum>> {
     match name {
         "pg_export_snapshot" => return Ok(Some(Datum::text(session.exported_view()?))),
+        "pg_sequence_parameters" => {
+            return sequence_parameters(session, catalog, oid_arg(args, 0));
+        }
         "pg_sequence_last_value" => return last_value(session, catalog, oid_arg(args, 0)),
         "pg_describe_object" => {
             let described = oid_arg(args, 1).and_then(|oid| {

@@ -448,7 +448,10 @@ fn bin_of(a: &[Datum]) -> SqlResult<i64> {
     }
     let stride = interval_of(&a[0]);
     if stride.months != 0 {
-        return Err(SqlError::unsupported("timestamps binned by months or years"));
+        return Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "timestamps cannot be binned into intervals containing months or years",
+        ));
     }
     let too_far = || overflow("interval out of range".to_string());
     let width = i64::try_from(stride.length()).map_err(|_| too_far())?;

@@ -115,6 +115,9 @@ fn star(
         false if chars.next_if_eq(&'$').is_some() => digits.parse().unwrap_or(usize::MAX),
         false => return Err(bad("width argument position must be ended by \"$\"")),
     };
+    if at == 0 {
+        return Err(bad(ARGUMENT_ZERO));
+    }
     *next = at.saturating_add(1);
     match a.get(at).ok_or_else(|| bad("too few arguments for format()"))? {
         Datum::Null => Ok(0),
@@ -133,6 +136,9 @@ fn star(
 }
 
 /// `format('%s %I %L', ...)`.
+/// What `%0$s` asks for.
+const ARGUMENT_ZERO: &str = "format specifies argument 0, but arguments are numbered from 1";
+
 fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
     if a[0].is_null() {
         return Ok(Datum::Null);
@@ -164,6 +170,9 @@ fn format_text(a: &[Datum], ctx: &EvalContext) -> SqlResult<Datum> {
         } else if chars.peek() == Some(&'$') {
             chars.next();
             position = digits.parse::<usize>().ok();
+            if position == Some(0) {
+                return Err(bad(ARGUMENT_ZERO));
+            }
             digits.clear();
             while let Some(d) = chars.peek().filter(|c| c.is_ascii_digit() || **c == '-') {
                 if *d == '-' {
@@ -362,7 +371,11 @@ fn changing(t: &mut Table) {
                 "character number must be positive",
             ));
         }
-        match u32::try_from(code).ok().filter(|c| *c != 0).and_then(char::from_u32) {
+        if code == 0 {
+            let text = "null character not permitted";
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, text));
+        }
+        match u32::try_from(code).ok().and_then(char::from_u32) {
             Some(c) => text(c),
             None => Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,

@@ -72,6 +72,28 @@ fn numbers(found: Option<Datum>) -> Vec<i64> {
     found.iter().flat_map(|found| items(found).iter().map(number)).collect()
 }
 
+fn sequences(t: &mut Table) {
+    t.rows("pg_sequence_parameters(oid) record -- what a sequence was declared with", |a, c| {
+        let found = numbers(c.session.catalog_function("pg_sequence_parameters", a)?);
+        let row = |one: &[i64]| {
+            let mut row: Vec<Datum> = one[..4].iter().map(|n| Datum::Int8(*n)).collect();
+            let (cycle, ty) = (Datum::Bool(one[4] != 0), Datum::Oid(one[6] as u32));
+            row.extend([cycle, Datum::Int8(one[5]), ty]);
+            row
+        };
+        Ok(found.chunks_exact(7).map(row).collect())
+    })
+    .columns(&[
+        ("start_value", "int8"),
+        ("minimum_value", "int8"),
+        ("maximum_value", "int8"),
+        ("increment", "int8"),
+        ("cycle_option", "bool"),
+        ("cache_size", "int8"),
+        ("data_type", "oid"),
+    ]);
+}
+
 /// Adds the functions of this file.
 pub(super) fn fill(t: &mut Table) {
     t.rows("unnest(anyarray) anyelement -- the elements of an array", unnest);
@@ -113,6 +135,7 @@ pub(super) fn fill(t: &mut Table) {
         ("isleaf", "bool"),
         ("level", "int4"),
     ]);
+    sequences(t);
     t.rows("aclexplode(text[]) record -- the privileges of a list, one by one", |a, c| {
         let mut rows = Vec::new();
         for item in items(&a[0]).iter().filter(|item| !item.is_null()) {

@@ -218,6 +218,11 @@ impl Jobs {
         self.running.lock().get(&id).map(|job| job.record())
     }
 
+    /// All running jobs as they stand.
+    pub fn running(&self) -> Vec<Record> {
+        self.running.lock().values().map(|job| job.record()).collect()
+    }
+
     /// The job that is changing a table.
     pub(crate) fn changing(&self, table: u32) -> Option<u32> {
         let running = self.running.lock();

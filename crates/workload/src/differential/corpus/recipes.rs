@@ -177,6 +177,7 @@ pub(super) const SETS: &[Recipe] = &[
     recipe!("_pg_expandarray", &[&["_int4"]], "information_schema._pg_expandarray({})"),
     recipe!("pg_partition_ancestors", &[&["int4"]], "generate_series(1, 1)"),
     recipe!("pg_partition_tree", &[&["int4"]], "generate_series(1, 1)"),
+    recipe!("pg_sequence_parameters", &[&["int4"]], "generate_series(1, 1)"),
     recipe!("pg_listening_channels", &[&["int4"]], "generate_series(1, 1)"),
     recipe!("pg_get_keywords", &[&["int4"]], "generate_series(1, 1)"),
 ];
