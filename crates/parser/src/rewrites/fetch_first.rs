@@ -47,7 +47,7 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
             Token::LParen => levels.push(false),
             Token::RParen if levels.len() > 1 => drop(levels.pop()),
             Token::SemiColon => levels = vec![false],
-limit
+            limit
                 if !is_name
                     && (token_is(limit, "limit") || end.is_some())
                     && levels.last_mut().is_some_and(|has| std::mem::replace(has, true)) =>
