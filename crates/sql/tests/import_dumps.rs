@@ -238,11 +238,11 @@ fn what_is_left_out_takes_its_rows_and_what_needs_it_along() {
         assert!(line.contains(what), "{line}");
     };
     has("ignored 1 SELECT", "large objects");
-    has("changed 2 CREATE DOMAIN public.odd", "function public.good does not exist");
+    has("changed 2 CREATE DOMAIN public.odd", "function public.good(integer) does not exist");
     has("ignored 6 CREATE FOREIGN TABLE public.far", "0A000");
-    has("changed 7 CREATE TABLE public.near", "function public.stamp does not exist");
-    has("changed 7 CREATE TABLE public.near", "public.uuid_generate_v4 does not exist");
-    has("changed 7 CREATE TABLE public.near", "public.good does not exist");
+    has("changed 7 CREATE TABLE public.near", "function public.stamp() does not exist");
+    has("changed 7 CREATE TABLE public.near", "public.uuid_generate_v4() does not exist");
+    has("changed 7 CREATE TABLE public.near", "public.good(integer) does not exist");
     has("ignored 15 CREATE VIEW public.stamped", "needs public.stamp");
     has("ignored 16 CREATE VIEW public.of_far", "");
     has("ignored 17 public.far", "2 rows of a table that is left out (line 6)");

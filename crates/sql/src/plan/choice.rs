@@ -79,7 +79,7 @@ fn cost_of_row(step: &Step) -> f64 {
 
 /// Whether a chain of look-ups costs so much that a general plan, which reads each table once, is
 /// better even where the estimates are wrong and others write there. `ends` are those of
-/// [`Passes`](super::passes::Passes): what one pass covers is not looked up.
+/// [`Passes`]: what one pass covers is not looked up.
 pub(super) fn looks_up_too_much(ctx: &Context, steps: &[Step], ends: &[usize]) -> bool {
     if steps.len() < 2 || !ctx.db.general().reads_columns() {
         return false;
