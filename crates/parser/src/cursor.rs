@@ -274,6 +274,27 @@ pub(crate) fn fold(w: &Word) -> String {
     if w.quote_style.is_some() { w.value.clone() } else { w.value.to_lowercase() }
 }
 
+/// Tokens between the commas that stand in no parentheses and no brackets.
+pub(crate) fn at_commas(tokens: &[TokenWithSpan]) -> Vec<Vec<TokenWithSpan>> {
+    let mut depth = 0i32;
+    let mut out = vec![Vec::new()];
+    for token in tokens {
+        match token.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth -= 1,
+            Token::Comma if depth == 0 => {
+                out.push(Vec::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = out.last_mut() {
+            last.push(token.clone());
+        }
+    }
+    out
+}
+
 /// Index of the parenthesis that closes the one at `open`, if there is one.
 pub(crate) fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     if tokens.get(open)?.token != Token::LParen {

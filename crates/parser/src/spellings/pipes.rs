@@ -14,7 +14,7 @@ use braid_types::{SqlError, SqlResult};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::calls::is;
-use crate::cursor::{closing, token_is};
+use crate::cursor::{at_commas, closing, token_is};
 use crate::lexical::PIPE;
 use crate::script::{word, wrap};
 
@@ -319,20 +319,7 @@ fn joined(query: Query, head: TokenWithSpan, rest: Tokens) -> Query {
 
 /// The parts of a list.
 fn parts(tokens: &[TokenWithSpan]) -> Vec<Tokens> {
-    let mut out = vec![Tokens::new()];
-    let mut next = 0;
-    for at in outside(tokens) {
-        if tokens[at].token == Token::Comma {
-            let last = out.len() - 1;
-            out[last].extend_from_slice(&tokens[next..at]);
-            out.push(Tokens::new());
-            next = at + 1;
-        }
-    }
-    let last = out.len() - 1;
-    out[last].extend_from_slice(&tokens[next..]);
-    out.retain(|part| !part.is_empty());
-    out
+    at_commas(tokens).into_iter().filter(|part| !part.is_empty()).collect()
 }
 
 fn unexpected(token: &TokenWithSpan) -> SqlError {

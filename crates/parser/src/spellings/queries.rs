@@ -11,7 +11,7 @@
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::calls::{Fields, in_brackets, is, is_token, struct_fields};
-use crate::cursor::{closing, token_is};
+use crate::cursor::{at_commas, closing, token_is};
 use crate::script::{word, wrap};
 
 type Tokens = Vec<TokenWithSpan>;
@@ -32,34 +32,13 @@ pub(super) fn as_value(tokens: &mut Tokens, at: usize) {
     }
 }
 
-/// The parts of a list in parentheses.
-fn parts(tokens: &[TokenWithSpan]) -> Vec<Tokens> {
-    let mut depth = 0i32;
-    let mut out = vec![Tokens::new()];
-    for t in tokens {
-        match t.token {
-            Token::LParen | Token::LBracket => depth += 1,
-            Token::RParen | Token::RBracket => depth -= 1,
-            Token::Comma if depth == 0 => {
-                out.push(Tokens::new());
-                continue;
-            }
-            _ => {}
-        }
-        if let Some(last) = out.last_mut() {
-            last.push(t.clone());
-        }
-    }
-    out
-}
-
 /// `EXCEPT (a, b)` behind a star, and where it ends; no query stands in it.
 fn excepted(tokens: &[TokenWithSpan], at: usize) -> Option<(Tokens, usize)> {
     if !is(tokens, at, "except") || !is_token(tokens, at + 1, &Token::LParen) {
         return None;
     }
     let end = closing(tokens, at + 1)?;
-    let names = parts(&tokens[at + 2..end]);
+    let names = at_commas(&tokens[at + 2..end]);
     let query = ["select", "values", "with", "table"];
     let name = |part: &Tokens| {
         matches!(part.as_slice(), [TokenWithSpan { token: Token::Word(w), .. }]
@@ -83,7 +62,7 @@ fn replaced(tokens: &[TokenWithSpan], at: usize) -> Option<(Tokens, usize)> {
     }
     let end = closing(tokens, at + 1)?;
     let mut out = vec![wrap(Token::Comma), wrap(Token::SingleQuotedString("replace".into()))];
-    for part in parts(&tokens[at + 2..end]) {
+    for part in at_commas(&tokens[at + 2..end]) {
         let named = part.len() > 2 && is(&part, part.len() - 2, "as");
         let (value, name) = part.split_at(if named { part.len() - 2 } else { return None });
         out.push(wrap(Token::Comma));
@@ -182,7 +161,7 @@ fn listed(inner: &[TokenWithSpan]) -> Option<Listed> {
     }
     let mut names: Tokens = fields.iter().filter_map(|(name, _)| name.clone()).collect();
     let mut rows = Vec::new();
-    for (n, item) in parts(&inner[open + 1..inner.len() - 1]).into_iter().enumerate() {
+    for (n, item) in at_commas(&inner[open + 1..inner.len() - 1]).into_iter().enumerate() {
         let start = usize::from(is(&item, 0, "struct"));
         let whole = is_token(&item, start, &Token::LParen)
             && closing(&item, start) == Some(item.len() - 1)
@@ -191,7 +170,7 @@ fn listed(inner: &[TokenWithSpan]) -> Option<Listed> {
             return None;
         }
         let mut row = Tokens::new();
-        for (at, mut value) in parts(&item[start + 1..item.len() - 1]).into_iter().enumerate() {
+        for (at, mut value) in at_commas(&item[start + 1..item.len() - 1]).into_iter().enumerate() {
             if value.len() > 2 && is(&value, value.len() - 2, "as") {
                 let name = value.pop();
                 value.pop();
@@ -210,7 +189,7 @@ fn listed(inner: &[TokenWithSpan]) -> Option<Listed> {
         }
         rows.push(row);
     }
-    let width = rows.first().map(|row| parts(row).len());
+    let width = rows.first().map(|row| at_commas(row).len());
     (width == Some(names.len())).then_some(Listed { names, rows })
 }
 

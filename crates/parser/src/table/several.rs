@@ -13,7 +13,7 @@ use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::cursor::{Cursor, token_is};
+use crate::cursor::{Cursor, at_commas, token_is};
 use crate::script::parse_nested;
 use crate::{AlterOwn, Kind, Name, Statement};
 
@@ -49,7 +49,7 @@ fn alter_table(c: &Cursor) -> Option<Kind> {
     let table = probe.name().ok()?;
     probe.take_token(&Token::Mul);
     let head = probe.since(c.at()).to_vec();
-    let actions = split(probe.rest());
+    let actions = at_commas(&probe.rest());
     if actions.len() < 2 {
         return None;
     }
@@ -115,25 +115,6 @@ fn pass(part: &Statement) -> Option<u8> {
         | Kind::Owner(_) => Some(2),
         _ => None,
     }
-}
-
-/// Tokens at the commas that stand in no brackets.
-fn split(tokens: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
-    let mut out = vec![Vec::new()];
-    let mut depth = 0i32;
-    for token in tokens {
-        match token.token {
-            Token::LParen | Token::LBracket => depth += 1,
-            Token::RParen | Token::RBracket => depth -= 1,
-            Token::Comma if depth == 0 => {
-                out.push(Vec::new());
-                continue;
-            }
-            _ => {}
-        }
-        out.last_mut().expect("never empty").push(token);
-    }
-    out
 }
 
 /// CREATE SCHEMA and its elements, in PostgreSQL's order of kinds; `None` without any.

@@ -384,9 +384,10 @@ impl Chain {
     /// How many rows it is expected to look at, about: no more than a LIMIT wants that ends it.
     pub(super) fn work(&self, ctx: &Context) -> f64 {
         let p = &self.parts;
-        let (mut work, mut outer) = (0.0, 1.0);
+        let (mut work, mut outer) = (0.0, 1.0_f64);
+        let (late, most) = self.waiting(ctx);
         for (n, step) in p.steps.iter().enumerate() {
-            outer = self.behind_limit(ctx, n, outer);
+            outer = if n == late { outer.min(most) } else { outer };
             let found = step.rows_found(ctx);
             work += outer * if step.semi.is_some() { found.min(1.0) } else { found };
             outer = step.rows_expected(ctx, outer);
@@ -434,21 +435,19 @@ impl Chain {
         self.parts.steps.iter().any(Step::is_made)
     }
 
-    /// Rows for which a step is asked: no more than the limit leaves, if it waits for that.
-    fn behind_limit(&self, ctx: &Context, step: usize, rows: f64) -> f64 {
+    /// The first step that waits for the limit, and for how many rows it is asked at most.
+    fn waiting(&self, ctx: &Context) -> (usize, f64) {
         let p = &self.parts;
-        let is_first = || step == p.late_from(p.passes.are_alike(&ctx.eval));
-        match &p.limit {
-            Some(limit) if is_first() => rows.min(first_rows(ctx, limit, p.offset.as_ref())),
-            _ => rows,
-        }
+        let wanted = p.limit.as_ref().map(|limit| first_rows(ctx, limit, p.offset.as_ref()));
+        (p.late_from(p.passes.are_alike(&ctx.eval)), wanted.unwrap_or(f64::INFINITY))
     }
 
     /// Rows that each step is expected to give in all.
     pub(super) fn rows_expected(&self, ctx: &Context) -> Vec<f64> {
-        let mut rows = 1.0;
+        let mut rows = 1.0_f64;
+        let (late, most) = self.waiting(ctx);
         let each = self.parts.steps.iter().enumerate().map(|(n, step)| {
-            rows = self.behind_limit(ctx, n, rows);
+            rows = if n == late { rows.min(most) } else { rows };
             rows = if self.parts.first_only { 1.0 } else { step.rows_expected(ctx, rows) };
             rows
         });
