@@ -198,6 +198,13 @@ impl Group {
         self.settle();
     }
 
+    /// Whether it asks for votes with the next tick, if it hears of nobody until then.
+    pub fn is_about_to_campaign(&self) -> bool {
+        let raft = &self.node.raft;
+        let is_due = raft.election_elapsed + 1 >= raft.randomized_election_timeout();
+        !self.is_leader() && raft.promotable() && is_due
+    }
+
     /// A message has arrived. Those that are late, repeated or lost do no harm.
     pub fn receive(&mut self, message: Message) -> Result<()> {
         if message.to() != self.id() {

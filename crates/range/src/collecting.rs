@@ -18,7 +18,7 @@
 //! 4. Whoever reads below the threshold, or relies on what he has read there, is refused: what was
 //!    deleted since then may be gone without a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -29,6 +29,7 @@ use braid_lsm::CommitTs;
 
 use crate::command::Act;
 use crate::ids::RangeId;
+use crate::leading::pace::{AT_ONCE, Turns};
 use crate::lease::micros;
 use crate::replica::{Matter, Replica};
 use crate::replicas::{NodeOptions, Replicas};
@@ -36,10 +37,6 @@ use crate::request::NOBODY;
 
 /// Steps of a window.
 const STEPS: u64 = 16;
-/// So many ranges are looked at at once when thresholds are to move; the others in the course of
-/// the first half of the step. Each takes two entries of a log: those of thousands at once would
-/// keep a node from all else.
-const AT_ONCE: usize = 32;
 /// A step is no shorter, in microseconds: it is an entry of each range.
 const MIN_STEP_MICROS: u64 = 100_000;
 /// Nor longer.
@@ -80,10 +77,13 @@ pub(crate) struct Thresholds {
     /// The newest one.
     pub(crate) newest: Arc<AtomicU64>,
     pub(crate) walk: Walk,
+    /// Of those that are awake.
+    pub(crate) turns: Turns,
 }
 
 /// A walk over all ranges, to wake those that sleep and whose thresholds are to move. All at once
-/// would be in the way of who is asked something.
+/// would be in the way of who is asked something: some are looked at at once, the others in the
+/// course of the first half of the step.
 #[derive(Default)]
 pub(crate) struct Walk {
     /// Where thresholds are to come to.
@@ -107,11 +107,9 @@ impl Walk {
 impl Replica {
     /// Moves the threshold on, if that is due. Below `read` nobody reads.
     pub(crate) fn collect(&mut self, read: CommitTs) -> Result<()> {
-        let Some(threshold) = self.next_threshold(read) else { return Ok(()) };
-        let is_proposed = self.pending.values().any(|pending| pending.matter == Matter::Threshold);
-        if is_proposed || !self.group.is_leader() {
+        let Some(threshold) = self.next_threshold(read).filter(|_| self.may_collect()) else {
             return Ok(());
-        }
+        };
         // The lease of a range that nobody asks anything is over.
         self.wanted = true;
         let ts = self.next_write();
@@ -120,6 +118,12 @@ impl Replica {
             self.propose_for(NOBODY, Matter::Threshold, place, Act::Gc(threshold))?;
         }
         Ok(())
+    }
+
+    /// Whether nothing is on its way that moves the threshold, and this replica could.
+    fn may_collect(&self) -> bool {
+        let is_proposed = self.pending.values().any(|pending| pending.matter == Matter::Threshold);
+        self.group.is_leader() && !is_proposed
     }
 
     /// Whether the threshold is to move.
@@ -162,6 +166,21 @@ fn threshold_at(options: &NodeOptions, now_micros: u64, below: CommitTs) -> Opti
 }
 
 impl Replicas {
+    /// Those of who is awake whose thresholds move with this tick.
+    pub(crate) fn whose_thresholds_move(
+        &mut self,
+        awake: &[RangeId],
+        oldest: Option<CommitTs>,
+    ) -> BTreeSet<RangeId> {
+        let Some(oldest) = oldest else { return BTreeSet::new() };
+        let is_due = |range: &RangeId| {
+            let replica = self.replicas.get(range);
+            replica.is_some_and(|r| r.may_collect() && r.is_collecting(oldest))
+        };
+        let due: Vec<RangeId> = awake.iter().copied().filter(is_due).collect();
+        self.thresholds.turns.take(due)
+    }
+
     /// Wakes ranges that this node leads, that sleep, and whose thresholds are to move.
     pub(crate) fn wake_for_thresholds(&mut self, oldest: CommitTs) {
         let now = self.clocks.wall.now_micros();

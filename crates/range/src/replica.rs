@@ -224,10 +224,12 @@ impl Replica {
         }
     }
 
-    /// Time has passed.
-    pub(crate) fn tick(&mut self) -> Result<()> {
+    /// Time has passed, but not for the group if it is to wait with an election.
+    pub(crate) fn tick(&mut self, waits_with_election: bool) -> Result<()> {
         self.rest_left = self.rest_left.saturating_sub(1);
-        self.group.tick();
+        if !waits_with_election {
+            self.group.tick();
+        }
         self.tick_giving()?;
         self.hand_on_without_a_vote();
         self.look_after_lease()?;

@@ -38,6 +38,7 @@ use crate::command::Split;
 use crate::envelope::Envelope;
 use crate::ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 use crate::leading::moving::Moves;
+use crate::leading::pace::{Cause, Seen, Turns};
 use crate::leading::recalls::{Recalled, Recalls};
 use crate::leading::sleeping::Quiet;
 use crate::lease::micros;
@@ -278,7 +279,12 @@ impl Replicas {
             appends: Appends { touched, ..Appends::default() },
             effects: NodeEffects::default(),
             random: env.random,
-            thresholds: Thresholds { readers, newest: Arc::default(), walk: Walk::default() },
+            thresholds: Thresholds {
+                readers,
+                newest: Arc::default(),
+                walk: Walk::default(),
+                turns: Turns::default(),
+            },
             counts: Counts { starts, ..Counts::default() },
             traffic: Traffic::new(staging),
             moves: Moves::default(),
@@ -298,10 +304,15 @@ impl Replicas {
         let (now, patience) =
             (self.clocks.wall.now_micros(), self.options.coordinator_patience_micros);
         let oldest = self.thresholds.readers.oldest(now, patience);
-        for range in self.quiet.sleepers.awake() {
+        let awake = self.quiet.sleepers.awake();
+        let waits = self.wait_with_elections(&awake);
+        let collecting = self.whose_thresholds_move(&awake, oldest);
+        for range in awake {
             let Some(replica) = self.replicas.get_mut(&range) else { continue };
-            replica.tick()?;
-            oldest.map_or(Ok(()), |oldest| replica.collect(oldest))?;
+            replica.tick(waits.contains(&range))?;
+            if let Some(oldest) = oldest.filter(|_| collecting.contains(&range)) {
+                replica.collect(oldest)?;
+            }
             self.appends.touched.insert(range);
             self.counts.replica_ticks += 1;
         }
@@ -319,6 +330,18 @@ impl Replicas {
         self.tick_closed();
         self.tick_quiet(oldest);
         self.pump()
+    }
+
+    /// Those that would ask for votes now, and whose turn it is not. Time stands still for them:
+    /// elections of thousands of ranges at once would none of them come to an end.
+    fn wait_with_elections(&mut self, awake: &[RangeId]) -> BTreeSet<RangeId> {
+        let replicas = &self.replicas;
+        let asks = |range: &RangeId| {
+            replicas.get(range).is_some_and(|replica| replica.group.is_about_to_campaign())
+        };
+        let asking: Vec<RangeId> = awake.iter().copied().filter(asks).collect();
+        let turns = self.quiet.elections.take(asking.clone());
+        asking.into_iter().filter(|range| !turns.contains(range)).collect()
     }
 
     /// Says which replicas have heard of no leader since this was called last.
@@ -359,7 +382,7 @@ impl Replicas {
         let (range, from) = (envelope.range, envelope.from);
         self.moves.placement.hear(from, self.counts.ticks);
         if self.quiet.neighbours.hear(from, self.counts.ticks) {
-            self.wake_ranges_of(from, false);
+            self.wake_ranges_of(Cause { node: from, is: Seen::Back });
         }
         if let Some(said) = envelope.said() {
             self.clocks.hlc.update(envelope.clock.0);

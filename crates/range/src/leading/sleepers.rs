@@ -112,9 +112,14 @@ impl Sleepers {
         self.unsynced.remove(&range);
     }
 
-    /// Those that sleep, with the nodes that lead them.
-    pub(crate) fn asleep(&self) -> impl Iterator<Item = (RangeId, NodeId)> {
-        self.asleep.iter().map(|(range, how)| (*range, how.leader))
+    /// Those that sleep.
+    pub(crate) fn asleep(&self) -> impl Iterator<Item = (RangeId, &Asleep)> {
+        self.asleep.iter().map(|(range, how)| (*range, how))
+    }
+
+    /// The node that leads a range, if that sleeps.
+    pub(crate) fn leader_of(&self, range: RangeId) -> Option<NodeId> {
+        self.asleep.get(&range).map(|how| how.leader)
     }
 
     /// Whether a range sleeps.

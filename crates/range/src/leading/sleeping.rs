@@ -44,6 +44,7 @@ use braid_lsm::CommitTs;
 use crate::ids::{NodeId, RangeId};
 use crate::leading::fencing::Fences;
 use crate::leading::neighbours::Neighbours;
+use crate::leading::pace::{Cause, Seen, Turns, Waking};
 use crate::leading::recalls::Recalls;
 use crate::leading::sleepers::{Asleep, Sleepers};
 use crate::raft_snapshot::Said;
@@ -66,14 +67,18 @@ pub(crate) struct Quiet {
     /// Whoever has a lease on locks need not wake the range that has these.
     pub(crate) recalls: Recalls,
     pub(crate) fences: Fences,
+    pub(crate) waking: Waking,
+    /// Of those that ask for votes.
+    pub(crate) elections: Turns,
 }
 
 impl Quiet {
     /// Nobody sleeps.
     pub(crate) fn new(election_ticks: usize) -> Quiet {
         let neighbours = Neighbours::new(election_ticks);
-        let (sleepers, recalls, fences) = Default::default();
-        Quiet { sleepers, neighbours, count: Arc::default(), recalls, fences }
+        let (sleepers, recalls, fences, count) = Default::default();
+        let (waking, elections) = Default::default();
+        Quiet { sleepers, neighbours, count, recalls, fences, waking, elections }
     }
 }
 
@@ -184,9 +189,11 @@ impl Replicas {
                 self.say(RangeId(0), node, &Said::There { life });
             }
         }
+        self.quiet.waking.tick();
         for node in self.quiet.neighbours.tick(now) {
-            self.wake_ranges_of(node, false);
+            self.wake_ranges_of(Cause { node, is: Seen::Silent });
         }
+        self.wake_some();
         for range in self.quiet.sleepers.awake() {
             let silent = self.replicas.get(&range).map_or(0, |r| r.group.silent_ticks());
             if silent > 0 && silent.is_multiple_of(ASK_TICKS) {
@@ -203,25 +210,40 @@ impl Replicas {
     /// Another node is there, in which life.
     pub(crate) fn hear_life(&mut self, from: NodeId, life: u64) {
         if self.quiet.neighbours.hear_life(from, life) {
-            self.wake_ranges_of(from, true);
+            self.wake_ranges_of(Cause { node: from, is: Seen::BegunAnew });
         }
     }
 
-    /// A node has become silent, is back, or began anew: ranges that it leads wake, and those that
-    /// this node leads with replicas there.
-    pub(crate) fn wake_ranges_of(&mut self, node: NodeId, began_anew: bool) {
-        let own = self.options.node;
+    /// A node has become silent, is back, or began anew: ranges that it leads are to wake, and
+    /// those that this node leads with replicas there.
+    pub(crate) fn wake_ranges_of(&mut self, cause: Cause) {
+        let (node, own) = (cause.node, self.options.node);
         let is_there = |range: &RangeId| {
             let replica = self.replicas.get(range);
             replica.is_some_and(|r| r.machine.state.descriptor.replica_on(node).is_some())
         };
-        let concerns = |(range, leader): &(RangeId, NodeId)| {
-            *leader == node || *leader == own && is_there(range)
+        // Who is back, and had all of the log then, has it now.
+        let is_back = cause.is == Seen::Back;
+        let concerns = |(range, how): &(RangeId, &Asleep)| match how.leader == own {
+            true => is_there(range) && !(is_back && how.current.contains(&node)),
+            false => how.leader == node && !is_back,
         };
-        let concerned: Vec<_> = self.quiet.sleepers.asleep().filter(concerns).collect();
-        for (range, leader) in concerned {
+        let concerned = self.quiet.sleepers.asleep().filter(concerns);
+        concerned.for_each(|(range, _)| self.quiet.waking.add(range, cause));
+        self.wake_some();
+    }
+
+    /// Wakes those that are to wake, as far as it is their turn.
+    fn wake_some(&mut self) {
+        while let Some((range, Cause { node, is })) = self.quiet.waking.next() {
+            let leader = self.quiet.sleepers.leader_of(range);
+            let is_over = is == Seen::Silent && !self.quiet.neighbours.is_silent(node);
+            if leader.is_none() || is_over {
+                self.quiet.waking.is_left_asleep();
+                continue;
+            }
             // Who began anew leads nothing: nobody waits for a word of it.
-            let is_gone = began_anew && leader == node;
+            let is_gone = is == Seen::BegunAnew && leader == Some(node);
             let silent = is_gone.then_some(self.options.group.election_ticks as u64);
             self.wake_as(range, silent);
         }
