@@ -45,7 +45,8 @@
 //! * C2: nothing is written at or below the garbage collection threshold, but by an ingest where
 //!   it cuts out all that was there.
 //! * C5: nothing is read below it. Where it is lowered ([`Db::lower_gc_threshold`]), nothing but
-//!   what is put in the place of a span that is cut out then.
+//!   what is put in the place of a span that is cut out then, or lies where nothing was written
+//!   between the two.
 //!
 //! What this crate does not know: SQL, transactions, ranges, async runtimes.
 

@@ -9,7 +9,9 @@
 //!
 //! 1. A threshold moves in *steps*, for which it takes one entry of the log each. All ranges move
 //!    at the same steps, also those that nobody asks anything: the store's threshold is the
-//!    smallest of its replicas' ones. Those that sleep are woken for it, some with each tick.
+//!    smallest of its replicas' ones. Those that sleep are woken for it, some with each tick. A
+//!    range stays where it is when nothing was written in it that is above its threshold: it is
+//!    *settled*, and nothing of it can go ([`crate::machine`]).
 //! 2. It stays below the oldest time that a transaction reads. Each router says now and then what
 //!    that is, to each node. Who begins later reads a later time, so what it has said stays true;
 //!    and who was silent for too long protects nobody any more.
@@ -135,12 +137,12 @@ impl Replica {
     fn next_threshold(&self, read: CommitTs) -> Option<CommitTs> {
         let below = self.machine.oldest_write().map_or(read, |write| write.min(read));
         let threshold = threshold_at(&self.options, self.clocks.wall.now_micros(), below)?;
-        (threshold > self.machine.state.gc).then_some(threshold)
+        self.machine.holds_threshold().filter(|held| threshold > *held).map(|_| threshold)
     }
 
     /// Why a time cannot be read any more, if so.
     pub(crate) fn collected(&self, at: CommitTs) -> Option<Conflict> {
-        let oldest = self.machine.state.gc;
+        let oldest = self.machine.oldest_readable();
         (at < oldest).then_some(Conflict::Collected(oldest))
     }
 

@@ -18,6 +18,11 @@
 //! above what may still be written: rows of the past are taken in above it only, and while a
 //! prepared part may happen at or below it, it stays. A range that is split off inherits it.
 //!
+//! Whose newest data is at or below its threshold is *settled*: a later threshold would let nothing
+//! more go. It does not move, and does not hold that of the store either; so the store's may be
+//! above times of entries that come late. It is lowered for these: of data that was not written
+//! between two thresholds the higher one drops what the lower one does.
+//!
 //! Data may have an older timestamp than its entry: rows that are taken in, and what was prepared
 //! and is resolved. Such data is a batch of its own, in front of the entry's. If a crash keeps only
 //! the first one, the entry is applied again: rows are put again as they are, and what is resolved
@@ -188,6 +193,7 @@ impl Machine {
         self.state.stamp = ts;
         self.state.proposal = if done == Applied::Leased { 0 } else { proposal };
         batch.put(&local_keys::state(range), &self.state.encode());
+        self.make_room_at(ts)?;
         self.pending = Some(self.db.apply_at_once(batch)?);
         self.stored = entry.index;
         Ok(done)
@@ -199,6 +205,9 @@ impl Machine {
         match act {
             Act::Commit { txn, writes, anchor } => {
                 writes.iter().for_each(|write| put(batch, write));
+                if !writes.is_empty() {
+                    self.state.written = self.state.written.max(ts);
+                }
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor });
             }
@@ -207,7 +216,7 @@ impl Machine {
             Act::Ingest { txn, at, rows } => {
                 let mut data = Batch::at(at);
                 rows.iter().for_each(|(key, value)| data.put(key, value));
-                drop(self.db.apply_at_once(data)?);
+                self.write_data(data)?;
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor: None });
             }
@@ -239,6 +248,34 @@ impl Machine {
         Ok(())
     }
 
+    /// Data with a time of its own.
+    fn write_data(&mut self, data: Batch) -> Result<()> {
+        let at = data.ts();
+        self.state.written = self.state.written.max(at);
+        self.make_room_at(at)?;
+        drop(self.db.apply_at_once(data)?);
+        Ok(())
+    }
+
+    /// The store takes in what happens at that time.
+    fn make_room_at(&self, at: CommitTs) -> Result<()> {
+        if at <= self.db.gc_threshold() {
+            self.db.lower_gc_threshold(self.state.gc)?;
+        }
+        Ok(())
+    }
+
+    /// The range's threshold, unless the range is settled: that of the store stays below it.
+    pub(crate) fn holds_threshold(&self) -> Option<CommitTs> {
+        let is_settled = self.state.written <= self.state.gc && self.oldest_write().is_none();
+        (!is_settled).then_some(self.state.gc)
+    }
+
+    /// Below this nothing can be read here, nor relied upon.
+    pub(crate) fn oldest_readable(&self) -> CommitTs {
+        self.state.gc.max(self.db.gc_threshold())
+    }
+
     /// What was prepared happens at the time that was decided, or goes.
     fn resolve(
         &mut self,
@@ -255,7 +292,7 @@ impl Machine {
                 let mut data = Batch::at(at);
                 part.writes.iter().for_each(|write| put(&mut data, write));
                 data.put(&done, &[]);
-                drop(self.db.apply_at_once(data)?);
+                self.write_data(data)?;
             }
             batch.delete(&done);
             if by != self.holder() {
@@ -349,8 +386,9 @@ impl Machine {
         right.span.start = split.at.clone();
         // No entry of the new range's log has granted it.
         let lease = Lease { term: Term(0), ..self.state.lease };
-        let RangeState { foreign, gc, .. } = self.state;
-        let right = RangeState { stamp: ts, lease, foreign, gc, ..RangeState::new(right) };
+        let RangeState { foreign, gc, written, .. } = self.state;
+        let new = RangeState::new(right);
+        let right = RangeState { stamp: ts, lease, foreign, gc, written, ..new };
         let id = right.descriptor.id;
         batch.put(&local_keys::state(id), &right.encode());
         let mut stripped = Vec::new();
@@ -609,6 +647,42 @@ mod tests {
         assert!(machine.prepared.is_empty());
         let value = machine.db.get(b"\x01k", CommitTs(200)).expect("it reads");
         assert_eq!(value.as_deref(), Some(b"1".as_slice()));
+    }
+
+    #[test]
+    fn who_is_settled_holds_no_threshold_and_what_comes_late_is_taken_in_all_the_same() {
+        let mut machine = machine();
+        let gc = |threshold| Act::Gc(CommitTs(threshold));
+        assert_eq!(machine.holds_threshold(), None, "nothing was written yet");
+        assert_eq!(effects(&mut machine, vec![(20, commit(1)), (30, commit(2))]), [true; 2]);
+        assert_eq!(machine.holds_threshold(), Some(CommitTs::ZERO));
+        assert_eq!(effects(&mut machine, vec![(40, gc(25))]), [true]);
+        assert_eq!(machine.holds_threshold(), Some(CommitTs(25)));
+        assert_eq!(effects(&mut machine, vec![(50, gc(30))]), [true]);
+        assert_eq!(machine.holds_threshold(), None);
+        // Only what is prepared and writes nothing may be decided below.
+        assert_eq!(effects(&mut machine, vec![(60, part(5, Vec::new()))]), [true]);
+        assert_eq!(machine.holds_threshold(), None);
+        let write = vec![Write::Put("\x01k".into(), "p".into())];
+        assert_eq!(effects(&mut machine, vec![(70, part(6, write))]), [true]);
+        assert_eq!(machine.holds_threshold(), Some(CommitTs(30)));
+        // Other ranges have moved on, and this replica has not heard of it for long.
+        machine.db.set_gc_threshold(CommitTs(1_000)).expect("it is open");
+        assert_eq!(machine.oldest_readable(), CommitTs(1_000));
+        let applied = apply(&mut machine, 1, 8, 80, resolve(6, 70));
+        assert!(matches!(applied, Applied::Done { .. }), "{applied:?}");
+        let txn = TxnId { began: CommitTs(1), number: 9 };
+        let rows = vec![(Bytes::from_static(b"\x01r"), Bytes::from_static(b"r"))];
+        let applied = apply(&mut machine, 1, 9, 90, Act::Ingest { txn, at: CommitTs(31), rows });
+        assert!(matches!(applied, Applied::Done { .. }), "{applied:?}");
+        assert_eq!(machine.oldest_readable(), CommitTs(30));
+        assert_eq!(
+            (machine.state.written, machine.holds_threshold()),
+            (CommitTs(70), Some(CommitTs(30)))
+        );
+        let value = |at| machine.db.get(b"\x01k", CommitTs(at)).expect("it reads");
+        assert_eq!(value(69).as_deref(), Some(b"2".as_slice()));
+        assert_eq!(value(70).as_deref(), Some(b"p".as_slice()));
     }
 
     #[test]

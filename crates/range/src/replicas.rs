@@ -491,15 +491,17 @@ impl Replicas {
             last: restless.iter().filter_map(pending).collect(),
             stored: restless.iter().map(stored).collect(),
             // A range that is born later has inherited one of these, or a later one.
-            threshold: self.lowest_threshold().unwrap_or(CommitTs::ZERO),
+            threshold: self.lowest_threshold(),
         }
     }
 
-    /// The lowest threshold of the node's ranges.
-    fn lowest_threshold(&self) -> Option<CommitTs> {
+    /// The lowest threshold of the node's ranges that are not settled; the newest of all if none
+    /// is.
+    fn lowest_threshold(&self) -> CommitTs {
         let awake = self.quiet.sleepers.awake().into_iter();
-        let awake = awake.filter_map(|range| Some(self.replicas.get(&range)?.machine.state.gc));
-        awake.chain(self.quiet.sleepers.lowest_threshold()).min()
+        let held = |range| self.replicas.get(&range)?.machine.holds_threshold();
+        let lowest = awake.filter_map(held).chain(self.quiet.sleepers.lowest_threshold()).min();
+        lowest.unwrap_or(CommitTs(self.thresholds.newest.load(Ordering::Acquire)))
     }
 
     /// What the store held then is durable: logs may be cut, and versions may go. Blocks on the
@@ -508,8 +510,7 @@ impl Replicas {
         // Not before the states that say so are durable: what is applied again after a crash is
         // above the thresholds that the ranges had then, but not above later ones.
         // Nor above that of a range that has got its replica since then.
-        let own = self.lowest_threshold();
-        let threshold = own.map_or(position.threshold, |own| own.min(position.threshold));
+        let threshold = self.lowest_threshold().min(position.threshold);
         if threshold > self.db.gc_threshold() {
             self.db.set_gc_threshold(threshold)?;
         }

@@ -8,8 +8,9 @@ use crate::ids::{NodeId, RangeDescriptor, RangeId};
 use crate::lease::Lease;
 
 /// Version 1 had no threshold: nothing was collected. Up to version 2 replicas could not change.
-/// Version 3 knew nothing of replicas that leave, nor of ranges that are not founded.
-const VERSION: u8 = 4;
+/// Version 3 knew nothing of replicas that leave, nor of ranges that are not founded. Version 4 did
+/// not say when data was written last.
+const VERSION: u8 = 5;
 
 /// The same on all replicas that have applied the same entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub(crate) struct RangeState {
     /// Nobody reads as of a time below, and nothing is written at or below: versions that only such
     /// readers would see may go.
     pub(crate) gc: CommitTs,
+    /// Newest timestamp of data, or a later time.
+    pub(crate) written: CommitTs,
     /// Ranges that were split off, and of which it is not known that a majority has them: see
     /// [`crate::members::founding`].
     pub(crate) unfounded: Vec<RangeId>,
@@ -46,6 +49,7 @@ impl RangeState {
             proposal: 0,
             cut: LogIndex(0),
             gc: CommitTs::ZERO,
+            written: CommitTs::ZERO,
             unfounded: Vec::new(),
             descriptor,
         }
@@ -61,7 +65,7 @@ impl RangeState {
     ) -> RangeState {
         // Nothing is written at the threshold or below.
         let stamp = newest.max(CommitTs(gc.0 + 1));
-        RangeState { stamp, foreign: newest, gc, ..RangeState::new(descriptor) }
+        RangeState { stamp, foreign: newest, gc, written: newest, ..RangeState::new(descriptor) }
     }
 
     /// Who belongs to the group.
@@ -87,6 +91,7 @@ impl RangeState {
         self.descriptor.encode(&mut out);
         put_number(&mut out, self.unfounded.len() as u64);
         self.unfounded.iter().for_each(|range| put_number(&mut out, range.0));
+        put_number(&mut out, self.written.0);
         out
     }
 
@@ -105,11 +110,14 @@ impl RangeState {
             cut: LogIndex(reader.number()?),
             gc: CommitTs(if version == 1 { 0 } else { reader.number()? }),
             descriptor: RangeDescriptor::decode(&mut reader, version)?,
+            written: CommitTs::ZERO,
             unfounded: Vec::new(),
         };
         for _ in 0..if version < 4 { 0 } else { reader.number()? } {
             state.unfounded.push(RangeId(reader.number()?));
         }
+        // Data is not newer than the entry that it comes with.
+        state.written = if version < 5 { state.stamp } else { CommitTs(reader.number()?) };
         reader.is_empty().then_some(state)
     }
 }
@@ -149,8 +157,15 @@ mod tests {
             RangeDescriptor { generation: 2, ..RangeDescriptor::new(RangeId(9), span, replicas) };
         let mut state = RangeState::new(descriptor);
         (state.applied, state.proposal) = (LogIndex(70_000), 12);
+        // As version 4 wrote it: without the time of the newest data.
+        state.stamp = CommitTs(9);
+        state.written = CommitTs(9);
+        let mut fourth = state.encode();
+        assert_eq!(fourth.pop(), Some(9));
+        fourth[0] = 4;
+        assert_eq!(RangeState::decode(&fourth).as_ref(), Some(&state));
         // As version 3 wrote it: without replicas that leave, and ranges that are not founded.
-        let mut third = state.encode();
+        let mut third = fourth;
         assert_eq!((third.pop(), third.pop()), (Some(0), Some(0)));
         third[0] = 3;
         assert_eq!(RangeState::decode(&third).as_ref(), Some(&state));
@@ -169,6 +184,7 @@ mod tests {
         state.descriptor.next_replica = ReplicaId(7);
         state.unfounded = vec![RangeId(300), RangeId(4)];
         state.gc = CommitTs(1 << 40);
+        state.written = CommitTs(5);
         let bytes = state.encode();
         assert_eq!(RangeState::decode(&bytes), Some(state));
         (0..bytes.len()).for_each(|len| assert_eq!(RangeState::decode(&bytes[..len]), None));

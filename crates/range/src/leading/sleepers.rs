@@ -42,8 +42,8 @@ pub(crate) struct Asleep {
     pub(crate) leader: NodeId,
     /// Other nodes that have all of its log, if this node leads it.
     pub(crate) current: Vec<NodeId>,
-    /// Its threshold.
-    pub(crate) gc: CommitTs,
+    /// Its threshold, if it holds that of the store.
+    pub(crate) threshold: Option<CommitTs>,
 }
 
 /// See the [module's page](self).
@@ -82,7 +82,7 @@ impl Sleepers {
         self.unsynced.insert(range);
         self.leads.add(how.leader);
         how.current.iter().for_each(|node| self.current.add(*node));
-        self.thresholds.add(how.gc);
+        how.threshold.into_iter().for_each(|threshold| self.thresholds.add(threshold));
         self.asleep.insert(range, how);
     }
 
@@ -92,7 +92,7 @@ impl Sleepers {
         self.unsynced.remove(&range);
         self.leads.remove(how.leader);
         how.current.iter().for_each(|node| self.current.remove(*node));
-        self.thresholds.remove(how.gc);
+        how.threshold.into_iter().for_each(|threshold| self.thresholds.remove(threshold));
         self.awake.insert(range);
         Some(how.leader)
     }
@@ -142,7 +142,7 @@ impl Sleepers {
         self.current.0.keys().copied()
     }
 
-    /// The lowest threshold of those that sleep.
+    /// The lowest threshold of those that sleep and hold that of the store.
     pub(crate) fn lowest_threshold(&self) -> Option<CommitTs> {
         self.thresholds.0.keys().next().copied()
     }
@@ -154,7 +154,8 @@ mod tests {
 
     fn how(leader: u64, current: &[u64], gc: u64) -> Asleep {
         let current = current.iter().map(|node| NodeId(*node)).collect();
-        Asleep { leader: NodeId(leader), current, gc: CommitTs(gc) }
+        let threshold = (gc > 0).then_some(CommitTs(gc));
+        Asleep { leader: NodeId(leader), current, threshold }
     }
 
     #[test]
@@ -169,6 +170,9 @@ mod tests {
         assert_eq!(sleepers.leads(), [(NodeId(1), 2)].into());
         assert_eq!(sleepers.current().collect::<Vec<_>>(), [NodeId(2), NodeId(3)]);
         assert_eq!((sleepers.lowest_threshold(), sleepers.naps), (Some(CommitTs(5)), 2));
+        sleepers.sleep(ranges[2], how(1, &[2], 0));
+        assert_eq!(sleepers.lowest_threshold(), Some(CommitTs(5)), "that one is settled");
+        sleepers.wake(ranges[2]);
         // What was written last may not be durable yet.
         assert_eq!(sleepers.restless().count(), 3);
         sleepers.is_synced(ranges[1]);

@@ -339,7 +339,7 @@ impl Replicas {
     fn put_to_sleep(&mut self, range: RangeId, leader: NodeId, current: Vec<NodeId>) {
         self.watch_nodes_of(range);
         let Some(replica) = self.replicas.get(&range) else { return };
-        let gc = replica.machine.state.gc;
-        self.quiet.sleepers.sleep(range, Asleep { leader, current, gc });
+        let threshold = replica.machine.holds_threshold();
+        self.quiet.sleepers.sleep(range, Asleep { leader, current, threshold });
     }
 }

@@ -133,8 +133,19 @@ fn ranges_that_sleep_wake_for_each_step_of_their_thresholds() {
     assert!(slept > 80, "slept for {slept} of 100 s");
 }
 
+/// The same, and each second something is written.
+fn live_writing(cluster: &mut Cluster, seconds: u64) {
+    for _ in 0..seconds {
+        let holder = cluster.leaseholder();
+        let txn = TxnId { began: cluster.now(holder), number: 1_000 };
+        let done = cluster.ask(holder, commit(txn, vec![put("c", "1")]));
+        assert!(matches!(done, Some(Answer::Committed { .. })), "{done:?}");
+        live(cluster, 1, None);
+    }
+}
+
 #[test]
-fn a_threshold_follows_the_clock_on_all_nodes_also_where_nobody_asks_anything() {
+fn a_threshold_follows_the_clock_on_all_nodes_where_something_is_written() {
     let mut cluster = Cluster::keeping(Some(WINDOW));
     let first = write(&mut cluster, 1, 1, "1");
     let second = write(&mut cluster, 1, 2, "2");
@@ -143,18 +154,37 @@ fn a_threshold_follows_the_clock_on_all_nodes_also_where_nobody_asks_anything() 
     live(&mut cluster, 8, None);
     assert_eq!(shown(cluster.ask(1, read_at(first))), "a=1", "the window is not over");
     assert!(thresholds(&mut cluster).iter().all(|at| *at < first));
-    // Nobody asks for anything, for much longer than a lease lasts.
-    live(&mut cluster, 60, None);
+    live_writing(&mut cluster, 60);
     let now = micros(cluster.now(1));
     let all = thresholds(&mut cluster);
     assert_eq!(all, [all[0]; 3]);
     let kept = now - micros(all[0]);
     assert!((WINDOW..WINDOW + 4 * SECOND).contains(&kept), "{kept}");
-    // It moves in steps, with an entry for each, and maybe one for a lease.
-    let applied = cluster.process(2).ranges()[1].1;
-    live(&mut cluster, 32, None);
-    let entries = cluster.process(2).ranges()[1].1.0 - applied.0;
-    assert!((30..=66).contains(&entries), "{entries} entries in 32 steps");
+    // It moves in steps, with an entry for each, beside one for what is written, and maybe one for
+    // a lease; in the other range nothing happens at all.
+    let applied = |cluster: &mut Cluster| {
+        let ranges = cluster.process(2).ranges();
+        [ranges[0].1.0, ranges[1].1.0]
+    };
+    let before = applied(&mut cluster);
+    live_writing(&mut cluster, 32);
+    let after = applied(&mut cluster);
+    let entries = after[0] - before[0];
+    assert!((62..=98).contains(&entries), "{entries} entries in 32 steps");
+    assert_eq!(after[1], before[1]);
+    assert!(cluster.process(2).sleeps(RangeId(2)));
+    // Nobody reads there below the threshold of the store, either.
+    let other = |at| {
+        let spans = vec![KeySpan::new(key("m"), key("n"))];
+        Ask::Read { spans, at: Some(at), bytes: 1 }
+    };
+    let mut refusals = Vec::new();
+    for id in [1, 2, 3, 1, 2, 3] {
+        let answer = cluster.ask_range(2, id, other(second));
+        refusals.extend(matches!(answer, Some(Answer::Conflict(_))).then(|| refused(answer)));
+        cluster.pass(1, &[1, 2, 3]);
+    }
+    assert!(refusals.iter().any(|oldest| *oldest > second), "{refusals:?}");
     let holder = cluster.leaseholder();
     cluster.ask(holder, read("a", "b"));
     cluster.pass(1, &[1, 2, 3]);
@@ -251,6 +281,9 @@ fn what_is_prepared_holds_the_threshold_of_its_range_and_of_the_store_below_it()
         writes: vec![put("a", "1")],
     });
     let Some(Answer::Prepared { bound }) = cluster.ask(1, ask) else { panic!("not prepared") };
+    // Or the other range would be settled, and stay where it is.
+    let later = commit(TxnId { began: cluster.now(1), number: 2 }, vec![put("m", "1")]);
+    assert!(matches!(cluster.ask_range(2, 1, later), Some(Answer::Committed { .. })));
     let applied = |cluster: &mut Cluster| cluster.process(1).ranges()[0].1.0;
     live(&mut cluster, 30, None);
     let before = applied(&mut cluster);
@@ -302,7 +335,13 @@ fn the_threshold_of_a_store_is_one_that_its_durable_states_have() {
         let taken = cluster.ask(1, Ask::Ingest { txn: name, at, rows });
         assert!(matches!(taken, Some(Answer::Committed { .. })), "{taken:?}");
     }
-    cluster.pass(300, &[1, 2, 3]);
+    for number in 100..110 {
+        let holder = cluster.leaseholder();
+        let name = TxnId { began: cluster.now(holder), number };
+        let done = cluster.ask(holder, commit(name, vec![put("c", "1")]));
+        assert!(matches!(done, Some(Answer::Committed { .. })), "{done:?}");
+        cluster.pass(30, &[1, 2, 3]);
+    }
     let holder = cluster.leaseholder();
     cluster.ask(holder, read("a", "b"));
     cluster.pass(1, &[1, 2, 3]);
@@ -317,6 +356,7 @@ fn the_threshold_of_a_store_is_one_that_its_durable_states_have() {
     let holder = cluster.leaseholder();
     cluster.ask(holder, read("a", "b"));
     cluster.pass(1, &[1, 2, 3]);
+    live_writing(&mut cluster, 20);
     let shown = shown(cluster.ask(holder, read("old", "p")));
     assert_eq!(shown, "old0=x old1=x old2=x old3=x");
     let all = thresholds(&mut cluster);

@@ -41,6 +41,20 @@ impl Cluster {
         panic!("nobody serves:\n{}", states.join("\n"));
     }
 
+    /// Splits the first range, which n1 leads, into so many; all of them sleep then.
+    fn part_into(&mut self, ranges: u64) {
+        for n in (1..ranges).rev() {
+            let split = Split { at: key(&format!("k{n:02}")), right: RangeId(100 + n) };
+            assert_eq!(self.ask(1, Ask::Split(split)), Some(Answer::Again));
+            self.pass(3, &ALL);
+        }
+        self.pass(2 * LONG, &ALL);
+    }
+
+    fn asleep(&mut self, who: &[u64]) -> Vec<usize> {
+        who.iter().map(|id| self.process(*id).activity().asleep).collect()
+    }
+
     fn ticks_of_replicas(&mut self) -> u64 {
         ALL.iter().map(|id| self.process(*id).activity().ticks).sum()
     }
@@ -56,13 +70,8 @@ impl Cluster {
 fn ranges_that_nobody_asks_anything_take_no_ticks_and_no_messages() {
     const RANGES: u64 = 40;
     let mut cluster = Cluster::new();
-    for n in (1..RANGES).rev() {
-        let split = Split { at: key(&format!("k{n:02}")), right: RangeId(100 + n) };
-        assert_eq!(cluster.ask(1, Ask::Split(split)), Some(Answer::Again));
-        cluster.pass(3, &ALL);
-    }
-    cluster.pass(2 * LONG, &ALL);
-    let asleep = |cluster: &mut Cluster| ALL.map(|id| cluster.process(id).activity().asleep);
+    cluster.part_into(RANGES);
+    let asleep = |cluster: &mut Cluster| cluster.asleep(&ALL);
     assert_eq!(asleep(&mut cluster), [RANGES as usize; 3], "{}", cluster.describe(1));
     let (sent, ticks) = (cluster.sent, cluster.ticks_of_replicas());
     cluster.pass(300, &ALL);
@@ -79,6 +88,65 @@ fn ranges_that_nobody_asks_anything_take_no_ticks_and_no_messages() {
     assert_eq!(asleep(&mut cluster), [RANGES as usize - 1; 3]);
     cluster.pass(2 * LONG, &ALL);
     assert_eq!(asleep(&mut cluster), [RANGES as usize; 3]);
+}
+
+/// Its machine was busy for a moment: all of its ranges at once would keep it, and others.
+#[test]
+fn a_short_silence_of_a_node_with_many_ranges_wakes_few_of_them() {
+    const RANGES: u64 = 99;
+    let mut cluster = Cluster::new();
+    cluster.part_into(RANGES);
+    assert_eq!(cluster.asleep(&ALL), [RANGES as usize; 3]);
+    cluster.cut_off = vec![1];
+    let mut least = RANGES as usize;
+    for _ in 0..40 {
+        cluster.pass(1, &ALL);
+        let left = cluster.asleep(&[2])[0];
+        assert!(least - left <= 32, "{} woke with one tick", least - left);
+        least = left;
+        if least < RANGES as usize {
+            break;
+        }
+    }
+    assert_eq!(least, RANGES as usize - 32);
+    cluster.cut_off.clear();
+    for _ in 0..2 * LONG {
+        cluster.pass(1, &ALL);
+        least = least.min(cluster.asleep(&[2])[0]);
+    }
+    assert!(least >= RANGES as usize - 64, "only {least} slept on");
+    assert_eq!(cluster.asleep(&ALL), [RANGES as usize; 3]);
+}
+
+#[test]
+fn ranges_of_a_node_that_dies_are_led_by_others_one_after_the_other() {
+    const RANGES: u64 = 99;
+    let mut cluster = Cluster::new();
+    cluster.part_into(RANGES);
+    cluster.crash(1, CrashPolicy::LoseAll);
+    // One that is asked does not wait for its turn.
+    cluster.pass(11, &[2, 3]);
+    let mut waited = 0;
+    let mut number = 0;
+    while !ALL[1..].iter().any(|id| {
+        number += 1;
+        let txn = TxnId { began: cluster.now(*id), number };
+        let done = cluster.ask_range(100 + RANGES - 1, *id, commit(txn, vec![put("k98", "1")]));
+        matches!(done, Some(Answer::Committed { .. }))
+    }) {
+        cluster.pass(1, &[2, 3]);
+        waited += 1;
+    }
+    assert!(waited < 80, "waited for {waited} ticks");
+    cluster.pass(3 * LONG, &[2, 3]);
+    let describe = |cluster: &mut Cluster, id| cluster.describe(id);
+    let led: usize =
+        [2, 3].map(|id| describe(&mut cluster, id).matches("leads").count()).iter().sum();
+    assert_eq!(led, RANGES as usize);
+    assert_eq!(cluster.asleep(&[2, 3]), [RANGES as usize; 2]);
+    cluster.restart(1);
+    cluster.pass(3 * LONG, &ALL);
+    assert_eq!(cluster.asleep(&ALL), [RANGES as usize; 3]);
 }
 
 #[test]

@@ -395,7 +395,14 @@ fn a_state_with_an_older_threshold_than_the_store_is_taken_in() {
     }
     cluster.crash(leader, CrashPolicy::LoseAll);
     let other = 3 - leader;
-    live(&mut cluster, 30);
+    live(&mut cluster, 12);
+    let live_on = |cluster: &mut Cluster, number: &mut u64| {
+        for _ in 0..20 {
+            write(cluster, number, "a", vec![put("a", "9")]);
+            live(cluster, 1);
+        }
+    };
+    live_on(&mut cluster, &mut number);
     let threshold = |cluster: &mut Cluster, id| cluster.process(id).store().gc_threshold();
     let moved_on = threshold(&mut cluster, 3);
     assert!(threshold(&mut cluster, other) < moved_on, "the right range's threshold moves");
@@ -421,7 +428,7 @@ fn a_state_with_an_older_threshold_than_the_store_is_taken_in() {
     }
     // It counts, and what is not read any more goes.
     write(&mut cluster, &mut number, "m", vec![put("m", "4")]);
-    live(&mut cluster, 30);
+    live_on(&mut cluster, &mut number);
     assert!(threshold(&mut cluster, 3) > moved_on, "{}", cluster.describe(3));
 }
 
