@@ -40,6 +40,12 @@ enum Wish {
         /// Its number.
         node: u64,
     },
+    /// Each range is to have so many replicas from now on: three at the beginning. With five it
+    /// survives that two nodes are lost at once. They come and go by themselves, one after the other.
+    Replicas {
+        /// How many; not more than there are nodes.
+        replicas: u64,
+    },
     /// The node at --peer gives its leases to the others, takes none, and runs on.
     Drain,
     /// The node at --peer takes leases again.
@@ -85,6 +91,7 @@ pub(crate) fn run(arguments: NodeArguments) -> CliResult {
         Wish::Status => Order::Status,
         Wish::Decommission { node } => Order::Decommission(NodeId(node)),
         Wish::Recommission { node } => Order::Recommission(NodeId(node)),
+        Wish::Replicas { replicas } => Order::Replicas(replicas),
         Wish::Drain => Order::Drain,
         Wish::Undrain => Order::Undrain,
     };

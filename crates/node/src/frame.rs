@@ -123,6 +123,8 @@ pub enum Order {
     Undrain,
     /// To be told of all nodes, once the cluster serves.
     Init,
+    /// Each range is to have so many replicas.
+    Replicas(u64),
 }
 
 /// Who answers one that it lets in.
@@ -205,7 +207,8 @@ enums! {
         4 Done { finished, text },
     }
     Purpose { 1 Talk, 2 Join, 3 Order(order), }
-    Order { 1 Status, 2 Decommission(node), 3 Recommission(node), 4 Drain, 5 Undrain, 6 Init, }
+    Order { 1 Status, 2 Decommission(node), 3 Recommission(node), 4 Drain, 5 Undrain, 6 Init,
+        7 Replicas(replicas), }
     Frame {
         1 Raft(bytes),
         2 Request { number, request },

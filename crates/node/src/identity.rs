@@ -27,7 +27,7 @@ use braid_range::{Locality, NodeId, Standing};
 use parking_lot::Mutex;
 
 use crate::frame::{FORMAT_VERSION, Hello, MAGIC, Purpose, Reply, Welcome, WireError};
-use crate::roster::{Roster, RosterEntry, gone};
+use crate::roster::{REPLICAS, Roster, RosterEntry, gone};
 
 const FILE: &str = "member";
 const FIRST_LINE: &str = "braid member 2";
@@ -146,10 +146,10 @@ impl Identity {
         }
     }
 
-    /// The founders that have replicas from the beginning: all, or only the first one if the
+    /// The founders that have replicas from the beginning: three, or only the first one if the
     /// cluster has grown from it. Nobody, if this node is no founder.
     pub(crate) fn first_replicas(&self) -> Vec<(NodeId, SocketAddr)> {
-        let most = if self.has_grown() { 1 } else { usize::MAX };
+        let most = if self.has_grown() { 1 } else { REPLICAS };
         (1..).map(NodeId).zip(self.founders()).take(most).collect()
     }
 
@@ -512,6 +512,11 @@ mod tests {
         // A node that joins later knows no founders.
         assert_eq!(joined(&first).first_replicas(), vec![]);
         assert_eq!(member(1).first_replicas().len(), 3);
+        let five: Vec<SocketAddr> = (1..6).map(|n| SocketAddr::from(([127, 0, 0, 1], n))).collect();
+        let fifth =
+            Identity::create(Arc::new(MemFs::new()), Path::new("/n"), five[4], (five, false));
+        let first = fifth.expect("the disk works").first_replicas();
+        assert_eq!(first.iter().map(|(node, _)| node.0).collect::<Vec<_>>(), [1, 2, 3]);
     }
 
     /// Node 4 has joined, with its store, and knows the cluster.

@@ -85,6 +85,11 @@ impl Office {
                 (self.drain)(false);
                 done(format!("{:?} takes leases again", self.identity.node()))
             }
+            Order::Replicas(replicas) => {
+                let wanted = replicas as usize;
+                self.change(|roster| Ok(roster.keep(wanted)?.then_some(self.identity.node())))?;
+                done(format!("each range gets {replicas} replicas, one after the other"))
+            }
             Order::Decommission(node) => self.decommission(node),
             Order::Recommission(node) => {
                 self.change(|roster| {

@@ -18,6 +18,9 @@ use std::net::SocketAddr;
 
 use braid_range::{Locality, Members, NodeId, Standing};
 
+/// So many replicas a range has, if nobody wants it otherwise and there are as many founders: the
+/// first ones have them from the beginning.
+pub(crate) const REPLICAS: usize = 3;
 /// A number has to fit into eight bits.
 const MAX_NUMBER: u64 = 255;
 /// At most so many nodes at the same time.
@@ -71,7 +74,7 @@ impl Roster {
             locality: Locality::default(),
         };
         let nodes = (1..).map(NodeId).zip(addresses.iter().map(entry)).collect();
-        Roster { version: 0, replicas: addresses.len(), nodes }
+        Roster { version: 0, replicas: addresses.len().min(REPLICAS), nodes }
     }
 
     /// The same for who decides where replicas are.
@@ -152,6 +155,27 @@ impl Roster {
             self.version += 1;
         }
         is_new
+    }
+
+    /// Changes how many replicas each range is to have; whether that is new.
+    ///
+    /// # Errors
+    /// Why not, for a person.
+    pub(crate) fn keep(&mut self, replicas: usize) -> Result<bool, String> {
+        let members = self.nodes.values().filter(|entry| entry.standing == Standing::Member);
+        match members.count() {
+            _ if replicas == 0 => return Err("a range has at least one replica".into()),
+            most if replicas > most => {
+                return Err(format!("there are {most} nodes: let others join first"));
+            }
+            _ => {}
+        }
+        let is_new = self.replicas != replicas;
+        if is_new {
+            self.replicas = replicas;
+            self.version += 1;
+        }
+        Ok(is_new)
     }
 
     /// Changes what the cluster wants of a node; whether that is new.
@@ -253,6 +277,20 @@ mod tests {
 
     fn three() -> Roster {
         Roster::of_founders(&[at(1), at(2), at(3)])
+    }
+
+    #[test]
+    fn ranges_have_three_replicas_until_somebody_wants_it_otherwise() {
+        let mut roster = Roster::of_founders(&[at(1), at(2), at(3), at(4), at(5)]);
+        assert_eq!((roster.replicas, Roster::of_founders(&[at(1), at(2)]).replicas), (3, 2));
+        assert_eq!((roster.keep(5), roster.keep(5)), (Ok(true), Ok(false)));
+        assert_eq!((roster.version, roster.members().replicas), (1, 5));
+        assert!(roster.keep(6).unwrap_err().contains("there are 5 nodes"));
+        assert!(roster.keep(0).is_err());
+        assert!(roster.stand(NodeId(5), Standing::Leaving).unwrap_err().contains("5 replicas"));
+        assert_eq!(roster.keep(3), Ok(true));
+        assert_eq!(roster.stand(NodeId(5), Standing::Leaving), Ok(true));
+        assert!(roster.keep(5).is_err(), "one of them is leaving");
     }
 
     #[test]

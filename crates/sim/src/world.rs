@@ -885,7 +885,12 @@ pub(crate) fn describe(node: &Node) -> String {
 
 fn sync_store(process: &mut Replicas, lies: Option<Sabotage>) -> Result<()> {
     if lies == Some(Sabotage::CollectEverything) {
-        process.store().set_gc_threshold(CommitTs(process.hlc().now()))?;
+        // Reads below a store's threshold are refused: what was dropped must be missed later.
+        let store = process.store();
+        let before = store.gc_threshold();
+        store.set_gc_threshold(CommitTs(process.hlc().now()))?;
+        store.compact_span(&KeySpan::all())?;
+        store.lower_gc_threshold(before)?;
     }
     let position = process.store_position();
     if lies != Some(Sabotage::CutTooEarly) {

@@ -96,9 +96,20 @@ fn two_of_five_nodes_are_killed_and_every_family_is_whole() {
     for id in PROBES {
         run(&mut client, &format!("INSERT INTO parent VALUES ({id}, 'new')"));
     }
-    let shown = ranges(&mut client, "SHOW RANGES");
-    assert!(shown.iter().all(|range| range[3] == "1,2,3,4,5"), "{shown:?}");
-    let (seen, wall, mut gaps) = (Seen::default(), WallClock, Vec::new());
+    // Three of each at first: two nodes at once would be too many.
+    members::braid_node(&cluster.members[1], &["replicas", "5"]).expect("there are five nodes");
+    let wall = WallClock;
+    let begun = wall.monotonic_nanos();
+    loop {
+        let shown = ranges(&mut client, "SHOW RANGES");
+        if shown.iter().all(|range| range[3] == "1,2,3,4,5") {
+            break;
+        }
+        let waited = Duration::from_nanos(wall.monotonic_nanos() - begun);
+        assert!(waited < PATIENCE, "{shown:?}");
+        wall.sleep(Duration::from_millis(200));
+    }
+    let (seen, mut gaps) = (Seen::default(), Vec::new());
     let mut random = Random::seeded(5);
     let known: Vec<Known> = std::thread::scope(|scope| {
         let (cluster, seen) = (&cluster, &seen);
