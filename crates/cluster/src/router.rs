@@ -296,7 +296,7 @@ impl Router {
     }
 
     /// What an answer says about the clock there, and of what a reader is certain from then on.
-    fn take_times(&self, request: &Request, node: NodeId, reply: &Reply) {
+    pub(crate) fn take_times(&self, request: &Request, node: NodeId, reply: &Reply) {
         self.hear(reply.times.clock);
         if let Ask::Get { when, .. } | Ask::Scan { when, .. } = &request.ask {
             let has_read = matches!(reply.answer, Answer::Got(_) | Answer::Scanned(_));

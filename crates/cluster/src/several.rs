@@ -201,21 +201,15 @@ impl Router {
         let mut not_after = None;
         if !others.is_empty() {
             let through = self.validated_through();
-            for part in &others {
-                let times = (request.read_ts, through);
-                if !self.validate_in(&part.route, part.locks.clone(), times, &part.reads)? {
-                    return Ok(Came::Again);
-                }
+            if !self.validate_parts(&others, (request.read_ts, through))? {
+                return Ok(Came::Again);
             }
             not_after = Some(through);
         }
-        let mut not_before = CommitTs::ZERO;
-        for part in &writers {
-            match self.prepare_in(part, request, attempt)? {
-                Ok(bound) => not_before = not_before.max(bound),
-                Err(came) => return Ok(came),
-            }
-        }
+        let not_before = match self.prepare_parts(&writers, request, attempt)? {
+            Ok(bound) => bound,
+            Err(came) => return Ok(came),
+        };
         // As late as can be: it may have been got for longer meanwhile.
         let limit = request.not_after.as_ref().map(LeaseLimit::now);
         let not_after = [not_after, limit].into_iter().flatten().min();
@@ -255,34 +249,61 @@ impl Router {
         }
     }
 
-    /// Prepares a part; returns its bound, or what has come of the try.
-    fn prepare_in(
+    /// Prepares parts; returns the highest of their bounds, or what has come of the try.
+    fn prepare_parts(
         &self,
-        part: &Part,
+        parts: &[Part],
         request: &Commit,
         attempt: &mut Attempt,
     ) -> KvResult<Result<CommitTs, Came>> {
         // Before it is sent: the answer may be lost.
-        let hull = part.hull();
-        attempt.prepares(hull);
-        let ask = PrepareAsk {
-            txn: attempt.name,
-            owner: request.txn,
-            locks: part.locks.clone(),
-            anchor: attempt.anchor.clone(),
-            read_at: request.read_ts,
-            reads: part.reads.clone(),
-            writes: part.writes.clone(),
-        };
-        match self.send_stoppable(&part.route, &|_| Ask::Prepare(ask.clone()))? {
-            Sent::Moved => Ok(Err(Came::Again)),
-            Sent::Answer(Answer::Prepared { bound }) => Ok(Ok(bound)),
-            // It was not asked to commit, so it has not happened.
-            Sent::Answer(Answer::Yield | Answer::Aborted | Answer::OutcomeUnknown) => {
-                Ok(Err(Came::Anew))
+        parts.iter().for_each(|part| attempt.prepares(part.hull()));
+        let asks = parts.iter().map(|part| {
+            let ask = PrepareAsk {
+                txn: attempt.name,
+                owner: request.txn,
+                locks: part.locks.clone(),
+                anchor: attempt.anchor.clone(),
+                read_at: request.read_ts,
+                reads: part.reads.clone(),
+                writes: part.writes.clone(),
+            };
+            (&part.route, Ask::Prepare(ask))
+        });
+        let mut not_before = CommitTs::ZERO;
+        for sent in self.send_to_all(asks.collect()) {
+            match sent? {
+                Sent::Moved => return Ok(Err(Came::Again)),
+                Sent::Answer(Answer::Prepared { bound }) => not_before = not_before.max(bound),
+                // It was not asked to commit, so it has not happened.
+                Sent::Answer(Answer::Yield | Answer::Aborted | Answer::OutcomeUnknown) => {
+                    return Ok(Err(Came::Anew));
+                }
+                Sent::Answer(other) => return Err(unexpected(other)),
             }
-            Sent::Answer(other) => Err(unexpected(other)),
         }
+        Ok(Ok(not_before))
+    }
+
+    /// Validates parts; `false`: a range has other keys.
+    fn validate_parts(
+        &self,
+        parts: &[Part],
+        (floor, through): (CommitTs, CommitTs),
+    ) -> KvResult<bool> {
+        let ask = |part: &Part| {
+            let (locks, reads) = (part.locks.clone(), part.reads.clone());
+            Ask::Validate { locks, floor, through, reads }
+        };
+        let asks = parts.iter().map(|part| (&part.route, ask(part))).collect();
+        for sent in self.send_to_all(asks) {
+            match sent? {
+                Sent::Moved => return Ok(false),
+                Sent::Answer(Answer::Fine) => {}
+                Sent::Answer(other) => return Err(unexpected(other)),
+            }
+        }
+        Ok(true)
     }
 
     /// Up to when others promise that nothing changes.
@@ -344,18 +365,13 @@ impl Router {
     /// Whether a transaction has all the locks that it was given. It had them when it got the last
     /// one: each is there before that, and after it.
     pub(crate) fn has_all_locks(&self, txn: TxnId) -> KvResult<()> {
-        let nothing = Reads::default();
-        'cut: for _ in 0..TRIES {
+        for _ in 0..TRIES {
             let mut parts = Parts { router: self, parts: Vec::new(), by_range: BTreeMap::new() };
             self.add_locks(txn, &mut parts)?;
-            for part in parts.parts {
-                // Nothing was read, so nothing is promised.
-                let times = (self.now(), CommitTs::ZERO);
-                if !self.validate_in(&part.route, part.locks, times, &nothing)? {
-                    continue 'cut;
-                }
+            // Nothing was read, so nothing is promised.
+            if self.validate_parts(&parts.parts, (self.now(), CommitTs::ZERO))? {
+                return Ok(());
             }
-            return Ok(());
         }
         Err(KvError::Unavailable("its ranges are split all the time".into()))
     }

@@ -32,6 +32,18 @@ pub trait Transport: Send + Sync {
         stop: &AtomicBool,
     ) -> Option<Reply>;
 
+    /// Asks several nodes, or one of them several things, and blocks until all have answered; else
+    /// as [`Transport::ask`]. One after the other, unless whoever carries them can do better.
+    fn ask_all(
+        &self,
+        requests: &[(NodeId, Request)],
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Vec<Option<Reply>> {
+        let ask = |(node, request): &(NodeId, Request)| self.ask(*node, request, patience, stop);
+        requests.iter().map(ask).collect()
+    }
+
     /// Nodes that can be asked, beside those that are known from ranges.
     fn nodes(&self) -> Vec<NodeId> {
         Vec::new()

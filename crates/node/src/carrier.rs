@@ -151,6 +151,43 @@ pub(crate) struct Carrier {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
+/// A question that is on its way.
+struct Asked {
+    slot: Arc<Slot>,
+    /// To another node: its number, and how many bytes were sent.
+    sent: Option<(u64, usize)>,
+}
+
+impl Carrier {
+    /// Sends a request; `None`: nobody is there.
+    fn begin(&self, node: NodeId, request: &Request) -> Option<Asked> {
+        if node == self.identity.node() {
+            let slot = Arc::new(Slot::default());
+            let event = Event::Ask(Asker::Here(slot.clone()), Box::new(request.clone()));
+            self.events.send(event).ok()?;
+            return Some(Asked { slot, sent: None });
+        }
+        if !self.peers.hears(node) {
+            return None;
+        }
+        let (number, slot) = self.questions.ask(node);
+        let frame = Frame::Request { number, request: Box::new(request.clone()) };
+        let Some(bytes) = self.peers.send(node, &frame) else {
+            self.questions.forget(number);
+            return None;
+        };
+        Some(Asked { slot, sent: Some((number, bytes)) })
+    }
+
+    /// Waits for the answer; also says how many bytes went over the network.
+    fn end(&self, asked: Asked, patience: Duration, stop: &AtomicBool) -> (Option<Reply>, u64) {
+        let reply = asked.slot.wait(&*self.clock, patience, stop);
+        let Some((number, sent)) = asked.sent else { return (reply, 0) };
+        self.questions.forget(number);
+        (reply, (sent + asked.slot.bytes.load(Ordering::Relaxed)) as u64)
+    }
+}
+
 impl Transport for Carrier {
     fn ask(
         &self,
@@ -159,23 +196,11 @@ impl Transport for Carrier {
         patience: Duration,
         stop: &AtomicBool,
     ) -> Option<Reply> {
-        if node == self.identity.node() {
-            let slot = Arc::new(Slot::default());
-            let event = Event::Ask(Asker::Here(slot.clone()), Box::new(request.clone()));
-            if self.events.send(event).is_err() {
-                self.pause(ABSENT_PAUSE);
-                return None;
-            }
-            return slot.wait(&*self.clock, patience, stop);
-        }
-        let (number, slot) = self.questions.ask(node);
-        let frame = Frame::Request { number, request: Box::new(request.clone()) };
         let begun = self.clock.monotonic_nanos();
-        let sent = self.peers.hears(node).then(|| self.peers.send(node, &frame)).flatten();
-        let reply = sent.and_then(|_| slot.wait(&*self.clock, patience, stop));
-        self.questions.forget(number);
-        if let Some(sent) = sent {
-            let bytes = (sent + slot.bytes.load(Ordering::Relaxed)) as u64;
+        let asked = self.begin(node, request);
+        let is_there = node != self.identity.node() && asked.is_some();
+        let (reply, bytes) = asked.map_or((None, 0), |asked| self.end(asked, patience, stop));
+        if is_there {
             let nanos = self.clock.monotonic_nanos() - begun;
             Tally::add_network(Network { calls: 0, bytes, nanos });
         }
@@ -183,6 +208,30 @@ impl Transport for Carrier {
             self.pause(ABSENT_PAUSE);
         }
         reply
+    }
+
+    fn ask_all(
+        &self,
+        requests: &[(NodeId, Request)],
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Vec<Option<Reply>> {
+        let begun = self.clock.monotonic_nanos();
+        let begin = |(node, request): &(NodeId, Request)| self.begin(*node, request);
+        let asked: Vec<Option<Asked>> = requests.iter().map(begin).collect();
+        let mut all = 0;
+        let replies = asked.into_iter().map(|asked| {
+            let gone = Duration::from_nanos(self.clock.monotonic_nanos() - begun);
+            let (reply, bytes) = self.end(asked?, patience.saturating_sub(gone), stop);
+            all += bytes;
+            reply
+        });
+        let replies = replies.collect();
+        if all > 0 {
+            let nanos = self.clock.monotonic_nanos() - begun;
+            Tally::add_network(Network { calls: 0, bytes: all, nanos });
+        }
+        replies
     }
 
     fn nodes(&self) -> Vec<NodeId> {

@@ -1,0 +1,130 @@
+//! A commit over several ranges: who is asked, and in which order.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use braid_cluster::{Reply, Router, RouterOptions, Transport};
+use braid_consensus::ReplicaId;
+use braid_env::clock::{Hlc, WallClock};
+use braid_env::fs::MemFs;
+use braid_kv::{Commit, Committed, KeyNames, KvResult, Spans, TxnId, Writes};
+use braid_lsm::{Batch, CommitTs, KeySpan};
+use braid_range::{
+    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request,
+};
+
+/// Range n is on node n alone. One of them does not come to answer for the first time.
+#[derive(Default)]
+struct Noted {
+    log: Mutex<Vec<String>>,
+    slow: Option<u64>,
+    refuses: Option<u64>,
+}
+
+impl Noted {
+    fn answer(&self, node: NodeId, request: &Request, how: &str) -> Reply {
+        let (what, answer) = match &request.ask {
+            Ask::Prepare(_) if self.refuses == Some(node.0) => ("prepare", Answer::Aborted),
+            Ask::Prepare(_) if self.slow == Some(node.0) && how == "together" => {
+                ("prepare", Answer::Again)
+            }
+            Ask::Prepare(_) => ("prepare", Answer::Prepared { bound: CommitTs(100 * node.0) }),
+            Ask::Commit(ask) => {
+                assert_eq!(ask.not_before, CommitTs(400), "the highest bound");
+                ("commit", Answer::Committed { at: CommitTs(1_000), by: node })
+            }
+            other => panic!("{other:?}"),
+        };
+        self.log.lock().expect("it is whole").push(format!("{what} at {} {how}", node.0));
+        Reply { times: AnswerTimes::of(CommitTs(1)), answer }
+    }
+}
+
+impl Transport for Noted {
+    fn ask(&self, node: NodeId, request: &Request, _: Duration, _: &AtomicBool) -> Option<Reply> {
+        Some(self.answer(node, request, "alone"))
+    }
+
+    fn ask_all(
+        &self,
+        requests: &[(NodeId, Request)],
+        _: Duration,
+        _: &AtomicBool,
+    ) -> Vec<Option<Reply>> {
+        let ask = |(node, request): &(NodeId, Request)| Some(self.answer(*node, request, "together"));
+        requests.iter().map(ask).collect()
+    }
+
+    fn tell(&self, _: NodeId, _: &Request) {}
+
+    fn pause(&self, _: Duration) {}
+}
+
+/// Commits a write into each of the first ranges of four; what came of it, and who was asked.
+fn commit(noted: Noted, ranges: u64) -> (KvResult<Committed>, Vec<String>) {
+    let borders: Vec<Vec<u8>> = (0..=4)
+        .map(|n| match n {
+            0 => FIRST_DATA_KEY.to_vec(),
+            4 => KeySpan::all().end.to_vec(),
+            n => vec![b'a' + n],
+        })
+        .collect();
+    let range = |n: u64| {
+        let span = KeySpan::new(borders[n as usize - 1].clone(), borders[n as usize].clone());
+        RangeDescriptor::new(RangeId(n), span, vec![(ReplicaId(1), NodeId(n))])
+    };
+    let noted = Arc::new(noted);
+    let options = RouterOptions {
+        home: Some(NodeId(1)),
+        coordinator: 1,
+        hlc: Arc::new(Hlc::new(Arc::new(WallClock))),
+        wall: Arc::new(WallClock),
+        max_clock_offset_micros: 250_000,
+        patience: Duration::from_millis(20),
+        oldest_readable: Arc::default(),
+        recalls: Recalls::default(),
+        fs: Arc::new(MemFs::new()),
+        ranges: (1..=4).map(range).collect(),
+    };
+    let router = Router::new(noted.clone(), options);
+    let mut batch = Batch::at(CommitTs(1));
+    (1..=ranges).for_each(|n| batch.put(&[b'a' + n as u8 - 1, b'k'], b"v"));
+    let done = router.commit(Commit {
+        txn: TxnId(7),
+        read_ts: CommitTs(5),
+        reads: None,
+        writes: Writes::Batch(batch),
+        names: KeyNames::default(),
+        waits: false,
+        not_after: None,
+    });
+    let log = noted.log.lock().expect("it is whole").clone();
+    (done, log)
+}
+
+#[test]
+fn all_parts_are_prepared_at_the_same_time_and_then_the_anchor_commits() {
+    let (done, log) = commit(Noted::default(), 4);
+    assert_eq!(done.expect("it commits").participants, 4);
+    let together = ["prepare at 2 together", "prepare at 3 together", "prepare at 4 together"];
+    let mut prepared = log[..3].to_vec();
+    prepared.sort();
+    assert_eq!((prepared.as_slice(), &log[3..]), (&together.map(String::from)[..], &["commit at 1 alone".into()][..]));
+}
+
+#[test]
+fn who_does_not_come_to_answer_is_asked_again_alone() {
+    let (done, mut log) = commit(Noted { slow: Some(3), ..Noted::default() }, 4);
+    assert_eq!(done.expect("it commits").participants, 4);
+    assert_eq!(log.pop().as_deref(), Some("commit at 1 alone"));
+    assert_eq!(log.pop().as_deref(), Some("prepare at 3 alone"));
+    assert_eq!(log.len(), 3);
+}
+
+#[test]
+fn who_refuses_keeps_the_anchor_from_being_asked() {
+    let (done, log) = commit(Noted { refuses: Some(2), ..Noted::default() }, 4);
+    assert!(done.is_err());
+    assert!(log.iter().all(|line| line.starts_with("prepare")), "{log:?}");
+}
