@@ -52,7 +52,8 @@ impl Transport for Noted {
         _: Duration,
         _: &AtomicBool,
     ) -> Vec<Option<Reply>> {
-        let ask = |(node, request): &(NodeId, Request)| Some(self.answer(*node, request, "together"));
+        let ask =
+            |(node, request): &(NodeId, Request)| Some(self.answer(*node, request, "together"));
         requests.iter().map(ask).collect()
     }
 
@@ -110,7 +111,10 @@ fn all_parts_are_prepared_at_the_same_time_and_then_the_anchor_commits() {
     let together = ["prepare at 2 together", "prepare at 3 together", "prepare at 4 together"];
     let mut prepared = log[..3].to_vec();
     prepared.sort();
-    assert_eq!((prepared.as_slice(), &log[3..]), (&together.map(String::from)[..], &["commit at 1 alone".into()][..]));
+    assert_eq!(
+        (prepared.as_slice(), &log[3..]),
+        (&together.map(String::from)[..], &["commit at 1 alone".into()][..])
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@
 //! 1. A threshold moves in *steps*, for which it takes one entry of the log each. All ranges move
 //!    at the same steps, also those that nobody asks anything: the store's threshold is the
 //!    smallest of its replicas' ones. Those that sleep are woken for it, some with each tick. A
-//!    range stays where it is when nothing was written in it that is above its threshold: it is
-//!    *settled*, and nothing of it can go ([`crate::machine`]).
+//!    range stays where it is as long as nothing was written in it between its threshold and the
+//!    next one: it is *settled* there, and nothing of it can go ([`crate::machine`]).
 //! 2. It stays below the oldest time that a transaction reads. Each router says now and then what
 //!    that is, to each node. Who begins later reads a later time, so what it has said stays true;
 //!    and who was silent for too long protects nobody any more.

@@ -18,10 +18,10 @@
 //! above what may still be written: rows of the past are taken in above it only, and while a
 //! prepared part may happen at or below it, it stays. A range that is split off inherits it.
 //!
-//! Whose newest data is at or below its threshold is *settled*: a later threshold would let nothing
-//! more go. It does not move, and does not hold that of the store either; so the store's may be
-//! above times of entries that come late. It is lowered for these: of data that was not written
-//! between two thresholds the higher one drops what the lower one does.
+//! Between its threshold and the oldest data above that a range is *settled*: a threshold there
+//! would let nothing more go. It does not move there, and does not hold that of the store either;
+//! so the store's may be above times of entries that come late. It is lowered for these: of data
+//! that was not written between two thresholds the higher one drops what the lower one does.
 //!
 //! Data may have an older timestamp than its entry: rows that are taken in, and what was prepared
 //! and is resolved. Such data is a batch of its own, in front of the entry's. If a crash keeps only
@@ -206,7 +206,7 @@ impl Machine {
             Act::Commit { txn, writes, anchor } => {
                 writes.iter().for_each(|write| put(batch, write));
                 if !writes.is_empty() {
-                    self.state.written = self.state.written.max(ts);
+                    self.state.note_data(ts);
                 }
                 let decision = Decision::Committed { at: ts, by: self.holder() };
                 self.remember(batch, txn, Outcome { decision, since: ts, anchor });
@@ -223,7 +223,7 @@ impl Machine {
             Act::Lease(next) => self.state.lease.expiry = next.expiry,
             Act::Release => self.state.lease.expiry = CommitTs(ts.0 + 1),
             Act::Cut(index) => self.state.cut = index,
-            Act::Gc(threshold) => self.state.gc = threshold,
+            Act::Gc(threshold) => self.state.move_threshold(threshold),
             Act::Replicas(change) => self.state.descriptor.carry_out(change),
             Act::Prepare(part) => {
                 let part = Prepared { bound: ts, ..*part };
@@ -251,7 +251,7 @@ impl Machine {
     /// Data with a time of its own.
     fn write_data(&mut self, data: Batch) -> Result<()> {
         let at = data.ts();
-        self.state.written = self.state.written.max(at);
+        self.state.note_data(at);
         self.make_room_at(at)?;
         drop(self.db.apply_at_once(data)?);
         Ok(())
@@ -265,10 +265,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The range's threshold, unless the range is settled: that of the store stays below it.
+    /// Up to where a threshold lets nothing go in this range that its own does not: that of the
+    /// store stays there. `None`: there is nothing above its own at all.
     pub(crate) fn holds_threshold(&self) -> Option<CommitTs> {
-        let is_settled = self.state.written <= self.state.gc && self.oldest_write().is_none();
-        (!is_settled).then_some(self.state.gc)
+        let first = (self.state.first.0 < u64::MAX).then_some(self.state.first);
+        let next = first.into_iter().chain(self.oldest_write()).min();
+        next.map(|next| self.state.gc.max(CommitTs(next.0 - 1)))
     }
 
     /// Below this nothing can be read here, nor relied upon.
@@ -386,9 +388,9 @@ impl Machine {
         right.span.start = split.at.clone();
         // No entry of the new range's log has granted it.
         let lease = Lease { term: Term(0), ..self.state.lease };
-        let RangeState { foreign, gc, written, .. } = self.state;
+        let RangeState { foreign, gc, written, first, .. } = self.state;
         let new = RangeState::new(right);
-        let right = RangeState { stamp: ts, lease, foreign, gc, written, ..new };
+        let right = RangeState { stamp: ts, lease, foreign, gc, written, first, ..new };
         let id = right.descriptor.id;
         batch.put(&local_keys::state(id), &right.encode());
         let mut stripped = Vec::new();
@@ -655,7 +657,7 @@ mod tests {
         let gc = |threshold| Act::Gc(CommitTs(threshold));
         assert_eq!(machine.holds_threshold(), None, "nothing was written yet");
         assert_eq!(effects(&mut machine, vec![(20, commit(1)), (30, commit(2))]), [true; 2]);
-        assert_eq!(machine.holds_threshold(), Some(CommitTs::ZERO));
+        assert_eq!(machine.holds_threshold(), Some(CommitTs(19)), "below the first");
         assert_eq!(effects(&mut machine, vec![(40, gc(25))]), [true]);
         assert_eq!(machine.holds_threshold(), Some(CommitTs(25)));
         assert_eq!(effects(&mut machine, vec![(50, gc(30))]), [true]);
@@ -665,7 +667,7 @@ mod tests {
         assert_eq!(machine.holds_threshold(), None);
         let write = vec![Write::Put("\x01k".into(), "p".into())];
         assert_eq!(effects(&mut machine, vec![(70, part(6, write))]), [true]);
-        assert_eq!(machine.holds_threshold(), Some(CommitTs(30)));
+        assert_eq!(machine.holds_threshold(), Some(CommitTs(69)));
         // Other ranges have moved on, and this replica has not heard of it for long.
         machine.db.set_gc_threshold(CommitTs(1_000)).expect("it is open");
         assert_eq!(machine.oldest_readable(), CommitTs(1_000));

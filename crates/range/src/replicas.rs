@@ -452,9 +452,15 @@ impl Replicas {
             self.answer_at_once(number, answer);
             return Ok(());
         }
+        let is_paced = matches!(request.ask, Ask::SplitAt(_));
         if let Ask::SplitAt(at) = request.ask {
             let right = self.counts.new_range(self.options.node);
             request.ask = Ask::Split(Split { at, right });
+        }
+        if is_paced && self.waits_to_split(range) {
+            self.wake_for_request(range);
+            self.answer_at_once(number, Answer::Again);
+            return Ok(());
         }
         let is_alone = |replica: &mut Replica| replica.needs_nobody(&request.ask);
         if !self.replicas.get_mut(&range).is_some_and(is_alone) {
@@ -495,13 +501,14 @@ impl Replicas {
         }
     }
 
-    /// The lowest threshold of the node's ranges that are not settled; the newest of all if none
-    /// is.
+    /// The newest threshold of the node's ranges, as far as it lets nothing go in any of them that
+    /// their own do not.
     fn lowest_threshold(&self) -> CommitTs {
         let awake = self.quiet.sleepers.awake().into_iter();
         let held = |range| self.replicas.get(&range)?.machine.holds_threshold();
-        let lowest = awake.filter_map(held).chain(self.quiet.sleepers.lowest_threshold()).min();
-        lowest.unwrap_or(CommitTs(self.thresholds.newest.load(Ordering::Acquire)))
+        let held = awake.filter_map(held).chain(self.quiet.sleepers.lowest_threshold());
+        let newest = CommitTs(self.thresholds.newest.load(Ordering::Acquire));
+        held.fold(newest, CommitTs::min)
     }
 
     /// What the store held then is durable: logs may be cut, and versions may go. Blocks on the

@@ -32,6 +32,9 @@ pub(crate) struct RangeState {
     pub(crate) gc: CommitTs,
     /// Newest timestamp of data, or a later time.
     pub(crate) written: CommitTs,
+    /// Oldest timestamp of data above the threshold, or an earlier time above it; the last of all
+    /// times if there is no such data.
+    pub(crate) first: CommitTs,
     /// Ranges that were split off, and of which it is not known that a majority has them: see
     /// [`crate::members::founding`].
     pub(crate) unfounded: Vec<RangeId>,
@@ -50,6 +53,7 @@ impl RangeState {
             cut: LogIndex(0),
             gc: CommitTs::ZERO,
             written: CommitTs::ZERO,
+            first: CommitTs(u64::MAX),
             unfounded: Vec::new(),
             descriptor,
         }
@@ -65,7 +69,31 @@ impl RangeState {
     ) -> RangeState {
         // Nothing is written at the threshold or below.
         let stamp = newest.max(CommitTs(gc.0 + 1));
-        RangeState { stamp, foreign: newest, gc, written: newest, ..RangeState::new(descriptor) }
+        let state = RangeState { stamp, foreign: newest, gc, ..RangeState::new(descriptor) };
+        state.with_data_up_to(newest)
+    }
+
+    /// Nothing is known of its data but that none is newer.
+    fn with_data_up_to(mut self, newest: CommitTs) -> RangeState {
+        self.written = newest;
+        self.first = if newest > self.gc { CommitTs(self.gc.0 + 1) } else { CommitTs(u64::MAX) };
+        self
+    }
+
+    /// There is data of that time, which is above the threshold.
+    pub(crate) fn note_data(&mut self, at: CommitTs) {
+        self.written = self.written.max(at);
+        self.first = self.first.min(at);
+    }
+
+    /// The threshold moves.
+    pub(crate) fn move_threshold(&mut self, gc: CommitTs) {
+        self.gc = gc;
+        if self.written <= gc {
+            self.first = CommitTs(u64::MAX);
+        } else {
+            self.first = self.first.max(CommitTs(gc.0 + 1));
+        }
     }
 
     /// Who belongs to the group.
@@ -92,6 +120,7 @@ impl RangeState {
         put_number(&mut out, self.unfounded.len() as u64);
         self.unfounded.iter().for_each(|range| put_number(&mut out, range.0));
         put_number(&mut out, self.written.0);
+        put_number(&mut out, self.first.0);
         out
     }
 
@@ -111,13 +140,19 @@ impl RangeState {
             gc: CommitTs(if version == 1 { 0 } else { reader.number()? }),
             descriptor: RangeDescriptor::decode(&mut reader, version)?,
             written: CommitTs::ZERO,
+            first: CommitTs(u64::MAX),
             unfounded: Vec::new(),
         };
         for _ in 0..if version < 4 { 0 } else { reader.number()? } {
             state.unfounded.push(RangeId(reader.number()?));
         }
-        // Data is not newer than the entry that it comes with.
-        state.written = if version < 5 { state.stamp } else { CommitTs(reader.number()?) };
+        if version < 5 {
+            // Data is not newer than the entry that it comes with.
+            let stamp = state.stamp;
+            return reader.is_empty().then(|| state.with_data_up_to(stamp));
+        }
+        state.written = CommitTs(reader.number()?);
+        state.first = CommitTs(reader.number()?);
         reader.is_empty().then_some(state)
     }
 }
@@ -159,9 +194,9 @@ mod tests {
         (state.applied, state.proposal) = (LogIndex(70_000), 12);
         // As version 4 wrote it: without the time of the newest data.
         state.stamp = CommitTs(9);
-        state.written = CommitTs(9);
+        (state.written, state.first) = (CommitTs(9), CommitTs(1));
         let mut fourth = state.encode();
-        assert_eq!(fourth.pop(), Some(9));
+        assert_eq!((fourth.pop(), fourth.pop()), (Some(1), Some(9)));
         fourth[0] = 4;
         assert_eq!(RangeState::decode(&fourth).as_ref(), Some(&state));
         // As version 3 wrote it: without replicas that leave, and ranges that are not founded.
@@ -184,7 +219,7 @@ mod tests {
         state.descriptor.next_replica = ReplicaId(7);
         state.unfounded = vec![RangeId(300), RangeId(4)];
         state.gc = CommitTs(1 << 40);
-        state.written = CommitTs(5);
+        (state.written, state.first) = (CommitTs(5), CommitTs(u64::MAX));
         let bytes = state.encode();
         assert_eq!(RangeState::decode(&bytes), Some(state));
         (0..bytes.len()).for_each(|len| assert_eq!(RangeState::decode(&bytes[..len]), None));

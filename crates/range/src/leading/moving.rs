@@ -71,7 +71,12 @@ pub(crate) struct Moves {
     /// How many ranges it leads.
     pub(crate) led: Arc<AtomicU64>,
     pub(crate) placement: Placement,
+    /// Ranges that are to be split, and not all of whose replicas are up to date: since which tick.
+    waiting_splits: BTreeMap<RangeId, u64>,
 }
+
+/// A split waits for replicas for so many ticks at most.
+const SPLIT_TICKS: u64 = 20;
 
 impl Replica {
     /// Begins to give the lease to a replica; whether it is this one's to give.
@@ -149,6 +154,26 @@ impl Replica {
 }
 
 impl Replicas {
+    /// Whether a split that somebody asks for had better wait for a moment: a replica that is there
+    /// is not up to date. Who splits one range on and on would leave it without one half after the
+    /// other, each of which it had to be given then.
+    pub(crate) fn waits_to_split(&mut self, range: RangeId) -> bool {
+        let (own, now) = (self.options.node, self.counts.ticks);
+        let Some(replica) = self.replicas.get(&range) else { return false };
+        let is_late = |(id, node): &(ReplicaId, NodeId)| {
+            let is_there = *node == own || replica.group.is_current(*id);
+            !is_there && self.moves.placement.has_heard(*node, now)
+        };
+        let voters = &replica.machine.state.descriptor.replicas;
+        let is_short = replica.group.is_leader() && voters.iter().any(is_late);
+        let since = *self.moves.waiting_splits.entry(range).or_insert(now);
+        let waits = is_short && now < since + SPLIT_TICKS;
+        if !waits {
+            self.moves.waiting_splits.remove(&range);
+        }
+        waits
+    }
+
     /// From now on this node gives away what it leads; or takes its share again.
     pub fn drain(&mut self, drains: bool) {
         self.moves.draining = drains;

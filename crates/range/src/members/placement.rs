@@ -139,6 +139,11 @@ impl Placement {
         self.heard.insert(node, tick);
     }
 
+    /// Whether a node was heard of lately.
+    pub(crate) fn has_heard(&self, node: NodeId, tick: u64) -> bool {
+        self.heard.get(&node).is_some_and(|heard| heard + AWAY_TICKS > tick)
+    }
+
     /// A replica that is not known here has said something.
     pub(crate) fn hear_stranger(&mut self, range: RangeId, replica: ReplicaId, node: NodeId) {
         if self.strangers.len() >= MOST_STRANGERS {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::installing::{Arrived, Staging};
 use super::message::{Begin, Piece, Said};
-use super::sending::AT_THE_SAME_TIME;
+use super::sending::RECEIVED_AT_THE_SAME_TIME;
 use crate::ids::{NodeId, RangeId};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::replicas::Replicas;
@@ -139,7 +139,7 @@ impl Replicas {
             self.forget_arriving(range)?;
         }
         self.make_way(range, &begin)?;
-        let no = match self.traffic.receiving.len() < AT_THE_SAME_TIME {
+        let no = match self.traffic.receiving.len() < RECEIVED_AT_THE_SAME_TIME {
             true => self.does_not_want(range, from, &begin),
             false => Some("other states are arriving".into()),
         };

@@ -23,8 +23,12 @@ use crate::state::RangeState;
 const PIECE_BYTES: usize = 128 << 10;
 /// Pieces on the way of one state.
 const ON_THE_WAY: usize = 4;
-/// States that a node sends at the same time, and receives.
-pub(super) const AT_THE_SAME_TIME: usize = 2;
+/// States that a node sends at the same time if they are larger than a piece.
+const AT_THE_SAME_TIME: usize = 2;
+/// The same of smaller ones.
+const SMALL_AT_THE_SAME_TIME: usize = 8;
+/// So many are received at the same time.
+pub(super) const RECEIVED_AT_THE_SAME_TIME: usize = 16;
 /// Bytes that a node sends in a tick, that is 32 MiB in a second.
 const TICK_BYTES: usize = 3_300_000;
 /// After so many ticks without a word what was sent is sent again.
@@ -48,6 +52,8 @@ struct Sending {
     /// The item that had no room in the last piece.
     held_back: Option<Exported>,
     is_read: bool,
+    /// It will not fit into a piece.
+    is_large: bool,
     /// The place of the next piece.
     next: u64,
     /// Pieces without an answer.
@@ -91,6 +97,15 @@ impl Traffic {
         self.wanted.insert((range, node));
     }
 
+    fn has_room(&self) -> bool {
+        self.sending.len() < AT_THE_SAME_TIME + SMALL_AT_THE_SAME_TIME
+    }
+
+    fn has_room_for_large(&self) -> bool {
+        let large = self.sending.values().filter(|sending| sending.is_large);
+        large.count() < AT_THE_SAME_TIME
+    }
+
     /// The oldest place behind which a range's log is needed for states on their way.
     fn needed(&self, range: RangeId) -> Option<LogIndex> {
         let of_range = self.sending.iter().filter(|((of, _), _)| *of == range);
@@ -104,6 +119,7 @@ impl Sending {
         let state = replica.machine.state.clone();
         let Some(at_term) = replica.group.term_of(state.applied) else { return Ok(None) };
         let view = db.view(newest())?;
+        let is_large = view.stored_bytes(&state.descriptor.span)? > PIECE_BYTES as u64;
         let local = local_keys::records(state.descriptor.id);
         let local = Some(view.scan(local, ScanOptions::default())?);
         let data = view.export(&state.descriptor.span)?;
@@ -115,6 +131,7 @@ impl Sending {
             data,
             held_back: None,
             is_read: false,
+            is_large,
             next: 0,
             unanswered: VecDeque::new(),
             silent_ticks: 0,
@@ -309,16 +326,18 @@ impl Replicas {
         for (range, to) in std::mem::take(&mut self.traffic.wanted) {
             let key = (range, to);
             let traffic = &mut self.traffic;
-            let has_room = traffic.sending.len() < AT_THE_SAME_TIME;
             let waits = traffic.sending.contains_key(&key) || traffic.resting.contains_key(&key);
             let Some(replica) = self.replicas.get_mut(&range) else { continue };
-            if !has_room || waits || !replica.group.is_leader() {
+            if waits || !replica.group.is_leader() || !traffic.has_room() {
                 // Who is behind is named again.
                 continue;
             }
             traffic.count += 1;
             let number = self.counts.starts << 32 | traffic.count;
             let Some(sending) = Sending::new(&self.db, replica, number)? else { continue };
+            if sending.is_large && !self.traffic.has_room_for_large() {
+                continue;
+            }
             let said = Said::Begin(Box::new(sending.begin.clone()));
             let at = sending.begin.state.applied;
             self.effects.notes.push(format!("{to:?} is given the state of {range:?} as of {at}"));

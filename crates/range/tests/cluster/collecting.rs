@@ -114,23 +114,25 @@ fn lock_at(number: u64, read_ts: CommitTs, check: bool) -> Ask {
     Ask::Lock(LockAsk { request, step: 1, session: None })
 }
 
-/// Or one of them would hold the whole store back.
+/// Until then a threshold would let nothing go, and each step of it would be an entry.
 #[test]
-fn ranges_that_sleep_wake_for_each_step_of_their_thresholds() {
+fn a_range_that_sleeps_wakes_once_for_what_was_written_last() {
     // A step is 30 s.
     let mut cluster = Cluster::keeping(Some(480 * SECOND));
-    write(&mut cluster, 1, 1, "1");
+    let written = write(&mut cluster, 1, 1, "1");
     live(&mut cluster, 25, None);
-    let before = thresholds(&mut cluster);
-    let mut slept = 0;
-    for _ in 0..100 {
-        live(&mut cluster, 1, None);
-        slept += u64::from([1, 2, 3].iter().all(|id| cluster.process(*id).sleeps(RangeId(1))));
-    }
-    let after = thresholds(&mut cluster);
-    let moved = [0, 1, 2].map(|n| (micros(after[n]) - micros(before[n])) / SECOND);
-    assert!(moved.iter().all(|seconds| [90, 120].contains(seconds)), "moved by {moved:?} s");
-    assert!(slept > 80, "slept for {slept} of 100 s");
+    let before = cluster.process(2).ranges()[0].1;
+    live(&mut cluster, 440, None);
+    assert_eq!(cluster.process(2).ranges()[0].1, before, "the window is not over");
+    assert!(thresholds(&mut cluster).iter().all(|at| *at < written));
+    live(&mut cluster, 80, None);
+    let moved = thresholds(&mut cluster);
+    assert!(moved.iter().all(|at| *at >= written), "{moved:?}");
+    let after = cluster.process(2).ranges()[0].1;
+    assert!(after.0 <= before.0 + 3, "{before} {after}");
+    live(&mut cluster, 100, None);
+    assert_eq!(cluster.process(2).ranges()[0].1, after);
+    assert!([1, 2, 3].iter().all(|id| cluster.process(*id).sleeps(RangeId(1))));
 }
 
 /// The same, and each second something is written.

@@ -421,7 +421,9 @@ fn a_state_with_an_older_threshold_than_the_store_is_taken_in() {
     };
     // Jobs of the store go by the lower threshold from here on.
     cluster.process(3).store().compact_span(&KeySpan::all()).expect("the disk works");
-    for at in [lowered, CommitTs(moved_on.0 - 1), moved_on, NEWEST] {
+    let oldest = lowered.max(threshold(&mut cluster, other));
+    assert!(oldest < moved_on);
+    for at in [oldest, CommitTs(moved_on.0 - 1), moved_on, NEWEST] {
         let expected = of_right(&mut cluster, other, at);
         assert!(!expected.is_empty(), "{at}");
         assert_eq!(expected, of_right(&mut cluster, 3, at), "{at}");
