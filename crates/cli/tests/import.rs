@@ -376,6 +376,15 @@ fn compare(client: &mut Client, dump: &str) {
     }
 }
 
+/// What is told of tables of the schema `beyond` that are not as they were.
+const CHANGED: [&str; 5] = [
+    "v is text instead of TSVECTOR",
+    "without the computed column g",
+    "xml[]",
+    "has the columns of every.place, and does not follow it",
+    "is a table of its own: queries of beyond.papa do not see its rows",
+];
+
 /// What PostgreSQL 15 has dumped of `dumps/origin.sql`, and what it says the rows are: every type,
 /// kind of constraint, index and view that we claim, beside what is ignored.
 #[test]
@@ -439,13 +448,7 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
     rows(client, "DROP SCHEMA every CASCADE");
     let report = rows(client, "IMPORT PGDUMP 'beyond.sql' WITH ignore_unsupported_statements");
     let changed = of(&report, "changed").join("\n");
-    for what in [
-        "v is text instead of TSVECTOR",
-        "without the computed column g",
-        "xml[]",
-        "has the columns of every.place, and does not follow it",
-        "is a table of its own: queries of beyond.papa do not see its rows",
-    ] {
+    for what in CHANGED {
         assert!(changed.contains(what), "{what}: {changed}");
     }
     let ignored = of(&report, "ignored").join("\n");
@@ -453,5 +456,4 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
         assert!(ignored.contains(what), "{what}: {ignored}");
     }
     compare(client, &beyond);
-    assert_eq!(rows(client, "SELECT a, b, c FROM beyond.child"), [["2", "y", "3"]]);
 }

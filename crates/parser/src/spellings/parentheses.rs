@@ -1,9 +1,9 @@
 //! A query in parentheses, and what stands behind them, is one query.
 //!
 //! ```text
-//!   (SELECT a FROM t LIMIT 4) ORDER BY a OFFSET 2       SELECT a FROM t ORDER BY a LIMIT 4 OFFSET 2
-//!   (SELECT a FROM t LIMIT 4) LIMIT 2                   an error
-//!   SELECT * FROM (SELECT a FROM t LIMIT 4) x LIMIT 2   stays: there are two
+//!   (SELECT a FROM t LIMIT 4) OFFSET 2                   SELECT a FROM t LIMIT 4 OFFSET 2
+//!   (SELECT a FROM t LIMIT 4) LIMIT 2                    an error
+//!   SELECT * FROM (SELECT a FROM t LIMIT 4) x LIMIT 2    stays: there are two
 //! ```
 
 use std::ops::ControlFlow;
@@ -43,13 +43,14 @@ impl VisitorMut for Joiner {
 
     /// What is inside has been joined before.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        let has_more = query.with.is_some()
-            || query.order_by.is_some()
-            || query.limit_clause.is_some()
-            || query.fetch.is_some()
-            || !query.locks.is_empty();
         let SetExpr::Query(inner) = &*query.body else { return ControlFlow::Continue(()) };
-        if has_more {
+        if has_clauses(query) {
+            let mut inner = inner;
+            while let SetExpr::Query(deeper) = &*inner.body
+                && !has_clauses(inner)
+            {
+                inner = deeper;
+            }
             let mut one = (**inner).clone();
             if let Err(e) = join(&mut one, query) {
                 return ControlFlow::Break(e);
@@ -58,6 +59,14 @@ impl VisitorMut for Joiner {
         }
         ControlFlow::Continue(())
     }
+}
+
+fn has_clauses(query: &Query) -> bool {
+    query.with.is_some()
+        || query.order_by.is_some()
+        || query.limit_clause.is_some()
+        || query.fetch.is_some()
+        || !query.locks.is_empty()
 }
 
 /// Gives a query the clauses of the one around it.

@@ -128,7 +128,7 @@ mod tests {
             "create table t with (toast.vacuum_truncate) as select 1",
             "create table t (a int) without oids",
             "create table t partition of p for values with (modulus 2, remainder 0)",
-            "create table t partition of p for values with (modulus 2, remainder 0) with (fillfactor=9)",
+            "create table t partition of p for values with (modulus 2, remainder 0) with (oids)",
             "create table t as with x (a) as (select 1) select * from x",
             "create table t as select * from a join b using (c)",
             "alter table t add constraint k primary key using index i",

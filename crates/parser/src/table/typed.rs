@@ -1,8 +1,8 @@
 //! `CREATE TABLE t OF type (column options, ..)`: its columns are those of a composite type.
 //!
 //! ```text
-//!   CREATE TABLE t OF s.place                                  CREATE TABLE t ()
-//!   CREATE TABLE t OF place (street NOT NULL, CHECK (..))      CREATE TABLE t (street text NOT NULL, CHECK (..))
+//!   CREATE TABLE t OF s.place                    CREATE TABLE t ()
+//!   CREATE TABLE t OF place (street NOT NULL)    CREATE TABLE t (street text NOT NULL)
 //! ```
 //! sqlparser has no form for it: the type is kept beside what it reads, and a column that says more
 //! than its name has some type there.

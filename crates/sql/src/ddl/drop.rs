@@ -331,11 +331,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     let mut views = dependent_views(c, &gone);
     lines.extend(view_lines(c, &gone));
     let over = functions_over(c, &dying.iter().map(|t| oid_of(t.id)).collect::<Vec<_>>());
-    for f in &over {
-        let uses = |t: &&Arc<Table>| is_over(f, &[oid_of(t.id)]);
-        let ty = dying.iter().find(uses).map_or("", |t| &t.name);
-        lines.push(format!("function {} depends on type {ty}", function_called(c, f)));
-    }
+    lines.extend(over.iter().map(|f| line_of_rows(c, f, &dying)));
     let mut naming: Vec<_> = dying.iter().map(|t| users::of_rows(c, t.id, &ids)).collect();
     for named in &mut naming {
         lines.extend(users::in_order(std::mem::take(&mut named.lines)));
@@ -376,6 +372,13 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
 /// Functions over types, by their oids: what they take or give is of one of them.
 pub(super) fn functions_over(c: &Change, oids: &[u32]) -> Vec<Arc<Function>> {
     c.catalog.functions().filter(|f| is_over(f, oids)).cloned().collect()
+}
+
+/// A function that takes or gives rows of one of the tables.
+fn line_of_rows(c: &Change, f: &Function, tables: &[Arc<Table>]) -> String {
+    let of = tables.iter().find(|t| is_over(f, &[oid_of(t.id)]));
+    let ty = of.map_or("", |t| &t.name);
+    format!("function {} depends on type {ty}", function_called(c, f))
 }
 
 fn is_over(f: &Function, oids: &[u32]) -> bool {
@@ -597,8 +600,7 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     let partitions = c.catalog.partitions().filter(|p| p.schema == schema.id);
     let windows: Vec<_> = partitions.filter_map(|p| c.catalog.partition(p.id)).cloned().collect();
     lines.extend(windows.iter().map(|w| format!("table {} depends on schema {bare}", w.name)));
-    let own = c.catalog.functions().filter(|f| f.schema == schema.id);
-    let own: Vec<Arc<Function>> = own.cloned().collect();
+    let own: Vec<_> = c.catalog.functions().filter(|f| f.schema == schema.id).cloned().collect();
     let line =
         |f: &Arc<Function>| format!("function {} depends on schema {bare}", function_called(c, f));
     lines.extend(own.iter().map(line));
