@@ -15,11 +15,14 @@ use sqlparser::ast::{
 
 use crate::dml::target::Target;
 
+/// Columns, by their names.
+type Names = Vec<String>;
+
 /// A row with columns in the place of its stars. `columns_of` says what a name has; a star over
 /// what it does not know stays.
 pub(in crate::dml) fn expanded<'a>(
     e: &'a Expr,
-    columns_of: &mut dyn FnMut(&[String]) -> SqlResult<Option<Vec<String>>>,
+    columns_of: &mut dyn FnMut(&[String]) -> SqlResult<Option<Names>>,
 ) -> SqlResult<Cow<'a, Expr>> {
     let Expr::Function(f) = e else { return Ok(Cow::Borrowed(e)) };
     let FunctionArguments::List(list) = &f.args else { return Ok(Cow::Borrowed(e)) };
@@ -48,7 +51,7 @@ pub(in crate::dml) fn expanded<'a>(
 pub(in crate::dml) fn of_others<'a>(
     target: &Target,
     assignments: &'a [ast::Assignment],
-    columns_of: impl Fn(&[String]) -> SqlResult<Vec<String>>,
+    columns_of: impl Fn(&[String]) -> SqlResult<Names>,
 ) -> SqlResult<Cow<'a, [ast::Assignment]>> {
     let mut out = Cow::Borrowed(assignments);
     for (n, a) in assignments.iter().enumerate() {
