@@ -1,7 +1,5 @@
 //! IMPORT: files into tables, with what is wrong with them told by file, line and column.
 
-use crate::harness;
-
 use std::path::Path;
 use std::sync::Arc;
 
