@@ -361,12 +361,9 @@ fn copies(dump: &str) -> Vec<(&str, Vec<&str>)> {
 
 /// Compares what COPY gives of each table with what a dump has; `left_out`: those that are not
 /// there.
-fn compare(client: &mut Client, dump: &str, left_out: &[&str]) {
+fn compare(client: &mut Client, dump: &str) {
     client.batch_execute("SET search_path = ''; SET timezone = 'UTC'").expect("settings");
     for (to, mut wanted) in copies(dump) {
-        if left_out.iter().any(|name| to.starts_with(name)) {
-            continue;
-        }
         let mut found = String::new();
         let sql = format!("COPY {to} TO STDOUT");
         let mut reader = client.copy_out(&sql).unwrap_or_else(|e| panic!("{sql}: {e:?}"));
@@ -378,6 +375,15 @@ fn compare(client: &mut Client, dump: &str, left_out: &[&str]) {
         assert_eq!(found, wanted, "{to}");
     }
 }
+
+/// What is told of tables of the schema `beyond` that are not as they were.
+const CHANGED: [&str; 5] = [
+    "v is text instead of TSVECTOR",
+    "without the computed column g",
+    "xml[]",
+    "has the columns of every.place, and does not follow it",
+    "is a table of its own: queries of beyond.papa do not see its rows",
+];
 
 /// What PostgreSQL 15 has dumped of `dumps/origin.sql`, and what it says the rows are: every type,
 /// kind of constraint, index and view that we claim, beside what is ignored.
@@ -417,7 +423,7 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
         ];
         assert!(known.iter().any(|why| line.contains(why)), "{line}");
     }
-    compare(client, &claimed, &[]);
+    compare(client, &claimed);
     // Sequences go on where they were, whatever their names are.
     for (table, column, next) in
         [("people", "s", "100"), ("people", "id", "4000000001"), ("renamed", "first", "3")]
@@ -442,12 +448,12 @@ fn what_postgresql_dumps_of_all_we_claim_is_there_row_by_row() {
     rows(client, "DROP SCHEMA every CASCADE");
     let report = rows(client, "IMPORT PGDUMP 'beyond.sql' WITH ignore_unsupported_statements");
     let changed = of(&report, "changed").join("\n");
-    for what in ["v is text instead of TSVECTOR", "without the computed column g", "xml[]"] {
+    for what in CHANGED {
         assert!(changed.contains(what), "{what}: {changed}");
     }
     let ignored = of(&report, "ignored").join("\n");
-    for what in ["INHERITS", "beyond.of_type", "an EXCLUDE constraint", "beyond.found"] {
+    for what in ["an EXCLUDE constraint", "beyond.found"] {
         assert!(ignored.contains(what), "{what}: {ignored}");
     }
-    compare(client, &beyond, &["beyond.child", "beyond.of_type"]);
+    compare(client, &beyond);
 }

@@ -79,8 +79,10 @@ impl CsvSource {
     }
 
     fn split<'a>(&self, record: &'a [u8]) -> Result<Vec<CsvField<'a>>, (Option<usize>, SqlError)> {
-        let split = self.syntax().fields(record, self.target.columns.len());
-        split.map_err(|(at, e)| (Some(at), e))
+        let columns = self.target.columns.len();
+        let split = self.syntax().fields(record, columns);
+        // A field that is wrong may be one that no column has.
+        split.map_err(|(at, e)| (Some(at).filter(|at| *at < columns), e))
     }
 
     /// The values of a record, or the column that fails and why.

@@ -86,6 +86,9 @@ struct Open {
     blocks: u32,
 }
 
+/// What archives of the formats custom and tar begin with.
+const ARCHIVES: [&[u8]; 2] = [b"PGDMP", b"toc.dat\0"];
+
 impl Dump {
     /// Opens a dump: a plain one, an archive, or the table of contents of a directory; at a place
     /// that [`Dump::place`] has given for the same files.
@@ -173,10 +176,18 @@ impl Dump {
         Ok((bytes != b"\\.").then_some((line, bytes)))
     }
 
+    /// Only plain dumps are decompressed.
+    fn is_packed_archive(&self) -> SqlError {
+        SqlError::unsupported("an archive of pg_dump that is compressed as a whole")
+            .with_detail(format!("file \"{}\", line 1", self.file.name))
+            .with_hint("Decompress it first: what is in an archive may be compressed.")
+    }
+
     /// The next statement or command; `None` at the end.
     ///
     /// # Errors
-    /// 22P04 for a statement that is cut off, 22021 for one that is not UTF-8, those of reading.
+    /// 22P04 for a statement that is cut off, 22021 for one that is not UTF-8, 0A000 for an archive
+    /// within a compressed file, those of reading.
     pub fn next_piece(&mut self) -> SqlResult<Option<Piece>> {
         let mut open = Open::default();
         loop {
@@ -187,6 +198,9 @@ impl Dump {
                         let bytes = self.lines.bytes(&record).to_vec();
                         let line = record.line;
                         self.last = line;
+                        if line == 1 && ARCHIVES.iter().any(|begin| bytes.starts_with(begin)) {
+                            return Err(self.is_packed_archive());
+                        }
                         let text = String::from_utf8(bytes).map_err(|_| {
                             let place = format!("file \"{}\", line {line}", self.file.name);
                             not_utf8().with_detail(place)

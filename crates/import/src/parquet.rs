@@ -17,7 +17,7 @@ use braid_env::fs::File;
 use braid_env::memory::Exceeded;
 use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, numeric};
 use bytes::Bytes;
-use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, TimeUnit};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
@@ -248,6 +248,10 @@ impl ParquetSource {
         self.open = Vec::new();
         let group = self.reader.get_row_group(self.group).map_err(damaged)?;
         self.left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
+        for column in &self.columns {
+            let codec = group.metadata().column(column.leaf).compression();
+            check_codec(codec).map_err(|e| e.with_detail(place.clone()))?;
+        }
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let open = self.columns.iter().map(|c| {
             let inner = group.get_column_page_reader(c.leaf)?;
@@ -344,6 +348,21 @@ impl Source for ParquetSource {
         out.end.number = self.row;
         Ok(())
     }
+}
+
+/// Codecs that there are.
+fn check_codec(codec: Compression) -> SqlResult<()> {
+    let name = match codec {
+        Compression::BROTLI(_) => "brotli",
+        Compression::LZ4 | Compression::LZ4_RAW => "lz4",
+        Compression::LZO => "lzo",
+        Compression::UNCOMPRESSED
+        | Compression::SNAPPY
+        | Compression::GZIP(_)
+        | Compression::ZSTD(_) => return Ok(()),
+    };
+    Err(SqlError::unsupported(format!("Parquet codec \"{name}\""))
+        .with_hint("Write the file with snappy, gzip or zstd, or without compression."))
 }
 
 /// Length of a file's footer, as its end says; 0 if that is none, or longer than the file.

@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 use crate::rewrites::{collations, quantified};
 use crate::script::parser_error;
+use crate::spellings::parentheses;
 use crate::{Name, READER_DEPTH};
 
 /// Tokens without white space, and where we are.
@@ -228,6 +229,9 @@ impl Cursor {
         }
         if collations::is_marked(read) {
             collations::settle(&mut out);
+        }
+        if parentheses::is_marked(read) {
+            parentheses::settle(&mut out)?;
         }
         self.at = end;
         Ok(out)

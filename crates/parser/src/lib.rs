@@ -459,6 +459,8 @@ pub struct CreateTable {
     pub by: Option<PartitionBy>,
     /// LIKE.
     pub likes: Vec<LikeClause>,
+    /// OF: the type whose fields are its columns.
+    pub of: Option<Name>,
 }
 
 /// `OLDER_THAN(column, INTERVAL n DAY)` or `TTL INTERVAL 'interval' ON column`.

@@ -1,11 +1,9 @@
 //! IMPORT: files into tables, with what is wrong with them told by file, line and column.
 
-use crate::harness;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::harness::import_files::{Files, ended, mutate};
+use crate::harness::import_files::{Files, ended};
 use crate::harness::{database, error, rows, run, session, state, tag};
 use braid_env::random::Random;
 use braid_sql::{Database, Session};
@@ -335,16 +333,17 @@ fn a_dry_run_tells_all_and_changes_nothing() {
     assert_eq!(rows(s, "show jobs"), [""; 0]);
 }
 
-mod parquet_file {
+pub(crate) mod parquet_file {
     use std::sync::Arc;
 
-    use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+    use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
     use parquet::data_type::{
         BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArrayType, Int32Type, Int64Type,
     };
-    use parquet::file::properties::WriterProperties;
+    use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::ColumnPath;
 
     pub const SCHEMA: &str = "message m {
         required int64 id; optional binary name (utf8); optional int32 day (date);
@@ -360,8 +359,34 @@ mod parquet_file {
             Compression::GZIP(GzipLevel::default()),
             Compression::ZSTD(ZstdLevel::default()),
         ][codec];
+        write_as(groups, WriterProperties::builder().set_compression(codec))
+    }
+
+    /// The same as other programs write it: small pages, of either version, and all encodings.
+    pub fn write_otherwise(groups: &[(i64, i64)], how: usize) -> Vec<u8> {
+        let version = [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0][how % 2];
+        let mut properties = WriterProperties::builder()
+            .set_writer_version(version)
+            .set_compression([Compression::UNCOMPRESSED, Compression::SNAPPY][how / 4 % 2])
+            .set_data_page_size_limit(64)
+            .set_write_batch_size(4);
+        if how / 2 % 2 == 1 {
+            properties = properties.set_dictionary_enabled(false);
+            for (column, encoding) in [
+                ("id", Encoding::DELTA_BINARY_PACKED),
+                ("day", Encoding::DELTA_BINARY_PACKED),
+                ("name", Encoding::DELTA_BYTE_ARRAY),
+                ("d", Encoding::BYTE_STREAM_SPLIT),
+            ] {
+                properties = properties.set_column_encoding(ColumnPath::from(column), encoding);
+            }
+        }
+        write_as(groups, properties)
+    }
+
+    fn write_as(groups: &[(i64, i64)], how: WriterPropertiesBuilder) -> Vec<u8> {
         let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
-        let properties = Arc::new(WriterProperties::builder().set_compression(codec).build());
+        let properties = Arc::new(how.build());
         let mut out = Vec::new();
         let mut writer = SerializedFileWriter::new(&mut out, schema, properties).unwrap();
         for (from, to) in groups {
@@ -415,7 +440,8 @@ mod parquet_file {
     }
 }
 
-const TYPED: &str = "create table t (id bigint primary key, name text, day date, at timestamptz,
+pub(crate) const TYPED: &str =
+    "create table t (id bigint primary key, name text, day date, at timestamptz,
     price numeric(9, 2), d float8, b bool, u uuid, tags text[]); create index on t (name)";
 
 #[test]
@@ -651,79 +677,6 @@ pub(crate) fn packed(bytes: &[u8], packing: &str) -> Vec<u8> {
         }
         "zstd" => zstd::encode_all(bytes, 1).unwrap(),
         _ => bytes.to_vec(),
-    }
-}
-
-/// Damaged files: an error that names its place, or rows; never a panic, never a part of a file.
-/// BRAID_SEEDS says how many.
-#[test]
-fn mutated_files_are_errors_or_rows_and_never_half() {
-    let given = |name| std::env::var(name).ok().and_then(|n: String| n.parse::<u64>().ok());
-    let (first, rounds) =
-        (given("BRAID_FIRST_SEED").unwrap_or(1), given("BRAID_SEEDS").unwrap_or(400));
-    let files = Files::new();
-    let (_, s) = &mut files.database();
-    run(s, TYPED);
-    let csv = (0..40)
-        .map(|n| {
-            format!("{n},\"name {n}\",2020-01-{:02},2020-01-01,1.5,2,t,,\"{{a,b}}\"\n", n % 28 + 1)
-        })
-        .collect::<String>();
-    let json = (0..40)
-        .map(|n| format!("{{\"id\": {n}, \"name\": \"n\", \"d\": 1.5, \"tags\": [\"a\", null]}}\n"))
-        .collect::<String>();
-    let rows_of = |r: std::ops::Range<i64>| r.map(avro_file::row).collect::<Vec<_>>();
-    let (csv, json) = (csv.into_bytes(), json.into_bytes());
-    let mut seeds: Vec<(&str, &str, Vec<u8>)> = Vec::new();
-    for packing in ["none", "gzip", "zstd", "bzip2"] {
-        seeds.push(("csv", packing, packed(&csv, packing)));
-        seeds.push(("jsonl", packing, packed(&json, packing)));
-    }
-    for codec in 0..4 {
-        seeds.push(("parquet", "", parquet_file::write(&[(0, 20), (20, 40)], codec)));
-    }
-    for codec in avro_file::CODECS {
-        let blocks = [rows_of(0..20), rows_of(20..40)];
-        seeds.push(("avro", "", avro_file::file(avro_file::SCHEMA, codec, &blocks)));
-    }
-    for seed in first..first + rounds {
-        let random = &mut Random::seeded(seed);
-        let (format, packing, content) = &seeds[random.below(seeds.len() as u64) as usize];
-        let mut content = content.clone();
-        for _ in 0..random.between(1, 6) {
-            mutate(&mut content, random);
-        }
-        files.put("m", &content);
-        let mode = ["auto", "one_pass", "two_pass"][random.below(3) as usize];
-        let memory = if *packing == "zstd" { 4 } else { 1 };
-        let mut options = format!("mode = {mode}, memory = '{memory}MB'");
-        if *format != "csv" {
-            options.push_str(", ignore_unknown_fields");
-        }
-        if !packing.is_empty() {
-            options.push_str(&format!(", decompress = {packing}"));
-        }
-        let sql = format!("import into t {format} data ('m') with {options}");
-        match harness::try_run(s, &sql, &[]) {
-            Ok(answer) => {
-                let count = rows(s, "select count(*) from t");
-                assert_eq!(answer.tag, format!("IMPORT {}", count[0]), "seed {seed}");
-                run(s, "delete from t");
-            }
-            Err(e) => {
-                assert_eq!(rows(s, "select count(*) from t"), ["0"], "seed {seed}: {e:?}");
-                let told = format!("{} {}", e.message(), e.detail().unwrap_or_default());
-                assert!(told.contains("\"m\""), "seed {seed}: {e:?} names no file");
-                // Of a file without lines: as near as its format tells.
-                let places = match *format {
-                    "csv" | "jsonl" => &["line "][..],
-                    _ => &["row ", "row group ", "block ", "byte ", "header", "footer"][..],
-                };
-                let has_place = places.iter().any(|place| told.contains(place));
-                assert!(has_place, "seed {seed}: {e:?} names no place");
-                assert!(!e.state().0.starts_with("XX"), "seed {seed}: {e:?}");
-            }
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::harness::import_files::{Files, ended, mutate};
 use crate::harness::{error, rows, run, state, try_run};
+use crate::import::packed;
 use braid_env::fs::{CrashPolicy, DiskFs, MemFs, read_all};
 use braid_env::random::Random;
 use braid_keys::system;
@@ -84,16 +85,17 @@ fn mutated_dumps_are_errors_or_whole_and_never_half() {
     let mut seeds = vec![PLAIN.as_bytes().to_vec()];
     let dump = |name: &str| read_all(&DiskFs, &archives.join(name)).unwrap();
     seeds.extend(["custom.dump", "piped.dump", "tar.dump"].map(dump));
+    let compressed = ["gzip", "zstd", "bzip2"].map(|how| packed(PLAIN.as_bytes(), how));
+    let first_packed = seeds.len();
+    seeds.extend(compressed);
     // Every kind of object and type; it takes its time.
     let every = dump("claimed.sql");
     let files = Files::new();
     let mut open = None;
     for seed in first..first + rounds {
         let random = &mut Random::seeded(seed);
-        let mut content = match random.below(16) {
-            0 => every.clone(),
-            _ => seeds[random.below(seeds.len() as u64) as usize].clone(),
-        };
+        let (at, of_every) = (random.below(seeds.len() as u64) as usize, random.below(16) == 0);
+        let mut content = if of_every { every.clone() } else { seeds[at].clone() };
         for _ in 0..random.between(1, 4) {
             mutate(&mut content, random);
         }
@@ -101,7 +103,16 @@ fn mutated_dumps_are_errors_or_whole_and_never_half() {
         // After one that was whole, a new database.
         let (_, s) = open.get_or_insert_with(|| files.database());
         let before = relations(s);
-        match try_run(s, "import pgdump 'm' with ignore_unsupported_statements", &[]) {
+        let packing = match (of_every, at.checked_sub(first_packed)) {
+            (false, Some(which)) => ["gzip", "zstd", "bzip2"][which],
+            _ => "none",
+        };
+        let other = ["", "", ", dry_run", ", memory = '16MB'"][random.below(4) as usize];
+        let sql = format!(
+            "import pgdump 'm' with ignore_unsupported_statements, decompress = {packing}{other}"
+        );
+        match try_run(s, &sql, &[]) {
+            Ok(_) if other.contains("dry_run") => assert_eq!(relations(s), before, "seed {seed}"),
             Ok(_) => open = None,
             Err(e) => {
                 let told = format!("{} {}", e.message(), e.detail().unwrap_or_default());

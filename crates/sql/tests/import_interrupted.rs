@@ -11,7 +11,7 @@ use braid_env::clock::WallClock;
 use braid_env::fs::{FileSystem, MemFs};
 use braid_env::random::Random;
 use braid_kv::{CommitTs, KeySpan, Store, StoreOptions};
-use braid_sql::{Database, NoGeneralQueries, Session};
+use braid_sql::{Database, NoGeneralQueries, Session, SessionOptions};
 
 const ROWS: u64 = 12_000;
 
@@ -249,7 +249,14 @@ fn a_disk_that_is_full_at_any_moment_lets_it_wait_for_room() {
 fn what_is_being_loaded_cannot_be_taken_away_meanwhile() {
     let files = Files::new();
     put_files(&files, &mut Random::seeded(1));
-    let (db, s) = &mut files.database();
+    let (db, other) = &mut files.database();
+    run(other, "create database shop");
+    let options = SessionOptions {
+        user: "root".into(),
+        database: "shop".into(),
+        ..SessionOptions::default()
+    };
+    let s = &mut Session::new(db.clone(), options).unwrap();
     run(s, "create table t (a int primary key, b int, c text); create index on t (b)");
     let pausing = parking_lot::Mutex::new(session(db));
     db.jobs().listen(move |step| {
@@ -268,10 +275,15 @@ fn what_is_being_loaded_cannot_be_taken_away_meanwhile() {
     {
         assert_eq!(state(s, sql), "55P03", "{sql}");
     }
+    run(other, "set lock_timeout = '100ms'");
+    for sql in ["drop database shop", "drop database shop with (force)"] {
+        assert_eq!(state(other, sql), "55P03", "{sql}");
+    }
     assert_eq!(rows(s, "select count(*) from t"), ["0"]);
     run(s, &format!("cancel job {job}"));
     assert_eq!(ended(s, &job).0, "canceled");
     run(s, "drop table t");
     let e = error(s, "import into t csv data ('a.csv')");
     assert_eq!(e.state().0, "42P01");
+    run(other, "drop database shop");
 }

@@ -25,6 +25,7 @@ mod import_dumps;
 mod import_interrupted;
 mod import_memory;
 mod import_modes;
+mod import_mutated;
 mod interleave_proposals;
 mod key_spans;
 mod large_writes;

@@ -6,9 +6,12 @@
 //! - [`queries`]: select lists and FROM.
 //! - [`pipes`]: `FROM t |> WHERE ..`.
 //! - [`commit_times`]: commit timestamps.
+//!
+//! And what PostgreSQL itself reads as something else: [`parentheses`] around queries.
 
 mod calls;
 pub(crate) mod commit_times;
+pub(crate) mod parentheses;
 pub(crate) mod pipes;
 mod queries;
 mod statements;

@@ -15,7 +15,7 @@ use crate::cursor::{Cursor, closing, fold, token_is};
 use crate::script::{parse_all, word, wrap};
 use crate::{CreateIndex, CreateTable, InterleaveClause, Kind, TtlClause};
 
-use super::{like, partition};
+use super::{like, partition, typed};
 
 /// Reads CREATE TABLE and CREATE INDEX; `None` if it is another statement.
 pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
@@ -206,6 +206,7 @@ fn lift_as(tokens: &mut Vec<TokenWithSpan>) -> (Vec<String>, bool) {
 fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
     let (mut clause, mut ttl, mut by) = (None, None, None);
     let (mut indexes, mut likes) = (Vec::new(), Vec::new());
+    let of = typed::lift(&mut tokens)?;
     let (names, no_data) = lift_as(&mut tokens);
     let open = tokens.iter().position(|t| t.token == Token::LParen);
     let as_select = depth_zero(&tokens, "as");
@@ -243,7 +244,8 @@ fn create_table(mut tokens: Vec<TokenWithSpan>) -> SqlResult<CreateTable> {
     }
     match parse_all(tokens, |p| p.parse_statement())? {
         ast::Statement::CreateTable(base) => {
-            Ok(CreateTable { base, interleave: clause, indexes, ttl, names, no_data, by, likes })
+            let interleave = clause;
+            Ok(CreateTable { base, interleave, indexes, ttl, names, no_data, by, likes, of })
         }
         _ => Err(SqlError::syntax("syntax error in CREATE TABLE")),
     }

@@ -10,7 +10,7 @@ use braid_types::SqlResult;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::create::depth_zero;
-use super::storage::{PARAMETERS, missing, parameters};
+use super::storage::{PARAMETERS, PARAMETERS_OF_TABLES, missing, parameters};
 use crate::cursor::{Cursor, closing, fold, token_is};
 
 /// Takes it out of CREATE TABLE and ALTER TABLE.
@@ -35,7 +35,11 @@ pub(crate) fn take_out(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
         }
         at += 1;
     }
-    if is(tokens, 0, "create") { access_method(tokens) } else { Ok(()) }
+    if is(tokens, 0, "create") {
+        access_method(tokens)?;
+        of_table(tokens)?;
+    }
+    Ok(())
 }
 
 /// Whether what a key is of ends here.
@@ -63,6 +67,30 @@ fn of_index(c: &mut Cursor) -> SqlResult<()> {
             return Err(missing("tablespace", &given));
         }
     }
+    Ok(())
+}
+
+/// WITH (..) or WITHOUT OIDS behind the columns of a table, or its name.
+fn of_table(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let end = depth_zero(tokens, "as").unwrap_or(tokens.len());
+    if let Some(at) = depth_zero(&tokens[..end], "without")
+        && tokens.get(at + 1).is_some_and(|t| token_is(&t.token, "oids"))
+    {
+        tokens.drain(at..at + 2);
+        return Ok(());
+    }
+    let Some(mut at) = depth_zero(&tokens[..end], "with") else { return Ok(()) };
+    // FOR VALUES WITH (MODULUS 2, REMAINDER 0).
+    if token_is(&tokens[at - 1].token, "values") {
+        let Some(next) = depth_zero(&tokens[at + 1..end], "with") else { return Ok(()) };
+        at += next + 1;
+    }
+    if tokens.get(at + 1).is_none_or(|t| t.token != Token::LParen) {
+        return Ok(());
+    }
+    let mut c = Cursor::new(tokens[at + 2..].to_vec());
+    parameters(&mut c, PARAMETERS_OF_TABLES)?;
+    tokens.drain(at..at + 2 + c.at());
     Ok(())
 }
 
@@ -94,6 +122,14 @@ mod tests {
             "alter table only s.t add constraint k primary key (a) with (deduplicate_items = off)",
             "create table t (a int) using heap with (fillfactor = 10)",
             "create table t using heap as select 1",
+            "create table t (a int) with (fillfactor='40', toast.autovacuum_enabled = off)",
+            "create table t (a int) with (autovacuum_enabled, oids = false) tablespace pg_default",
+            "create table t (a int) partition by range (a) with (parallel_workers = -1)",
+            "create table t with (toast.vacuum_truncate) as select 1",
+            "create table t (a int) without oids",
+            "create table t partition of p for values with (modulus 2, remainder 0)",
+            "create table t partition of p for values with (modulus 2, remainder 0) with (oids)",
+            "create table t as with x (a) as (select 1) select * from x",
             "create table t as select * from a join b using (c)",
             "alter table t add constraint k primary key using index i",
         ] {
@@ -103,6 +139,7 @@ mod tests {
             ("create table t (a int primary key with (what = 70))", "22023"),
             ("create table t (a int primary key using index tablespace fast)", "42704"),
             ("create table t (a int) using columnar", "42704"),
+            ("create table t (a int) with (what = 70)", "22023"),
         ] {
             assert_eq!(parse_script(sql).unwrap_err().state().0, state, "{sql}");
         }

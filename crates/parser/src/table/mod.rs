@@ -9,6 +9,7 @@
 //! - [`partition`]: PARTITION BY and OF, ATTACH and DETACH.
 //! - [`several`]: statements that are several.
 //! - [`storage`]: what is read and changes nothing.
+//! - [`typed`]: tables of a composite type.
 
 pub(crate) mod create;
 pub(crate) mod identity;
@@ -18,3 +19,4 @@ pub(crate) mod null_keys;
 pub(crate) mod partition;
 pub(crate) mod several;
 pub(crate) mod storage;
+pub(crate) mod typed;

@@ -155,6 +155,18 @@ pub(super) const PARAMETERS: &[&str] = &[
     "autosummarize",
 ];
 
+/// Those of CREATE TABLE.
+pub(super) const PARAMETERS_OF_TABLES: &[&str] = &[
+    "fillfactor",
+    "parallel_workers",
+    "toast_tuple_target",
+    "user_catalog_table",
+    "vacuum_index_cleanup",
+    "vacuum_truncate",
+    "log_autovacuum_min_duration",
+    "oids",
+];
+
 /// SET (..) and RESET (..).
 fn options(c: &mut Cursor, known: &[&str]) -> SqlResult<bool> {
     if !c.take(&["set"]) && !c.take(&["reset"]) {

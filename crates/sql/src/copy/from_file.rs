@@ -65,13 +65,14 @@ fn load_file(
     let take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
         rows.drain(..).try_for_each(|row| loader.write(row))
     };
+    let name = format!("file \"{path}\"");
     let name_file = |e: SqlError| match (e.detail(), e.context()) {
-        (Some(d), _) if d.contains(path) => e,
+        (Some(d), _) if d.contains(&name) => e,
         (Some(d), _) => {
-            let detail = format!("{d}\nfile \"{path}\"");
+            let detail = format!("{d}\n{name}");
             e.with_detail(detail)
         }
-        (None, Some(_)) => e.with_detail(format!("file \"{path}\"")),
+        (None, Some(_)) => e.with_detail(name.clone()),
         (None, None) => e,
     };
     read_file(path, source, |data| {

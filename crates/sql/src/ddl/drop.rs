@@ -250,7 +250,8 @@ pub(super) fn view_lines_by_id(c: &Change, of: &BTreeSet<u32>) -> Vec<(u32, Stri
 }
 
 fn line(c: &Change, view: u32, on: u32) -> String {
-    let function = |id: u32| c.catalog.function(id).map(|f| format!("function {}", f.shown()));
+    let function =
+        |id: u32| c.catalog.function(id).map(|f| format!("function {}", function_called(c, f)));
     let name = |id: u32| match c.catalog.relation_by_id(id) {
         Some(relation) => format!("{} {}", relation.kind(), sequence::called(c, id)),
         None => function(id).unwrap_or_default(),
@@ -330,9 +331,7 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
     let mut views = dependent_views(c, &gone);
     lines.extend(view_lines(c, &gone));
     let over = functions_over(c, &dying.iter().map(|t| oid_of(t.id)).collect::<Vec<_>>());
-    for f in &over {
-        lines.push(format!("function {} depends on type of a table's rows", f.shown()));
-    }
+    lines.extend(over.iter().map(|f| line_of_rows(c, f, &dying)));
     let mut naming: Vec<_> = dying.iter().map(|t| users::of_rows(c, t.id, &ids)).collect();
     for named in &mut naming {
         lines.extend(users::in_order(std::mem::take(&mut named.lines)));
@@ -372,9 +371,30 @@ pub(super) fn drop_tables(c: &mut Change, tables: &[Arc<Table>], cascade: bool) 
 
 /// Functions over types, by their oids: what they take or give is of one of them.
 pub(super) fn functions_over(c: &Change, oids: &[u32]) -> Vec<Arc<Function>> {
+    c.catalog.functions().filter(|f| is_over(f, oids)).cloned().collect()
+}
+
+/// A function that takes or gives rows of one of the tables.
+fn line_of_rows(c: &Change, f: &Function, tables: &[Arc<Table>]) -> String {
+    let of = tables.iter().find(|t| is_over(f, &[oid_of(t.id)]));
+    let ty = of.map_or("", |t| &t.name);
+    format!("function {} depends on type {ty}", function_called(c, f))
+}
+
+fn is_over(f: &Function, oids: &[u32]) -> bool {
     let of = |ty: &SqlType| oids.iter().any(|oid| uses_type(ty, *oid));
-    let uses = |f: &&Arc<Function>| of(&f.returns) || f.params.iter().any(|p| of(&p.ty));
-    c.catalog.functions().filter(uses).cloned().collect()
+    of(&f.returns) || f.params.iter().any(|p| of(&p.ty))
+}
+
+/// `f(integer, t)`: rows of a table are named by it.
+fn function_called(c: &Change, f: &Function) -> String {
+    let name = |ty: &SqlType| {
+        let known = ty.base_name();
+        let of_rows = || c.catalog.tables().find(|t| uses_type(ty, oid_of(t.id)));
+        if known.is_empty() { of_rows().map_or(known, |t| t.name.clone()) } else { known }
+    };
+    let types: Vec<String> = f.inputs().map(|p| name(&p.ty)).collect();
+    format!("{}({})", f.name, types.join(","))
 }
 
 /// The tables with all that is interleaved in them and enforces it, parents first; and the highest
@@ -580,9 +600,10 @@ fn drop_schema(c: &mut Change, name: &Name, if_exists: bool, cascade: bool) -> S
     let partitions = c.catalog.partitions().filter(|p| p.schema == schema.id);
     let windows: Vec<_> = partitions.filter_map(|p| c.catalog.partition(p.id)).cloned().collect();
     lines.extend(windows.iter().map(|w| format!("table {} depends on schema {bare}", w.name)));
-    let own = c.catalog.functions().filter(|f| f.schema == schema.id);
-    let own: Vec<Arc<Function>> = own.cloned().collect();
-    lines.extend(own.iter().map(|f| format!("function {} depends on schema {bare}", f.shown())));
+    let own: Vec<_> = c.catalog.functions().filter(|f| f.schema == schema.id).cloned().collect();
+    let line =
+        |f: &Arc<Function>| format!("function {} depends on schema {bare}", function_called(c, f));
+    lines.extend(own.iter().map(line));
     let collations = c.catalog.collations().filter(|own| own.schema == schema.id);
     let collations: Vec<_> = collations.cloned().collect();
     for own in &collations {
@@ -648,6 +669,12 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
     for v in views {
         c.catalog.remove(v);
     }
+    // First, so that nothing is told of those that take rows of tables.
+    let own = c.catalog.functions().filter(|f| schemas.contains(&f.schema));
+    let own: Vec<u32> = own.map(|f| f.id).collect();
+    for id in own {
+        c.catalog.remove(id);
+    }
     let tables: Vec<_> =
         c.catalog.tables().filter(|t| schemas.contains(&t.schema)).cloned().collect();
     drop_tables(c, &tables, true)?;
@@ -656,11 +683,9 @@ fn drop_database(c: &mut Change, name: &Name, if_exists: bool) -> SqlResult<()> 
     let types: Vec<_> = c.catalog.user_types().map(|t| (t.schema, t.id)).collect();
     let types = types.into_iter().filter(|t| schemas.contains(&t.0)).map(|t| t.1);
     let types: Vec<u32> = types.collect();
-    let own = c.catalog.functions().filter(|f| schemas.contains(&f.schema));
     let collations = c.catalog.collations().filter(|own| schemas.contains(&own.schema));
     let collations: Vec<u32> = collations.map(|own| own.id).collect();
-    let own: Vec<u32> = own.map(|f| f.id).chain(collations).collect();
-    for id in sequences.into_iter().chain(own).chain(types).chain(schemas) {
+    for id in sequences.into_iter().chain(collations).chain(types).chain(schemas) {
         c.catalog.remove(id);
     }
     c.catalog.remove(db.id);

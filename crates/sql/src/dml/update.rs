@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use braid_catalog::kv_error;
 use braid_kv::ReadMode;
-use braid_types::{SqlError, SqlResult};
+use braid_types::{SqlError, SqlResult, quote_ident};
 use bytes::Bytes;
 use sqlparser::ast::{self, UpdateTableFromKind};
 
 use super::Written;
+use super::assigned::row_stars;
 use super::family::fate::Fate;
 use super::in_parts::{stand_alone_updated, write_in_parts};
 use super::insert::bind_sets;
@@ -297,14 +298,20 @@ fn bind_general(
 ) -> SqlResult<How> {
     let table = &target.table;
     let mut items = target.key_items();
-    let mut sets = Sets::new(target, &update.assignments, params)?;
-    items.append(&mut sets.items);
     let mut from = vec![target.in_from(ctx, update.table.to_string())];
     if let Some(UpdateTableFromKind::AfterSet(list) | UpdateTableFromKind::BeforeSet(list)) =
         &update.from
     {
         from.extend(list.iter().map(ToString::to_string));
     }
+    let columns_of = |of: &[String]| {
+        let star = of.iter().map(|part| quote_ident(part)).collect::<Vec<_>>().join(".");
+        let all = key_query(ctx, &[format!("{star}.*")], &from, None, "", &mut params.clone())?;
+        Ok(all.columns().iter().map(|c| c.name.clone()).collect())
+    };
+    let assignments = row_stars::of_others(target, &update.assignments, columns_of)?;
+    let mut sets = Sets::new(target, &assignments, params)?;
+    items.append(&mut sets.items);
     items.extend_from_slice(extras);
     let source = key_query(ctx, &items, &from, update.selection.as_ref(), "", params)?;
     let plan = |items: &[String]| {

@@ -85,8 +85,14 @@ pub fn ended(s: &mut Session, job: &str) -> (String, String) {
 
 /// Damages a file in one place.
 pub fn mutate(content: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(content.len().max(1) as u64) as usize;
-    match random.below(6) {
+    let length = content.len().max(1) as u64;
+    // Headers and footers are short, and say the most.
+    let at = match random.below(8) {
+        0 => random.below(length.min(256)),
+        1 => length - 1 - random.below(length.min(2048)),
+        _ => random.below(length),
+    } as usize;
+    match random.below(7) {
         0 => content.truncate(at),
         1 if at < content.len() => content[at] = random.next_u64() as u8,
         2 if at < content.len() => content[at] ^= 1 << random.below(8),
@@ -98,6 +104,12 @@ pub fn mutate(content: &mut Vec<u8>, random: &mut Random) {
             let end = (at + random.below(64) as usize).min(content.len());
             let again = content[at..end].to_vec();
             content.splice(at..at, again);
+        }
+        5 => {
+            // Numbers that are too large, or negative.
+            let end = (at + [4, 8][random.below(2) as usize]).min(content.len());
+            let with = [0, 0x7f, 0x80, 0xff][random.below(4) as usize];
+            content[at.min(end)..end].fill(with);
         }
         _ => {
             let special = b"\"\n,\\{}[]\0\xff:-";

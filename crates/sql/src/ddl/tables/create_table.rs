@@ -33,7 +33,7 @@ pub(crate) fn run(c: &mut Change, create: &CreateTable) -> SqlResult<String> {
         return Ok(tag);
     }
     let base = &create.base;
-    refuse(base)?;
+    refuse(base, create.of.is_some())?;
     let (schema, name) = place(c, base)?;
     if c.taken(schema, &name) {
         if base.if_not_exists {
@@ -144,7 +144,7 @@ fn on_commit(base: &ast::CreateTable) -> Option<OnCommit> {
     }
 }
 
-fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
+fn refuse(base: &ast::CreateTable, of_type: bool) -> SqlResult<()> {
     let refused = [
         (
             base.like.is_some(),
@@ -157,6 +157,7 @@ fn refuse(base: &ast::CreateTable) -> SqlResult<()> {
             "Write the columns of both tables out, or keep them in one table with a column that \
              tells their kinds apart.",
         ),
+        (of_type, "CREATE TABLE .. OF a type", "Write CREATE TABLE x (LIKE the_type)."),
         (base.or_replace, "CREATE OR REPLACE TABLE", "Use CREATE TABLE IF NOT EXISTS."),
     ];
     match refused.iter().find(|r| r.0) {

@@ -16,6 +16,7 @@ use sqlparser::ast::{self, AssignmentTarget, Expr, Ident, SelectItem};
 
 use super::calls::{calls_aggregate, refuse_calls};
 use super::fields::{Place, place, twice, with_fields};
+use super::row_stars;
 use crate::dml::target::Target;
 
 /// The assigned columns with their expressions.
@@ -35,7 +36,15 @@ pub(in crate::dml) fn set_list<'a>(
                 all.push((place(target, name)?, Cow::Borrowed(&a.value)));
             }
             AssignmentTarget::Tuple(names) => {
-                for (name, e) in names.iter().zip(values(&a.value, names.len(), params)?) {
+                let value = row_stars::expanded(&a.value, &mut |of| Ok(own_columns(target, of)))?;
+                let given = match value {
+                    Cow::Borrowed(e) => values(e, names.len(), params)?,
+                    Cow::Owned(e) => {
+                        let given = values(&e, names.len(), params)?.into_iter();
+                        given.map(|e| Cow::Owned(e.into_owned())).collect()
+                    }
+                };
+                for (name, e) in names.iter().zip(given) {
                     all.push((place(target, name)?, e));
                 }
             }
@@ -79,6 +88,12 @@ pub(in crate::dml) fn set_list<'a>(
         }
     }
     Ok(out)
+}
+
+/// The columns of the target, and of the row that ON CONFLICT has in its place.
+fn own_columns(target: &Target, of: &[String]) -> Option<Vec<String>> {
+    let named = |name: &str| *of == [name];
+    (named(&target.alias) || named("excluded")).then(|| target.shown_names())
 }
 
 /// What so many columns are assigned.

@@ -14,6 +14,7 @@ use braid_types::{SqlError, SqlResult, SqlState, TimeZone};
 
 use super::super::outcome::forget_files;
 use super::absent::{is_undefined, name_at};
+use super::alone::alone;
 use super::checkpoint::{Copying, Note, Pace, SoFar, note_in_record, surroundings};
 use super::findings::{Findings, SavedFindings, head};
 use super::hierarchy::{self, Wish};
@@ -385,8 +386,12 @@ impl Load<'_> {
         loop {
             // One that cannot be read has none.
             let parsed = self.session.parse_script(&text).ok().and_then(|mut all| all.pop());
+            let Some(parsed) = parsed else { return Ok(Err(error)) };
             let asked = self.options.ignore_unsupported;
-            let other = parsed.and_then(|s| instead((&s, &text), &error, asked));
+            let other = match instead((&parsed, &text), &error, asked) {
+                None if asked && is_unsupported(&error) => alone(&mut self.session, &parsed)?,
+                other => other,
+            };
             let Some((other, why)) = other else { return Ok(Err(error)) };
             told.push(why);
             match self.run_one(&other) {

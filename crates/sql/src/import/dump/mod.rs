@@ -6,7 +6,8 @@
 //!                          ├─ of what was left out           ─► [`absent`]: left out, too
 //!                          ├─ COPY                           ─► a bulk load
 //!                          └─ anything else                  ─► run as if a client had sent it;
-//!                                                               if that fails, [`instead`]
+//!                                                               if that fails, [`instead`], or
+//!                                                               [`alone`]
 //!   all of it there ─ [`hierarchy`] ─► tables into their parents, or what could lie in what
 //! ```
 //! The tables belong to the transaction until it commits, so that the rows of a COPY are loads, and
@@ -15,6 +16,7 @@
 //! its last [`checkpoint`] when its node has stopped.
 
 mod absent;
+mod alone;
 mod checkpoint;
 mod findings;
 mod hierarchy;
