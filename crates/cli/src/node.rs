@@ -41,7 +41,8 @@ enum Wish {
         node: u64,
     },
     /// Each range is to have so many replicas from now on: three at the beginning. With five it
-    /// survives that two nodes are lost at once. They come and go by themselves, one after the other.
+    /// survives that two nodes are lost at once. They come and go by themselves, one after the
+    /// other.
     Replicas {
         /// How many; not more than there are nodes.
         replicas: u64,

@@ -7,7 +7,8 @@
 //!
 //! A commit over k ranges waits for the slowest of them instead of for all of them in turn. Whoever
 //! is believed to serve a range is asked; all that can go wrong with that is left to
-//! [`Router::send_within`], which asks again: what is asked here has a name, and may be asked twice.
+//! [`Router::send_within`], which asks again: what is asked here has a name, and may be asked
+//! twice.
 
 use braid_kv::{KvResult, Tally};
 use braid_range::{Answer, Ask, NodeId, Request};

@@ -19,9 +19,9 @@
 //! * Locks are taken range by range, in their order; each range keeps them with its lease.
 //! * A commit that writes into one range is one request there. What it has read or locked in other
 //!   ranges is validated first, *through* a time that the commit then must not come behind.
-//! * A commit that writes into several ranges is prepared in all but one, at the same time, happens there, and is
-//!   resolved in the others after it was answered. What somebody else has left half done is brought
-//!   to its end by whoever meets it.
+//! * A commit that writes into several ranges is prepared in all but one, at the same time, happens
+//!   there, and is resolved in the others after it was answered. What somebody else has left half
+//!   done is brought to its end by whoever meets it.
 //!
 //! What this crate does not know: SQL, sockets, the raft crate.
 

@@ -242,7 +242,8 @@ impl Db {
     /// Takes that back: from now on versions at `ts` and later are kept, and may be read and
     /// written. What was dropped meanwhile is gone, so it is for whoever is about to cut a span
     /// out and put versions in its place that begin earlier ([`IngestOptions::excise`]), or writes
-    /// into one that has no version between the two, and reads other spans as before. Does nothing if the threshold is not above `ts`. Durable when it
+    /// into one that has no version between the two, and reads other spans as before. Does nothing
+    /// if the threshold is not above `ts`. Durable when it
     /// returns: a crash must not bring the higher one back when those versions are there.
     pub fn lower_gc_threshold(&self, ts: CommitTs) -> Result<()> {
         self.store.lower_gc_threshold(ts)

@@ -1,8 +1,8 @@
 //! What one event wants of thousands of ranges is done for some of them with each tick.
 //!
 //! ```text
-//!   a node is silent    wakes r1 .. r32 | r33 .. r64 | r65 ..     and if it is heard again, the rest
-//!                       tick            tick         tick         sleeps on
+//!   a node is silent    wakes r1 .. r32 | r33 .. r64 | r65 ..     if it is heard again, the
+//!                       tick            tick         tick         rest sleeps on
 //! ```
 //!
 //! A node with thousands of ranges that was not heard for a moment, since its machine was busy,
