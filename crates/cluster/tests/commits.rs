@@ -1,7 +1,7 @@
 //! A commit over several ranges: who is asked, and in which order.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use braid_cluster::{Reply, Router, RouterOptions, Transport};
@@ -13,6 +13,7 @@ use braid_lsm::{Batch, CommitTs, KeySpan};
 use braid_range::{
     Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request,
 };
+use parking_lot::Mutex;
 
 /// Range n is on node n alone. One of them does not come to answer for the first time.
 #[derive(Default)]
@@ -36,7 +37,7 @@ impl Noted {
             }
             other => panic!("{other:?}"),
         };
-        self.log.lock().expect("it is whole").push(format!("{what} at {} {how}", node.0));
+        self.log.lock().push(format!("{what} at {} {how}", node.0));
         Reply { times: AnswerTimes::of(CommitTs(1)), answer }
     }
 }
@@ -100,7 +101,7 @@ fn commit(noted: Noted, ranges: u64) -> (KvResult<Committed>, Vec<String>) {
         waits: false,
         not_after: None,
     });
-    let log = noted.log.lock().expect("it is whole").clone();
+    let log = noted.log.lock().clone();
     (done, log)
 }
 
