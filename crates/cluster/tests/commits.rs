@@ -1,17 +1,17 @@
 //! A commit over several ranges: who is asked, and in which order.
 
+mod harness;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_cluster::{Reply, Router, RouterOptions, Transport};
+use braid_cluster::{Reply, Router, Transport};
 use braid_consensus::ReplicaId;
-use braid_env::clock::{Hlc, WallClock};
-use braid_env::fs::MemFs;
 use braid_kv::{Commit, Committed, KeyNames, KvResult, Spans, TxnId, Writes};
 use braid_lsm::{Batch, CommitTs, KeySpan};
 use braid_range::{
-    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request,
+    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request,
 };
 use parking_lot::Mutex;
 
@@ -77,19 +77,7 @@ fn commit(noted: Noted, ranges: u64) -> (KvResult<Committed>, Vec<String>) {
         RangeDescriptor::new(RangeId(n), span, vec![(ReplicaId(1), NodeId(n))])
     };
     let noted = Arc::new(noted);
-    let options = RouterOptions {
-        home: Some(NodeId(1)),
-        coordinator: 1,
-        hlc: Arc::new(Hlc::new(Arc::new(WallClock))),
-        wall: Arc::new(WallClock),
-        max_clock_offset_micros: 250_000,
-        patience: Duration::from_millis(20),
-        oldest_readable: Arc::default(),
-        recalls: Recalls::default(),
-        fs: Arc::new(MemFs::new()),
-        ranges: (1..=4).map(range).collect(),
-    };
-    let router = Router::new(noted.clone(), options);
+    let router = Router::new(noted.clone(), harness::options((1..=4).map(range).collect()));
     let mut batch = Batch::at(CommitTs(1));
     (1..=ranges).for_each(|n| batch.put(&[b'a' + n as u8 - 1, b'k'], b"v"));
     let done = router.commit(Commit {

@@ -1,19 +1,18 @@
 //! How many replicas a node has, as nodes say that know more or less of it: one with none is let go.
 
+mod harness;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_cluster::{Reply, Router, RouterOptions, Transport};
+use braid_cluster::{Reply, Router, Transport};
 use braid_consensus::ReplicaId;
-use braid_env::clock::{Hlc, WallClock};
-use braid_env::fs::MemFs;
 use braid_kv::{KvError, KvResult};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
-    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Recalls, Request,
-    Unfinished,
+    Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request, Unfinished,
 };
 
 /// What each node that answers says of the ranges, and which of them serves each.
@@ -58,19 +57,7 @@ type Told<'a> = &'a [(u64, &'a [RangeDescriptor])];
 fn router(said: Told<'_>, served: &[(u64, u64)]) -> Router {
     let said = said.iter().map(|(node, ranges)| (NodeId(*node), ranges.to_vec()));
     let served = served.iter().map(|(range, node)| (RangeId(*range), NodeId(*node)));
-    let options = RouterOptions {
-        home: Some(NodeId(1)),
-        coordinator: 1,
-        hlc: Arc::new(Hlc::new(Arc::new(WallClock))),
-        wall: Arc::new(WallClock),
-        max_clock_offset_micros: 250_000,
-        patience: Duration::from_millis(20),
-        oldest_readable: Arc::default(),
-        recalls: Recalls::default(),
-        fs: Arc::new(MemFs::new()),
-        ranges: Vec::new(),
-    };
-    Router::new(Arc::new(Said(said.collect(), served.collect())), options)
+    Router::new(Arc::new(Said(said.collect(), served.collect())), harness::options(Vec::new()))
 }
 
 fn counts(said: Told<'_>) -> KvResult<BTreeMap<u64, usize>> {

@@ -9,7 +9,7 @@ use crate::lease::Lease;
 
 /// Version 1 had no threshold: nothing was collected. Up to version 2 replicas could not change.
 /// Version 3 knew nothing of replicas that leave, nor of ranges that are not founded. Version 4 did
-/// not say when data was written last.
+/// not say when data was written first and last.
 const VERSION: u8 = 5;
 
 /// The same on all replicas that have applied the same entry.
