@@ -96,6 +96,13 @@ pub(crate) struct CommitState {
     pub(crate) last_lsn: Lsn,
 }
 
+/// Whether a batch may have a time at or below the garbage collection threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    IsClosed,
+    IsOpen,
+}
+
 impl Store {
     /// Applies a batch; see the module.
     pub(crate) fn apply(self: &Arc<Store>, mut batch: Batch) -> Result<Pending> {
@@ -133,8 +140,23 @@ impl Store {
         !waits
     }
 
+    /// See [`Db::fill`](crate::Db::fill).
+    pub(crate) fn fill(self: &Arc<Store>, mut batch: Batch) -> Result<Pending> {
+        batch.normalise()?;
+        if batch.adds_data() && self.ballast.is_full() {
+            return Err(Error::DiskFull);
+        }
+        let pending = self.take_in(&mut batch, Past::IsOpen)?;
+        pending.relieve()?;
+        Ok(pending)
+    }
+
     /// As `apply`, of a net effect for which there is room.
     pub(crate) fn apply_prepared(self: &Arc<Store>, batch: &mut Batch) -> Result<Pending> {
+        self.take_in(batch, Past::IsClosed)
+    }
+
+    fn take_in(self: &Arc<Store>, batch: &mut Batch, past: Past) -> Result<Pending> {
         let size = batch.encoded().len() as u64;
         if let Some(BatchOp::Point { key, .. }) = batch.ops().next() {
             self.state.load().mutable.prefetch(key);
@@ -146,7 +168,7 @@ impl Store {
         let (lsn, queued) = if batch.is_empty() {
             (self.wal.appended(), 0)
         } else {
-            self.check_contracts(batch)?;
+            self.check_contracts(batch, past)?;
             let appended = self.wal.append(batch.encoded())?;
             commit.last_lsn = appended.lsn;
             self.counters.user_bytes.fetch_add(size, Ordering::Relaxed);
@@ -243,9 +265,9 @@ impl Store {
         self.counters.batches.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Contracts C1 and C2. If the batch is newer than everything that ever arrived, as commits
+    /// Contracts C1 and, unless its caller answers for it, C2. If the batch is newer than everything that ever arrived, as commits
     /// of one clock are, this is two comparisons.
-    fn check_contracts(&self, batch: &Batch) -> Result<()> {
+    fn check_contracts(&self, batch: &Batch, past: Past) -> Result<()> {
         let ts = batch.ts().0;
         let first_key = || match batch.ops().next() {
             Some(BatchOp::Point { key, .. }) => key.to_vec(),
@@ -259,7 +281,7 @@ impl Store {
             return broken(first_key(), ts);
         }
         let threshold = self.gc_threshold.load(Ordering::Acquire);
-        if ts <= threshold {
+        if ts <= threshold && past == Past::IsClosed {
             return broken(first_key(), threshold);
         }
         if ts > self.newest.load(Ordering::Acquire) {

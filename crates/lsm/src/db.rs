@@ -74,6 +74,14 @@ impl Db {
         self.store.apply_at_once(batch)
     }
 
+    /// As [`Db::apply_at_once`], of a batch that may be at or below the garbage collection threshold:
+    /// it goes where nothing was ever written, or where all of it was cut out ([`Db::excise`]), and
+    /// with others like it, the older ones first. That nothing was there is for the caller to
+    /// know: of what was dropped nothing is left to be seen.
+    pub fn fill(&self, batch: Batch) -> Result<Pending> {
+        self.store.fill(batch)
+    }
+
     /// Whether a batch is taken in without waiting for flushes or compactions. They are under way
     /// if not: ask again later. Lock-free.
     pub fn has_room(&self) -> bool {

@@ -43,7 +43,7 @@
 //! * C1: a write is not older than what it overlaps; a range tombstone is newer than the points
 //!   in its span that arrived before.
 //! * C2: nothing is written at or below the garbage collection threshold, but by an ingest where
-//!   it cuts out all that was there.
+//!   it cuts out all that was there, and by batches that fill spans in which nothing was written.
 //! * C5: nothing is read below it. Where it is lowered ([`Db::lower_gc_threshold`]), nothing but
 //!   what is put in the place of a span that is cut out then, or lies where nothing was written
 //!   between the two.

@@ -474,6 +474,31 @@ fn carry(bench: &mut Bench, to: &mut Bench, span: &KeySpan) {
     to.db.ingest(&[file.path], IngestOptions { excise, ts_override: None }).unwrap();
 }
 
+/// The same by batches, where nothing was ever written.
+fn carry_by_batches(bench: &mut Bench, to: &mut Bench, span: &KeySpan) {
+    let mut export = bench.db.view(CommitTs(u64::MAX - 1)).unwrap().export(span).unwrap();
+    let (mut spans, mut points) = (Vec::new(), Vec::new());
+    while let Some(item) = export.next_item().unwrap() {
+        match item {
+            Exported::Entry { key, ts, value } => points.push((ts, key, value)),
+            Exported::Tombstone { span, ts } => spans.push((ts, span)),
+        }
+    }
+    for ts in (1..100).map(CommitTs) {
+        let mut batch = Batch::at(ts);
+        for (_, span) in spans.iter().filter(|(at, _)| *at == ts) {
+            batch.delete_span(&span.start, &span.end);
+        }
+        for (_, key, value) in points.iter().filter(|(at, ..)| *at == ts) {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        drop(to.db.fill(batch).unwrap());
+    }
+}
+
 #[test]
 fn an_export_has_all_versions_and_tombstones_of_all_layers_and_nothing_that_came_later() {
     let mut bench = Bench::new();
@@ -540,7 +565,8 @@ fn a_threshold_that_was_lowered_is_lowered_after_a_crash() {
 
 #[test]
 fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
-    for (seed, lowered) in (0..40).flat_map(|seed| [(seed, None), (seed, Some(12))]) {
+    let ways = [(None, false), (Some(12), false), (None, true), (Some(12), true)];
+    for (seed, (lowered, by_batches)) in (0..40).flat_map(|seed| ways.map(|way| (seed, way))) {
         let mut random = Random::seeded(seed);
         let (mut from, mut to) = (Bench::new(), Bench::new());
         let key = |random: &mut Random| format!("{:02}", random.below(12));
@@ -563,7 +589,8 @@ fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
             }
         }
         // What is there already is older, newer, and below the threshold.
-        to.put(70, &["03", "05", "99"]);
+        let there: &[&str] = if by_batches { &["01", "10", "99"] } else { &["03", "05", "99"] };
+        to.put(70, there);
         to.db.set_gc_threshold(CommitTs(40)).unwrap();
         // Work that goes by that threshold may be on its way.
         for _ in 0..random.below(3) {
@@ -575,7 +602,10 @@ fn what_is_carried_to_another_store_reads_the_same_at_all_times() {
         let first = to.db.gc_threshold().0;
         assert_eq!(first, lowered.unwrap_or(40));
         let span = KeySpan::new("02", "09");
-        carry(&mut from, &mut to, &span);
+        match by_batches {
+            true => carry_by_batches(&mut from, &mut to, &span),
+            false => carry(&mut from, &mut to, &span),
+        }
         let rows = |bench: &Bench, ts: u64| {
             let view = bench.db.view(CommitTs(ts)).unwrap();
             collect(&mut view.scan(span.clone(), ScanOptions::default()).unwrap()).unwrap()

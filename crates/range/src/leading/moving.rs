@@ -37,6 +37,11 @@ const HANDING_TICKS: u64 = 15;
 /// A node that has ended a closing in vain tries again after so many ticks.
 const REST_TICKS: u64 = 300;
 
+/// Of so many leases that another node has less it gets one at a time.
+const PER_LEASE: u64 = 32;
+/// And so many at most.
+const MOST_LEASES: u64 = 16;
+
 /// For so many ticks a node that has said that it drains gets nothing.
 const DRAINING_TICKS: u64 = 30;
 
@@ -248,11 +253,17 @@ impl Replicas {
             .map(|(range, replica)| (replica.locking.is_in_use(), *range))
             .collect();
         ranges.sort_unstable();
+        let most = ((mine - theirs) / PER_LEASE).clamp(1, MOST_LEASES);
+        let mut given = 0;
         for (in_use, range) in ranges {
+            // One that somebody uses goes alone.
+            if given == most || in_use && given > 0 {
+                break;
+            }
             let why = format!("this node leads {mine} ranges, and that one {theirs}");
             if self.give(range, to, (false, &why))? {
                 self.moves.rests_until = if in_use { now + REST_TICKS } else { now };
-                break;
+                given += if in_use { most } else { 1 };
             }
         }
         Ok(())

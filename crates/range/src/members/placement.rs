@@ -58,7 +58,10 @@ const ASK_TICKS: u64 = 53;
 /// So many replicas of others are remembered that are not known here; they say something again.
 const MOST_STRANGERS: usize = 10_000;
 /// So many replicas at a time are on their way to their votes, of the ranges that a node leads.
-const ON_THE_WAY: usize = 2;
+/// States of large ones wait for each other nevertheless.
+const ON_THE_WAY: usize = 8;
+/// The same if some nodes have very many more than others.
+const MOST_ON_THE_WAY: usize = 16;
 
 /// What the cluster wants of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -375,12 +378,20 @@ impl Situation<'_> {
     }
 }
 
-/// Whether some node has two replicas more than one that could get some.
-fn is_uneven(nodes: &BTreeMap<NodeId, Seen>) -> bool {
+/// How many replicas more than one that could get some the node with the most has.
+fn unevenness(nodes: &BTreeMap<NodeId, Seen>) -> u64 {
     let fit = nodes.values().filter(|seen| seen.health == Health::Fit);
     let fewest = fit.map(|seen| seen.replicas).min();
     let most = nodes.values().map(|seen| seen.replicas).max();
-    most.zip(fewest).is_some_and(|(most, fewest)| most >= fewest + 2)
+    most.zip(fewest).map_or(0, |(most, fewest)| most.saturating_sub(fewest))
+}
+
+/// How many replicas a node moves in one turn for the sake of balance. All nodes do it without
+/// asking each other, so that is few of what there is to be moved.
+fn moved_in_a_turn(nodes: &BTreeMap<NodeId, Seen>) -> usize {
+    const PARTS: u64 = 8;
+    let share = unevenness(nodes) / (PARTS * nodes.len().max(1) as u64);
+    (share as usize).clamp(1, MOST_ON_THE_WAY)
 }
 
 /// What is about to change in who has a replica of a range, and why, for people.
@@ -501,9 +512,11 @@ impl Replicas {
         self.moves.placement.counts.insert(own, replicas);
         let led = self.moves.led.load(Ordering::Relaxed);
         others.iter().for_each(|node| self.say(RangeId(0), *node, &Said::Here { replicas, led }));
-        // Not all who lead at the same time, or the one with the fewest had the most.
+        // Not all who lead at the same time, or the one with the fewest had the most; unless there
+        // is much to do.
         let balances = self.random.chance(1, others.len() as u64 + 1);
-        self.place(wanted, balances)
+        let much = moved_in_a_turn(&self.nodes_seen()) > 1;
+        self.place(wanted, balances || much)
     }
 
     /// The ranges that this node leads and that may have a step to take. Those that sleep are among
@@ -515,7 +528,7 @@ impl Replicas {
     ) -> Vec<RangeId> {
         let looks = nodes.iter().map(|(node, seen)| (*node, seen.health)).collect();
         let looks = Some((wanted, looks));
-        let all = self.moves.placement.looked != looks || balances && is_uneven(nodes);
+        let all = self.moves.placement.looked != looks || balances && unevenness(nodes) >= 2;
         self.moves.placement.looked = looks;
         let some = match all {
             true => self.replicas.keys().copied().collect(),
@@ -570,6 +583,9 @@ impl Replicas {
         };
         let mut on_the_way: usize = ranges.iter().map(learners).sum();
         let mut woken = 0;
+        let in_a_turn = moved_in_a_turn(&nodes);
+        let most = ON_THE_WAY.max(in_a_turn);
+        let mut moved = 0;
         for range in ranges {
             let sleeps = self.sleeps(range);
             let (next, settled) = self.next_step(range, (wanted, balances), &nodes);
@@ -584,20 +600,21 @@ impl Replicas {
             if sleeps {
                 // It may have to wait for others, and is looked at again until it is done.
                 self.moves.placement.looked = None;
-                if woken == ON_THE_WAY {
+                if woken >= most {
                     continue;
                 }
             }
             match step {
                 Step::Feed(node) => self.traffic.want(range, node),
-                Step::Take(Change::Add(..)) if on_the_way >= ON_THE_WAY => {}
+                Step::Take(Change::Add(..)) if on_the_way >= most => {}
                 Step::Take(change) => {
                     let count = usize::from(matches!(change, Change::Add(..)));
                     woken += usize::from(self.wake(range));
                     if self.take_step(range, change, why)? {
                         on_the_way += count;
-                        // What others have said of their replicas does not count with this one.
-                        balances &= count == 0;
+                        moved += count;
+                        // What others have said of their replicas does not count with these.
+                        balances &= moved < in_a_turn;
                         nodes = self.nodes_seen();
                     } else {
                         self.moves.placement.again = true;
@@ -815,6 +832,19 @@ mod tests {
         assert_eq!(step_at(&good, &dead(busy, &[3, 4]), &places), add(2));
         // Where nobody says where he is, it is as if there were no places.
         assert_eq!(step_at(&two, &full, &places[..1]), None);
+    }
+
+    #[test]
+    fn much_that_is_to_be_moved_is_moved_many_at_a_time() {
+        let nodes = |counts: &[u64]| -> BTreeMap<NodeId, Seen> {
+            let seen = |replicas: &u64| Seen { health: Health::Fit, replicas: *replicas };
+            (1..).map(NodeId).zip(counts.iter().map(seen)).collect()
+        };
+        assert_eq!(
+            [&[5, 5, 5][..], &[9, 0, 5], &[60, 60, 10]].map(|c| moved_in_a_turn(&nodes(c))),
+            [1, 1, 2]
+        );
+        assert_eq!(moved_in_a_turn(&nodes(&[10_000, 10_000, 10_000, 0, 0])), MOST_ON_THE_WAY);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   number kept      durable: from here on it is gone, whatever crashes
-//!   keys, records    cut out of the store
+//!   keys, records    cut out of the store; if they are few, deleted by the batch with the number
 //!   raft log         has the group no more
 //! ```
 //!
@@ -28,6 +28,9 @@ use crate::raft_snapshot::Said;
 use crate::replicas::{Replicas, stored_states};
 use crate::state::RangeState;
 
+/// What a replica has stored up to here is deleted, not cut out.
+const SMALL_BYTES: u64 = 128 << 10;
+
 /// Replicas of ranges that were removed from this node: all below these numbers.
 pub(crate) type Retired = BTreeMap<RangeId, ReplicaId>;
 
@@ -39,22 +42,47 @@ pub(crate) fn stamp_for(db: &Db, key: &[u8]) -> Result<CommitTs> {
     Ok(CommitTs(last.max(db.gc_threshold()).0 + 1))
 }
 
+fn numbered(next: ReplicaId) -> Vec<u8> {
+    let mut record = Vec::new();
+    put_number(&mut record, next.0);
+    record
+}
+
 /// Keeps a number. Durable when it returns.
 fn keep_number(db: &Db, range: RangeId, next: ReplicaId) -> Result<()> {
     let key = local_keys::retired(range);
-    let mut record = Vec::new();
-    put_number(&mut record, next.0);
     let mut batch = Batch::at(stamp_for(db, &key)?);
-    batch.put(&key, &record);
+    batch.put(&key, &numbered(next));
     db.write(batch, Durability::Sync)?;
     Ok(())
 }
 
-/// Takes away what a replica had. Durable when it returns: the next replica of the range on this
-/// node must not find the log of this one after a crash.
+/// Keeps a number and deletes what a small replica had, in one batch: nothing of that is worth
+/// that a memtable ends, as it does where keys are cut out that it has. Durable when it returns.
+fn keep_number_and_delete(db: &Db, range: RangeId, next: ReplicaId, keys: &KeySpan) -> Result<()> {
+    let (key, records) = (local_keys::retired(range), local_keys::records(range));
+    let mut at = stamp_for(db, &key)?;
+    for span in [keys, &records] {
+        let newest = db.newest_above(span, CommitTs::ZERO)?;
+        at = newest.map_or(at, |newest| at.max(CommitTs(newest.0 + 1)));
+    }
+    let mut batch = Batch::at(at);
+    batch.put(&key, &numbered(next));
+    [keys, &records].iter().for_each(|span| batch.delete_span(&span.start, &span.end));
+    db.write(batch, Durability::Sync)?;
+    Ok(())
+}
+
+/// Takes away what a replica had. Durable when it returns.
 fn clear_away(db: &Db, log: &mut RaftLog, range: RangeId, keys: &KeySpan) -> Result<()> {
     db.excise(keys)?;
     db.excise(&local_keys::records(range))?;
+    forget_log(log, range)
+}
+
+/// Durable when it returns: the next replica of the range on this node must not find the log of
+/// this one after a crash.
+fn forget_log(log: &mut RaftLog, range: RangeId) -> Result<()> {
     let mut batch = LogBatch::default();
     batch.remove(range.group());
     log.write(&batch)?;
@@ -115,9 +143,14 @@ impl Replicas {
         // No more than that: the node may have got the next one already.
         let next = ReplicaId(replica.group.id().0 + 1);
         let keys = replica.machine.state.descriptor.span.clone();
-        // What the store had before must not come back behind what is cut out now.
-        self.store_position().wait_durable()?;
-        keep_number(&self.db, range, next)?;
+        let is_small = self.db.view(newest())?.stored_bytes(&keys)? <= SMALL_BYTES;
+        if is_small {
+            keep_number_and_delete(&self.db, range, next, &keys)?;
+        } else {
+            // What the store had before must not come back behind what is cut out now.
+            self.store_position().wait_durable()?;
+            keep_number(&self.db, range, next)?;
+        }
         self.absent.retired.insert(range, next);
         self.quiet.sleepers.end(range);
         if let Some(mut replica) = self.replicas.remove(&range) {
@@ -126,7 +159,10 @@ impl Replicas {
         }
         self.forget_unsynced(range);
         self.absent.unborn.remove(&range.group());
-        clear_away(&self.db, &mut self.log, range, &keys)?;
+        match is_small {
+            true => forget_log(&mut self.log, range)?,
+            false => clear_away(&self.db, &mut self.log, range, &keys)?,
+        }
         self.effects.notes.push(format!("the replica of {range:?} on this node was removed"));
         Ok(())
     }

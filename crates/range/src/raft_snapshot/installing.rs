@@ -24,6 +24,7 @@ use braid_env::fs::FileSystem;
 use braid_lsm::{CommitTs, Db, IngestOptions, KeySpan, Options, SstBuilder};
 
 use super::message::Begin;
+use super::small::finish_small;
 use crate::ids::{RangeId, put_span, take_span};
 use crate::local_keys;
 use crate::machine::newest;
@@ -57,8 +58,12 @@ struct Plan {
     data: Vec<String>,
 }
 
-fn disk(doing: &str, path: &Path, error: &std::io::Error) -> Error {
+pub(super) fn disk(doing: &str, path: &Path, error: &std::io::Error) -> Error {
     Error::Inconsistent(format!("{doing} {}: {error}", path.display()))
+}
+
+pub(super) fn damaged(path: &Path) -> Error {
+    Error::Inconsistent(format!("{} is damaged", path.display()))
 }
 
 impl Staging {
@@ -93,6 +98,15 @@ impl Staging {
         Ok((name, SstBuilder::create(&self.fs, &path, no_time, &self.options)?))
     }
 
+    /// The file of small states that take their places.
+    pub(super) fn small(&self) -> PathBuf {
+        self.dir.join("small")
+    }
+
+    pub(super) fn has(&self, path: &Path) -> Result<bool> {
+        self.fs.exists(path).map_err(|error| disk("looking for", path, &error))
+    }
+
     fn list(&self) -> Result<Vec<String>> {
         self.fs.list(&self.dir).map_err(|error| disk("listing", &self.dir, &error))
     }
@@ -114,24 +128,43 @@ impl Staging {
 
     /// From here on it happens.
     fn resolve(&self, plan: &Plan) -> Result<()> {
-        let ready = self.ready(plan.begin.state.descriptor.id);
-        let new = ready.with_extension("new");
+        // The files that it names are there whenever it is.
+        self.sync()?;
+        self.write_durably(&self.ready(plan.begin.state.descriptor.id), &plan.encode())
+    }
+
+    /// A file that is there as a whole or not at all, whatever crashes.
+    pub(super) fn write_durably(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let new = path.with_extension("new");
         let write = || {
             let file = self.fs.create(&new)?;
-            file.write_at(&plan.encode(), 0)?;
+            file.write_at(bytes, 0)?;
             file.sync_data()?;
-            // The files that it names are there whenever it is.
-            self.fs.sync_dir(&self.dir)?;
-            self.fs.rename(&new, &ready)
+            self.fs.rename(&new, path)
         };
-        write().map_err(|error| disk("writing", &ready, &error))?;
+        write().map_err(|error| disk("writing", path, &error))?;
+        self.sync()
+    }
+
+    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        let read = || {
+            let file = self.fs.open(path)?;
+            let mut bytes = vec![0; file.len()? as usize];
+            file.read_exact_at(&mut bytes, 0)?;
+            Ok(bytes)
+        };
+        read().map_err(|error| disk("reading", path, &error))
+    }
+
+    /// Removes a file for good.
+    pub(super) fn remove_durably(&self, path: &Path) -> Result<()> {
+        self.remove(path)?;
         self.sync()
     }
 
     /// It has happened.
     fn conclude(&self, range: RangeId) -> Result<()> {
-        self.remove(&self.ready(range))?;
-        self.sync()?;
+        self.remove_durably(&self.ready(range))?;
         self.clear(range)
     }
 
@@ -140,15 +173,7 @@ impl Staging {
         let mut plans = Vec::new();
         for name in self.list()?.iter().filter(|name| name.ends_with(".ready")) {
             let path = self.dir.join(name);
-            let read = || {
-                let file = self.fs.open(&path)?;
-                let mut bytes = vec![0; file.len()? as usize];
-                file.read_exact_at(&mut bytes, 0)?;
-                Ok(bytes)
-            };
-            let bytes = read().map_err(|error| disk("reading", &path, &error))?;
-            let damaged = || Error::Inconsistent(format!("{} is damaged", path.display()));
-            plans.push(Plan::decode(&bytes).ok_or_else(damaged)?);
+            plans.push(Plan::decode(&self.read(&path)?).ok_or_else(|| damaged(&path))?);
         }
         Ok(plans)
     }
@@ -189,9 +214,7 @@ impl Plan {
     /// below their own thresholds, where nobody reads.
     fn put_in_place(&self, db: &Db, staging: &Staging) -> Result<()> {
         let range = self.begin.state.descriptor.id;
-        let stored = db.get(&local_keys::state(range), newest())?;
-        let stored = stored.and_then(|record| RangeState::decode(&record));
-        if stored.is_some_and(|stored| stored.applied >= self.begin.state.applied) {
+        if is_in_place(db, &self.begin)? {
             return Ok(());
         }
         db.lower_gc_threshold(self.begin.state.gc)?;
@@ -203,6 +226,13 @@ impl Plan {
         ingest(&self.local, local_keys::records(range))?;
         Ok(())
     }
+}
+
+/// Whether the store has a state, or a later one.
+pub(super) fn is_in_place(db: &Db, begin: &Begin) -> Result<bool> {
+    let stored = db.get(&local_keys::state(begin.state.descriptor.id), newest())?;
+    let stored = stored.and_then(|record| RangeState::decode(&record));
+    Ok(stored.is_some_and(|stored| stored.applied >= begin.state.applied))
 }
 
 /// What a replica that begins with a state has promised: nothing less than before. Its log ends
@@ -242,31 +272,33 @@ pub(crate) fn finish_installs(
     for plan in staging.resolved()? {
         let range = plan.begin.state.descriptor.id;
         plan.put_in_place(db, staging)?;
-        let before = logged.remove(&range.group()).unwrap_or_default();
-        let after = begun_anew(log, range, before, &plan.begin)?;
-        logged.insert(range.group(), after);
+        begin_logs_anew(log, logged, &[&plan.begin])?;
         staging.conclude(range)?;
     }
+    finish_small(staging, db, log, logged)?;
     // What has arrived in part.
     staging.list()?.iter().try_for_each(|name| staging.remove(&staging.dir.join(name)))
 }
 
-/// The log of a replica that begins with a state. Durable.
-fn begun_anew(
+/// The logs of replicas that begin with a state. Durable.
+pub(super) fn begin_logs_anew(
     log: &mut RaftLog,
-    range: RangeId,
-    before: LoggedGroup,
-    begin: &Begin,
-) -> Result<LoggedGroup> {
-    if has(&before, begin.at()) {
-        return Ok(before);
-    }
-    let hard_state = promised(before.hard_state, begin);
+    logged: &mut BTreeMap<GroupId, LoggedGroup>,
+    states: &[&Begin],
+) -> Result<()> {
     let mut batch = LogBatch::default();
-    batch.begin_anew(range.group(), hard_state, begin.at());
+    for begin in states {
+        let group = begin.state.descriptor.id.group();
+        let before = logged.entry(group).or_default();
+        if has(before, begin.at()) {
+            continue;
+        }
+        let hard_state = promised(before.hard_state, begin);
+        batch.begin_anew(group, hard_state, begin.at());
+        *before = LoggedGroup { hard_state, cut: begin.at(), ..LoggedGroup::default() };
+    }
     let place = log.write(&batch)?;
-    log.sync(place)?;
-    Ok(LoggedGroup { hard_state, cut: begin.at(), ..LoggedGroup::default() })
+    log.sync(place)
 }
 
 impl Replicas {
@@ -292,10 +324,17 @@ impl Replicas {
             }
             None => self.absent.unborn.remove(&range.group()).unwrap_or_default(),
         };
-        let logged = begun_anew(&mut self.log, range, before, &plan.begin)?;
-        self.forget_unsynced(range);
+        let mut logged = BTreeMap::from([(range.group(), before)]);
+        begin_logs_anew(&mut self.log, &mut logged, &[&plan.begin])?;
         self.traffic.staging.conclude(range)?;
-        let begin = plan.begin;
+        self.begin_with(plan.begin, logged.remove(&range.group()).unwrap_or_default())
+    }
+
+    /// A replica goes on from a state that is in place.
+    pub(super) fn begin_with(&mut self, begin: Begin, logged: LoggedGroup) -> Result<()> {
+        let descriptor = begin.state.descriptor.clone();
+        let range = descriptor.id;
+        self.forget_unsynced(range);
         self.clocks.hlc.update(begin.state.stamp.max(begin.state.foreign).0);
         let (at, state) = (begin.state.applied, begin.state);
         self.add_replica(state, logged)?;

@@ -220,7 +220,7 @@ impl Said {
     }
 }
 
-fn put_item(out: &mut Vec<u8>, item: &Exported) {
+pub(super) fn put_item(out: &mut Vec<u8>, item: &Exported) {
     match item {
         Exported::Entry { key, ts, value } => {
             out.push(u8::from(value.is_some()));
@@ -236,7 +236,7 @@ fn put_item(out: &mut Vec<u8>, item: &Exported) {
     }
 }
 
-fn take_item(reader: &mut Reader<'_>) -> Option<Exported> {
+pub(super) fn take_item(reader: &mut Reader<'_>) -> Option<Exported> {
     let kind = reader.byte()?;
     if kind == 2 {
         let span = take_span(reader)?;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `message` is what is said, `sending` the leader's side, `receiving` the other side until all is
-//! there, `installing` the step from the old state to the new one.
+//! there, `installing` the step from the old state to the new one; `small` that of many at once.
 //!
 //! Rules:
 //!
@@ -32,6 +32,7 @@ mod installing;
 mod message;
 mod receiving;
 mod sending;
+mod small;
 
 pub(crate) use installing::{Staging, finish_installs};
 pub(crate) use message::Said;

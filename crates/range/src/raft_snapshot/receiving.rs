@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::installing::{Arrived, Staging};
 use super::message::{Begin, Piece, Said};
 use super::sending::RECEIVED_AT_THE_SAME_TIME;
+use super::small::Small;
 use crate::ids::{NodeId, RangeId};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::replicas::Replicas;
@@ -34,6 +35,8 @@ pub(super) struct Receiving {
     begin: Begin,
     /// The place of the piece that is wanted.
     next: u64,
+    /// What came, if that was all in one piece: it may need no files.
+    held: Vec<Exported>,
     writer: Option<Writer>,
     /// Of the range's records, and of its keys.
     local: Vec<String>,
@@ -49,6 +52,7 @@ impl Receiving {
             from,
             begin,
             next: 0,
+            held: Vec::new(),
             writer: None,
             local: Vec::new(),
             data: Vec::new(),
@@ -222,20 +226,20 @@ impl Replicas {
         };
         known.silent_ticks = 0;
         if piece.place == known.next && !known.is_whole {
-            let mut taken = known.take(&self.traffic.staging, piece.items);
-            if piece.is_last {
-                taken = taken.and_then(|()| known.finish_file(None).map(drop));
-                known.is_whole = true;
-            } else {
-                known.next += 1;
+            known.is_whole = piece.is_last;
+            if piece.is_last && piece.place == 0 {
+                // With the others that come in this tick.
+                known.held = piece.items;
+                return Ok(());
             }
-            if let Err(error) = taken {
-                let why = error.to_string();
-                self.say(range, from, &Said::Stopped { number, why });
-                return self.forget_arriving(range);
+            known.next += u64::from(!piece.is_last);
+            let (items, is_last) = (piece.items, piece.is_last);
+            if !self.take_into_files(range, items, is_last)? {
+                return Ok(());
             }
         }
-        if known_is_whole(&self.traffic.receiving, range) {
+        let known = &self.traffic.receiving[&range];
+        if known.is_whole && known.held.is_empty() {
             return self.try_install(range);
         }
         let upto = self.traffic.receiving[&range].next;
@@ -243,7 +247,68 @@ impl Replicas {
         Ok(())
     }
 
-    /// Installs a state that is there, if the store has room.
+    /// Writes what has come into files; false, and the state is given up, if that fails.
+    fn take_into_files(
+        &mut self,
+        range: RangeId,
+        items: Vec<Exported>,
+        is_last: bool,
+    ) -> Result<bool> {
+        let traffic = &mut self.traffic;
+        let Some(known) = traffic.receiving.get_mut(&range) else { return Ok(false) };
+        let mut taken = known.take(&traffic.staging, items);
+        if is_last {
+            taken = taken.and_then(|()| known.finish_file(None).map(drop));
+        }
+        let Err(error) = taken else { return Ok(true) };
+        let (from, number, why) = (known.from, known.begin.number, error.to_string());
+        self.say(range, from, &Said::Stopped { number, why });
+        self.forget_arriving(range)?;
+        Ok(false)
+    }
+
+    /// Installs what came in one piece, if the store has room: all of it in one step, where
+    /// nothing of the ranges is here.
+    fn try_install_held(&mut self) -> Result<()> {
+        if !self.db.has_room() {
+            return Ok(());
+        }
+        let receiving = &self.traffic.receiving;
+        let held = receiving.iter().filter(|(_, known)| !known.held.is_empty());
+        let held: Vec<RangeId> = held.map(|(range, _)| *range).collect();
+        let (mut states, mut answers): (Vec<Small>, Vec<_>) = (Vec::new(), Vec::new());
+        for range in held {
+            let known = &self.traffic.receiving[&range];
+            let span = &known.begin.state.descriptor.span;
+            if states.iter().any(|other| other.begin.state.descriptor.span.overlaps(span)) {
+                // One of the two will be refused, once the other is there.
+                continue;
+            }
+            let Some(known) = self.traffic.receiving.get_mut(&range) else { continue };
+            let items = std::mem::take(&mut known.held);
+            let small = Small { begin: known.begin.clone(), items };
+            if !self.has_nothing_of(&small)? {
+                if self.take_into_files(range, small.items, true)? {
+                    self.try_install(range)?;
+                }
+                continue;
+            }
+            let Some(known) = self.traffic.receiving.remove(&range) else { continue };
+            let (from, number) = (known.from, small.begin.number);
+            match self.does_not_want(range, from, &small.begin) {
+                Some(why) => self.say(range, from, &Said::Stopped { number, why }),
+                None => {
+                    answers.push((range, from, Said::Got { number, upto: known.next + 1 }));
+                    states.push(small);
+                }
+            }
+        }
+        self.install_small(states)?;
+        answers.iter().for_each(|(range, from, said)| self.say(*range, *from, said));
+        Ok(())
+    }
+
+    /// Installs a state that is there, in files, if the store has room.
     fn try_install(&mut self, range: RangeId) -> Result<()> {
         if !self.db.has_room() {
             return Ok(());
@@ -283,18 +348,12 @@ impl Replicas {
             let known = self.traffic.receiving.get_mut(&range).expect("listed");
             known.silent_ticks += 1;
             match (known.is_whole, known.silent_ticks > SILENT_TICKS) {
-                (true, _) => self.try_install(range)?,
+                (true, _) if known.held.is_empty() => self.try_install(range)?,
+                (true, _) => {}
                 (false, true) => self.forget_arriving(range)?,
                 (false, false) => {}
             }
         }
-        Ok(())
+        self.try_install_held()
     }
-}
-
-fn known_is_whole(
-    receiving: &std::collections::BTreeMap<RangeId, Receiving>,
-    range: RangeId,
-) -> bool {
-    receiving.get(&range).is_some_and(|known| known.is_whole)
 }

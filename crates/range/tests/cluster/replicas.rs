@@ -1,6 +1,8 @@
 //! Replicas that move: nodes that join, leave and are lost; replicas that were removed and do not
 //! know it; crashes at any moment of a replica's end.
 
+use std::sync::atomic::Ordering;
+
 use braid_range::{Members, Standing};
 
 use super::*;
@@ -232,6 +234,63 @@ fn a_replica_goes_whole_whatever_crashes() {
             return;
         }
     }
+}
+
+/// A node gets the replicas of a lost one, of ranges that hold little. Their states take their
+/// places together, without files, and the power fails in front of each change of the disk.
+#[test]
+fn small_states_take_their_places_together_whatever_crashes() {
+    const BORDERS: [&str; 5] = ["b", "c", "d", "e", "f"];
+    let mut most_at_once = 0;
+    for changes in (0..).step_by(2) {
+        let mut cluster = Cluster::new();
+        for (n, border) in BORDERS.iter().rev().enumerate() {
+            let split = Ask::Split(Split { at: key(border), right: RangeId(20 + n as u64) });
+            assert_eq!(cluster.ask(1, split), Some(Answer::Again));
+            cluster.pass(3, &[1, 2, 3]);
+        }
+        for (number, border) in BORDERS.iter().enumerate() {
+            let txn = TxnId { began: cluster.now(1), number: number as u64 };
+            let range = 24 - number as u64;
+            cluster.ask_range(range, 1, commit(txn, vec![put(border, "1")]));
+        }
+        cluster.join();
+        cluster.say_members(&with(Member));
+        cluster.crash(3, CrashPolicy::KeepAll);
+        let random = Random::seeded(changes);
+        cluster.nodes[3].fs.arm_crash(changes, random, CrashPolicy::Random(50));
+        cluster.say_members(&with(Gone));
+        for _ in 0..100 {
+            let before = installed_by(&mut cluster, 4);
+            cluster.pass(1, &[1, 2, 4]);
+            if cluster.nodes[3].process.is_none() {
+                break;
+            }
+            most_at_once = most_at_once.max(installed_by(&mut cluster, 4) - before);
+        }
+        let crashed = cluster.nodes[3].process.is_none();
+        cluster.nodes[3].fs.disarm_crash();
+        if crashed {
+            cluster.restart(4);
+            cluster.say_members(&with(Gone));
+        }
+        for range in [1, 20, 21, 22, 23, 24] {
+            cluster.until_voters(4, range, &[1, 2, 4]);
+        }
+        cluster.crash(4, CrashPolicy::LoseAll);
+        cluster.restart(4);
+        cluster.pass(30, &[1, 2, 4]);
+        assert_eq!(cluster.rows_in_store(4), BORDERS.len(), "{changes} changes");
+        if !crashed {
+            assert!(changes > 10 && most_at_once > 1, "{changes} changes, {most_at_once}");
+            return;
+        }
+    }
+}
+
+fn installed_by(cluster: &mut Cluster, id: u64) -> u64 {
+    let process = cluster.nodes[id as usize - 1].process.as_ref();
+    process.map_or(0, |process| process.states_installed().load(Ordering::Relaxed))
 }
 
 #[test]
