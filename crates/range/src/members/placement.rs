@@ -19,8 +19,8 @@
 //!    the other voters, and of those the one with the fewest.
 //! 5. Too few voters: the same.
 //! 6. A fit node is further from the others than some voter's node: it gets a replica.
-//! 7. A voter's node has at least two replicas more than some fit node that is no closer to the
-//!    others: that one gets a replica.
+//! 7. A voter's node has at least two replicas more, or a 64th of what it has, than some fit node
+//!    that is no closer to the others: that one gets a replica.
 //!
 //! How close nodes are is counted by their [localities](super::locality), pair by pair. In 3, of
 //! nodes that are equally well the one that is closest to the others loses its vote.
@@ -62,6 +62,9 @@ const MOST_STRANGERS: usize = 10_000;
 const ON_THE_WAY: usize = 8;
 /// The same if some nodes have very many more than others.
 const MOST_ON_THE_WAY: usize = 16;
+
+/// Of so many replicas one more or less does not matter.
+const MANY: u64 = 64;
 
 /// What the cluster wants of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -286,7 +289,8 @@ impl Situation<'_> {
         (gain > 0).then_some((voter, node))
     }
 
-    /// A voter's node with two replicas more than another one that would do as well.
+    /// A voter's node with two replicas more than another one that would do as well; of many, with
+    /// more of them than are on their way anyhow, or they would be moved to and fro.
     fn uneven(&self) -> Option<(NodeId, NodeId)> {
         let no_closer = |(voter, node): &(NodeId, NodeId)| {
             self.closeness(*node, Some(*voter)) <= self.closeness(*voter, None)
@@ -295,7 +299,8 @@ impl Situation<'_> {
             (self.replicas(*voter) as i64 - self.replicas(*node) as i64, std::cmp::Reverse(*node))
         };
         let pair = self.pairs().filter(no_closer).max_by_key(more)?;
-        (more(&pair).0 >= 2).then_some(pair)
+        let least = worth_a_move(self.replicas(pair.0));
+        (more(&pair).0 >= least as i64).then_some(pair)
     }
 
     /// Voters on other nodes, with those that could have a replica instead.
@@ -378,12 +383,19 @@ impl Situation<'_> {
     }
 }
 
-/// How many replicas more than one that could get some the node with the most has.
+/// How many replicas less another node must have to get one of a node that has so many.
+fn worth_a_move(replicas: u64) -> u64 {
+    (replicas / MANY).max(2)
+}
+
+/// How many replicas more than one that could get some the node with the most has, if that is
+/// worth a move.
 fn unevenness(nodes: &BTreeMap<NodeId, Seen>) -> u64 {
     let fit = nodes.values().filter(|seen| seen.health == Health::Fit);
     let fewest = fit.map(|seen| seen.replicas).min();
     let most = nodes.values().map(|seen| seen.replicas).max();
-    most.zip(fewest).map_or(0, |(most, fewest)| most.saturating_sub(fewest))
+    let pair = most.zip(fewest).filter(|(most, fewest)| *most >= fewest + worth_a_move(*most));
+    pair.map_or(0, |(most, fewest)| most - fewest)
 }
 
 /// How many replicas a node moves in one turn for the sake of balance. All nodes do it without
@@ -528,7 +540,7 @@ impl Replicas {
     ) -> Vec<RangeId> {
         let looks = nodes.iter().map(|(node, seen)| (*node, seen.health)).collect();
         let looks = Some((wanted, looks));
-        let all = self.moves.placement.looked != looks || balances && unevenness(nodes) >= 2;
+        let all = self.moves.placement.looked != looks || balances && unevenness(nodes) > 0;
         self.moves.placement.looked = looks;
         let some = match all {
             true => self.replicas.keys().copied().collect(),
@@ -854,5 +866,8 @@ mod tests {
         assert_eq!(step(&three, &nodes(8)), add(4));
         // What this node itself has too many of, others move away: it leads.
         assert_eq!(step(&three, &nodes(9)), None);
+        let nodes = |fourth| [(1, Fit, 10), (2, Fit, 6_400), (3, Fit, 10), (4, Fit, fourth)];
+        assert_eq!(step(&three, &nodes(6_300)), add(4));
+        assert_eq!(step(&three, &nodes(6_301)), None);
     }
 }
