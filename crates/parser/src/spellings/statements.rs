@@ -75,6 +75,13 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                          lock on what they belong to and look before writing.",
                     ));
                 }
+                "xmlelement" | "xmlforest" | "xmlparse" | "xmlpi" | "xmlroot" | "xmlserialize"
+                | "xmlexists"
+                    if is_token(tokens, at + 1, &Token::LParen) =>
+                {
+                    return Err(SqlError::unsupported("XML")
+                        .with_hint("A column of type text keeps it as it is."));
+                }
                 "sql" => security(tokens, at),
                 "snapshot" => exported_view(tokens, at)?,
                 "normalize" => normal_form(tokens, at),

@@ -276,7 +276,13 @@ impl Connection {
 
     fn execute(&mut self, name: &str, max_rows: i32) -> Result<(), Failure> {
         self.begin_statement();
-        let mut portal = self.extended.portals.take(name).ok_or_else(|| unknown_portal(name))?;
+        let Some(mut portal) = self.extended.portals.take(name) else {
+            // A transaction that has failed has taken its portals along.
+            return Err(match self.session.tx_status() {
+                b'E' => braid_sql::session::transaction::aborted().into(),
+                _ => unknown_portal(name).into(),
+            });
+        };
         let result = self.run_portal(&mut portal, max_rows.max(0) as usize);
         if result.is_ok() {
             self.extended.portals.put(name, portal);
