@@ -4,6 +4,9 @@ use braid_types::{IntervalField, IntervalFields, SqlError, SqlResult, SqlState, 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
 };
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
 
 use crate::{Refinement, TypeNames, object_name_parts};
 
@@ -250,6 +253,17 @@ fn modified_integer(data_type: &DataType) -> Option<SqlError> {
         | DataType::BigInt(Some(_)) => SqlError::syntax("syntax error at or near \"(\""),
         _ => return None,
     })
+}
+
+/// The type that a text spells with a modifier, as a statement would: `varchar(10)`, `time(3) with
+/// time zone`; `None` for another text.
+pub(crate) fn written_type(text: &str) -> Option<SqlResult<SqlType>> {
+    if !text.contains(['(', ' ']) {
+        return None;
+    }
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).ok()?;
+    let data_type = parser.parse_data_type().ok()?;
+    (parser.peek_token().token == Token::EOF).then(|| sql_type_of(&data_type, None))
 }
 
 /// A number in parentheses behind the name of a type that takes none.

@@ -9,6 +9,7 @@ use braid_types::{
 use super::{bool_of, f64_of, i64_of, interval_of, text_of};
 use crate::array_operators::array;
 use crate::registry::{Eval, Table};
+use crate::type_name::written_type;
 use crate::{EvalContext, system_oid};
 
 /// Oid of the one user.
@@ -496,6 +497,13 @@ fn describing(t: &mut Table) {
         let built_in = built_in.or_else(|| pseudo_type_oid(&lowered));
         let of_user = || c.session.type_oid(name);
         let found = built_in.or_else(of_user).or_else(|| system_type_oid(name));
+        let found = match found {
+            None => match written_type(name) {
+                Some(Err(e)) if e.state() != SqlState::UNDEFINED_OBJECT => return Err(e),
+                written => written.and_then(|ty| Some(ty.ok()?.oid())),
+            },
+            found => found,
+        };
         Ok(found.map_or(Datum::Null, Datum::Oid))
     })
     .stable();

@@ -117,10 +117,6 @@ fn describe_columns(
     Ok(())
 }
 
-fn unknown_portal(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
-}
-
 impl Connection {
     pub(crate) fn extended_message(&mut self, message: Message<'_>) -> Result<(), Failure> {
         match message {
@@ -257,11 +253,20 @@ impl Connection {
                     // Cursors of SQL are portals too.
                     None => match self.session.cursor_columns(name) {
                         Ok(columns) => describe_columns(&mut self.wire, Some(&columns), &[]),
-                        Err(_) => Err(unknown_portal(name).into()),
+                        Err(_) => Err(self.no_portal(name).into()),
                     },
                 }
             }
         }
+    }
+
+    /// What is said of a portal that is not there. A transaction that has failed has taken its own
+    /// along, and refuses what is asked of them as all else.
+    fn no_portal(&self, name: &str) -> SqlError {
+        if self.session.tx_status() == b'E' {
+            return braid_sql::session::transaction::aborted();
+        }
+        SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
     }
 
     fn close(&mut self, target: Target<'_>) -> Result<(), Failure> {
@@ -276,13 +281,8 @@ impl Connection {
 
     fn execute(&mut self, name: &str, max_rows: i32) -> Result<(), Failure> {
         self.begin_statement();
-        let Some(mut portal) = self.extended.portals.take(name) else {
-            // A transaction that has failed has taken its portals along.
-            return Err(match self.session.tx_status() {
-                b'E' => braid_sql::session::transaction::aborted().into(),
-                _ => unknown_portal(name).into(),
-            });
-        };
+        let portal = self.extended.portals.take(name);
+        let mut portal = portal.ok_or_else(|| self.no_portal(name))?;
         let result = self.run_portal(&mut portal, max_rows.max(0) as usize);
         if result.is_ok() {
             self.extended.portals.put(name, portal);

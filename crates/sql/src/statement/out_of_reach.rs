@@ -23,8 +23,8 @@ use sqlparser::tokenizer::Location;
 pub(crate) fn told(e: SqlError, kind: &Kind) -> SqlError {
     const MISSING: &str = "missing FROM-clause entry for table \"";
     let table = e.message().strip_prefix(MISSING).and_then(|rest| rest.strip_suffix('"'));
-    let (Some(table), Some(place)) = (table, e.place().cloned()) else { return e };
-    let at = Location { line: place.line, column: place.column };
+    let (Some(table), place) = (table, e.place().cloned()) else { return e };
+    let at = place.as_ref().map(|place| Location { line: place.line, column: place.column });
     let mut search = Search { table, at, levels: Vec::new(), own: Vec::new() };
     let found = match kind {
         Kind::Sql(statement) => statement.walk(&mut search),
@@ -36,7 +36,7 @@ pub(crate) fn told(e: SqlError, kind: &Kind) -> SqlError {
     };
     let Some(hint) = found.break_value().flatten() else { return e };
     let text = format!("invalid reference to FROM-clause entry for table \"{table}\"");
-    SqlError::new(SqlState::UNDEFINED_TABLE, text).with_hint(hint).or_place(Some(place))
+    SqlError::new(SqlState::UNDEFINED_TABLE, text).with_hint(hint).or_place(place)
 }
 
 /// A table of FROM: its name, if it has one, what it is called, and where it stands.
@@ -58,20 +58,37 @@ struct Level {
 
 struct Search<'a> {
     table: &'a str,
-    at: Location,
+    /// Where the name stands; of what was bound as a text of its own that is not known.
+    at: Option<Location>,
     levels: Vec<Level>,
     /// For each SELECT around: whether it has a level of its own.
     own: Vec<bool>,
 }
 
 impl Search<'_> {
-    /// The hint for the name that stands here.
-    fn hint(&self) -> Option<String> {
+    /// Breaks with the hint, if the name that begins here is the one.
+    fn look(&self, start: Location, name: &str) -> ControlFlow<Option<String>> {
+        match self.at {
+            Some(at) if at == start => ControlFlow::Break(self.hint(start)),
+            None if name == self.table && !self.is_in_reach() => {
+                ControlFlow::Break(self.hint(start))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Whether the name that stands here is one that FROM gives to what follows.
+    fn is_in_reach(&self) -> bool {
+        self.levels.iter().any(|level| {
+            level.within == 0 && level.entries.iter().any(|entry| entry.called == self.table)
+        })
+    }
+
+    fn hint(&self, start: Location) -> Option<String> {
         self.levels.iter().rev().find_map(|level| {
             let inside = level.within > 0;
-            let reads = |e: &&Entry| {
-                !inside || (e.start.line, e.start.column) < (self.at.line, self.at.column)
-            };
+            let before = |a: Location, b: Location| (a.line, a.column) < (b.line, b.column);
+            let reads = |e: &&Entry| !inside || before(e.start, start);
             let is_it =
                 |e: &&Entry| e.called == self.table || e.name.as_deref() == Some(self.table);
             let entry = level.entries.iter().filter(reads).find(is_it)?;
@@ -184,16 +201,13 @@ impl Visitor for Search<'_> {
             self.levels.push(Level { entries, ..Level::default() });
         }
         self.own.push(!waits);
-        let is_it = |item: &SelectItem| match item {
+        select.projection.iter().try_for_each(|item| match item {
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(n), _) => {
-                n.span().start == self.at
+                let name = object_name_parts(n).pop();
+                self.look(n.span().start, name.as_deref().unwrap_or_default())
             }
-            _ => false,
-        };
-        match select.projection.iter().any(is_it) {
-            true => ControlFlow::Break(self.hint()),
-            false => ControlFlow::Continue(()),
-        }
+            _ => ControlFlow::Continue(()),
+        })
     }
 
     fn post_visit_select(&mut self, _: &Select) -> ControlFlow<Self::Break> {
@@ -219,8 +233,9 @@ impl Visitor for Search<'_> {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         match expr {
-            Expr::CompoundIdentifier(parts) if parts[0].span.start == self.at => {
-                ControlFlow::Break(self.hint())
+            Expr::CompoundIdentifier(parts) => {
+                let table = parts.len().checked_sub(2).map(|at| ident_name(&parts[at]));
+                self.look(parts[0].span.start, table.as_deref().unwrap_or_default())
             }
             _ => ControlFlow::Continue(()),
         }
