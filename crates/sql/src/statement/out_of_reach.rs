@@ -25,18 +25,26 @@ pub(crate) fn told(e: SqlError, kind: &Kind) -> SqlError {
     let table = e.message().strip_prefix(MISSING).and_then(|rest| rest.strip_suffix('"'));
     let (Some(table), place) = (table, e.place().cloned()) else { return e };
     let at = place.as_ref().map(|place| Location { line: place.line, column: place.column });
+    // What is bound as a text of its own tells places in that.
+    let found = match search(kind, table, at) {
+        ControlFlow::Continue(()) if at.is_some() => search(kind, table, None),
+        found => found,
+    };
+    let Some(hint) = found.break_value().flatten() else { return e };
+    let text = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+    SqlError::new(SqlState::UNDEFINED_TABLE, text).with_hint(hint).or_place(place)
+}
+
+fn search(kind: &Kind, table: &str, at: Option<Location>) -> ControlFlow<Option<String>> {
     let mut search = Search { table, at, levels: Vec::new(), own: Vec::new() };
-    let found = match kind {
+    match kind {
         Kind::Sql(statement) => statement.walk(&mut search),
         Kind::Insert(insert, _) => {
             search.levels.push(Level { entries: of_insert(insert), ..Level::default() });
             insert.walk(&mut search)
         }
         _ => ControlFlow::Continue(()),
-    };
-    let Some(hint) = found.break_value().flatten() else { return e };
-    let text = format!("invalid reference to FROM-clause entry for table \"{table}\"");
-    SqlError::new(SqlState::UNDEFINED_TABLE, text).with_hint(hint).or_place(place)
+    }
 }
 
 /// A table of FROM: its name, if it has one, what it is called, and where it stands.
