@@ -4,7 +4,7 @@
 //! ```text
 //!   PRIMARY KEY (a) WITH (fillfactor='90') USING INDEX TABLESPACE pg_default     PRIMARY KEY (a)
 //!   CREATE TABLE t (a int) USING heap                                  CREATE TABLE t (a int)
-//!   CREATE INDEX ON t (a) TABLESPACE pg_default WHERE a > 1            CREATE INDEX ON t (a) WHERE a > 1
+//!   CREATE INDEX ON t (a) TABLESPACE pg_default                        CREATE INDEX ON t (a)
 //! ```
 
 use braid_types::SqlResult;
