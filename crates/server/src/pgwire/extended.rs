@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use braid_sql::answer::Answer;
 use braid_sql::object_names::names_objects;
+use braid_sql::session::transaction::aborted;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -264,7 +265,7 @@ impl Connection {
     /// along, and refuses what is asked of them as all else.
     fn no_portal(&self, name: &str) -> SqlError {
         if self.session.tx_status() == b'E' {
-            return braid_sql::session::transaction::aborted();
+            return aborted();
         }
         SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
     }
@@ -291,7 +292,11 @@ impl Connection {
     }
 
     fn run_portal(&mut self, portal: &mut Portal, max_rows: usize) -> Result<(), Failure> {
-        if matches!(portal.state, PortalState::Fresh) {
+        let is_fresh = matches!(portal.state, PortalState::Fresh);
+        if !is_fresh && self.session.tx_status() == b'E' {
+            return Err(aborted().into());
+        }
+        if is_fresh {
             // Alone before its Sync, a statement commits by itself (and can be retried); with
             // company, or when its rows are fetched in pieces, it shares a transaction up to Sync.
             if max_rows > 0 || !self.wire.next_is(b'S') {
