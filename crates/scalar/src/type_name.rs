@@ -295,8 +295,9 @@ pub(crate) const NO_TEXT_SEARCH: &str =
 /// What is said of the type and of functions for it.
 pub(crate) const NO_XML: &str = "XML is not supported. A column of type text keeps it as it is.";
 /// What is said of types and functions of snapshots.
-pub(crate) const NO_SNAPSHOTS: &str = "Snapshots are no values here. AS OF SYSTEM TIME and pg_export_snapshot() read what was; a \
-     column with PENDING_COMMIT_TIMESTAMP() tells the order of commits.";
+pub(crate) const NO_SNAPSHOTS: &str = "Snapshots are no values here. AS OF SYSTEM TIME and \
+                                       pg_export_snapshot() read what was; a column with \
+                                       PENDING_COMMIT_TIMESTAMP() tells the order of commits.";
 /// What is said of functions for large objects.
 pub(crate) const NO_LARGE_OBJECTS: &str =
     "Large objects are not supported. A column of type bytea keeps what they would.";
