@@ -228,13 +228,7 @@ impl Txn {
         };
         let _asking = self.count_request();
         let LockedOne { grant, error, waited_nanos } = self.spans().lock(
-            LockOne {
-                txn: self.id(),
-                item: &item,
-                read_ts,
-                wait,
-                timeout: self.options.lock_timeout,
-            },
+            LockOne { txn: self.id(), item: &item, read_ts, wait, timeout: self.lock_timeout() },
             self.stop_flag(),
         );
         self.counts.add_wait(waited_nanos);
@@ -297,7 +291,7 @@ impl Txn {
         read_ts: braid_lsm::CommitTs,
         wait: Wait,
     ) -> LockMany {
-        let timeout = self.options.lock_timeout;
+        let timeout = self.lock_timeout();
         LockMany { txn: self.id(), items, read_ts, wait, timeout }
     }
 

@@ -127,6 +127,8 @@ impl Session {
         params: Arc<[Datum]>,
     ) -> Context {
         let (derived, database) = self.state.begin_with(&catalog);
+        // SET of a block counts from then on.
+        txn.set_lock_timeout(derived.lock_timeout);
         let now = self.db.clock_micros();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
         self.state.note_view(self.open.as_ref().map_or(0, |o| o.txn.read_ts().0));
