@@ -17,7 +17,7 @@ use crate::buffer::{Lookup, write_memory};
 use crate::bulk::{BulkFiles, BulkLoad};
 use crate::coordinator::Coordinator;
 use crate::error::{Conflict, KvError, KvResult};
-use crate::locking::lock_memory;
+use crate::locking::{Patience, lock_memory};
 use crate::locks::leased::Leased;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::own_writes::OwnWrites;
@@ -156,17 +156,14 @@ pub struct TxnStats {
     pub lock_wait_nanos: u64,
 }
 
-/// Of a transaction that waits for locks as long as it takes.
-const FOR_EVER: u64 = u64::MAX;
-
 /// See the [crate documentation](crate). All methods take `&self`; one transaction may be used from
 /// several threads, for instance by the operators of one query. Dropping it rolls it back.
 pub struct Txn {
     coordinator: Arc<Coordinator>,
     id: TxnId,
     pub(crate) options: TxnOptions,
-    /// How long it waits for a lock now, in nanoseconds; [`FOR_EVER`] without a limit.
-    patience: AtomicU64,
+    /// How long it waits for a lock.
+    pub(crate) patience: Patience,
     cancel: Arc<AtomicBool>,
     /// Bytes of writes that stay in memory; of locks, if a lock on a span can stand for them.
     pub(crate) spill_at: usize,
@@ -329,10 +326,6 @@ pub(crate) struct Held {
     pub(crate) checked: bool,
 }
 
-fn in_nanos(most: Option<Duration>) -> u64 {
-    most.map_or(FOR_EVER, |most| u64::try_from(most.as_nanos()).unwrap_or(FOR_EVER))
-}
-
 impl Txn {
     pub(crate) fn new(coordinator: Arc<Coordinator>, begun: Begun, options: TxnOptions) -> Txn {
         let cancel = options.cancel.clone().unwrap_or_default();
@@ -363,19 +356,8 @@ impl Txn {
         let leased = Mutex::default();
         let share = coordinator.memory().limit() / SPILL_PART;
         let spill_at = options.spill.unwrap_or_else(|| share.clamp(SPILL_LEAST, SPILL_MOST));
-        let (id, patience) = (begun.txn, AtomicU64::new(in_nanos(options.lock_timeout)));
+        let (id, patience) = (begun.txn, Patience::new(options.lock_timeout));
         Txn { coordinator, id, options, patience, cancel, spill_at, state, leased, counts }
-    }
-
-    /// How long it waits for a lock.
-    pub fn lock_timeout(&self) -> Option<Duration> {
-        let nanos = self.patience.load(Ordering::Relaxed);
-        (nanos != FOR_EVER).then(|| Duration::from_nanos(nanos))
-    }
-
-    /// From now on it waits so long for a lock.
-    pub fn set_lock_timeout(&self, most: Option<Duration>) {
-        self.patience.store(in_nanos(most), Ordering::Relaxed);
     }
 
     /// Identity within this process.
