@@ -190,7 +190,7 @@ fn recall(txn: &Arc<Txn>) -> KvResult<()> {
         if txn.is_stopped() {
             return Err(KvError::Canceled);
         }
-        let patience = txn.options().lock_timeout;
+        let patience = txn.lock_timeout();
         if patience.is_some_and(|most| now.saturating_sub(begun) > most.as_micros() as u64) {
             return Err(KvError::LockTimeout);
         }

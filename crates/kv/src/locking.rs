@@ -1,6 +1,8 @@
 //! A transaction's locks: what it asks for, and what it knows that it holds.
 
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use braid_lsm::KeySpan;
 use bytes::Bytes;
@@ -23,7 +25,36 @@ pub(crate) fn lock_memory(target: &Target) -> usize {
         }
 }
 
+/// How long a transaction waits for a lock, in nanoseconds; [`FOR_EVER`] without a limit.
+pub(crate) struct Patience(AtomicU64);
+
+const FOR_EVER: u64 = u64::MAX;
+
+impl Patience {
+    pub(crate) fn new(most: Option<Duration>) -> Patience {
+        let patience = Patience(AtomicU64::new(FOR_EVER));
+        patience.set(most);
+        patience
+    }
+
+    fn set(&self, most: Option<Duration>) {
+        let nanos = most.map_or(FOR_EVER, |m| u64::try_from(m.as_nanos()).unwrap_or(FOR_EVER));
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+}
+
 impl Txn {
+    /// How long it waits for a lock.
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        let nanos = self.patience.0.load(Ordering::Relaxed);
+        (nanos != FOR_EVER).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// From now on it waits so long for a lock.
+    pub fn set_lock_timeout(&self, most: Option<Duration>) {
+        self.patience.set(most);
+    }
+
     /// Locks a key until the end of the transaction, and checks that nothing newer than the read
     /// timestamp is stored there. Blocks according to `wait`.
     pub fn lock(&self, key: &[u8], mode: LockMode, wait: Wait) -> KvResult<Locked> {
@@ -228,13 +259,7 @@ impl Txn {
         };
         let _asking = self.count_request();
         let LockedOne { grant, error, waited_nanos } = self.spans().lock(
-            LockOne {
-                txn: self.id(),
-                item: &item,
-                read_ts,
-                wait,
-                timeout: self.options.lock_timeout,
-            },
+            LockOne { txn: self.id(), item: &item, read_ts, wait, timeout: self.lock_timeout() },
             self.stop_flag(),
         );
         self.counts.add_wait(waited_nanos);
@@ -297,7 +322,7 @@ impl Txn {
         read_ts: braid_lsm::CommitTs,
         wait: Wait,
     ) -> LockMany {
-        let timeout = self.options.lock_timeout;
+        let timeout = self.lock_timeout();
         LockMany { txn: self.id(), items, read_ts, wait, timeout }
     }
 

@@ -17,7 +17,7 @@ use crate::buffer::{Lookup, write_memory};
 use crate::bulk::{BulkFiles, BulkLoad};
 use crate::coordinator::Coordinator;
 use crate::error::{Conflict, KvError, KvResult};
-use crate::locking::lock_memory;
+use crate::locking::{Patience, lock_memory};
 use crate::locks::leased::Leased;
 use crate::locks::{LockMode, Target, TxnId, Wait};
 use crate::own_writes::OwnWrites;
@@ -162,6 +162,8 @@ pub struct Txn {
     coordinator: Arc<Coordinator>,
     id: TxnId,
     pub(crate) options: TxnOptions,
+    /// How long it waits for a lock.
+    pub(crate) patience: Patience,
     cancel: Arc<AtomicBool>,
     /// Bytes of writes that stay in memory; of locks, if a lock on a span can stand for them.
     pub(crate) spill_at: usize,
@@ -354,7 +356,8 @@ impl Txn {
         let leased = Mutex::default();
         let share = coordinator.memory().limit() / SPILL_PART;
         let spill_at = options.spill.unwrap_or_else(|| share.clamp(SPILL_LEAST, SPILL_MOST));
-        Txn { coordinator, id: begun.txn, options, cancel, spill_at, state, leased, counts }
+        let (id, patience) = (begun.txn, Patience::new(options.lock_timeout));
+        Txn { coordinator, id, options, patience, cancel, spill_at, state, leased, counts }
     }
 
     /// Identity within this process.

@@ -8,6 +8,8 @@
 
 use braid_types::SqlResult;
 
+use sqlparser::tokenizer::Token;
+
 use crate::cursor::Cursor;
 use crate::{Kind, Name};
 
@@ -41,6 +43,11 @@ const WRITES: &str = "Generated columns, defaults, foreign keys with actions and
 const SEARCH: &str = "Text search is not here; LIKE, regular expressions and jsonb are.";
 const COPIES: &str = "A cluster replicates by itself; EXPORT and COPY TO give rows to others.";
 
+const STORE: &str = "All is in the directory of the store.";
+const PARENTS: &str = "Write the columns of both tables out, or keep them in one table with a \
+                       column that tells their kinds apart.";
+const LIKE: &str = "Write CREATE TABLE x (LIKE the_type).";
+
 const KINDS: &[Absent] = &[
     absent(&["rule"], "rule", true, WRITES),
     absent(&["trigger"], "trigger", true, WRITES),
@@ -67,7 +74,7 @@ const KINDS: &[Absent] = &[
     absent(&["procedure"], "procedure", false, BLOCKS),
     absent(&["language"], "language", false, "Functions are in SQL: LANGUAGE sql."),
     absent(&["access", "method"], "access method", false, BUILT_IN),
-    absent(&["tablespace"], "tablespace", false, "All is in the directory of the store."),
+    absent(&["tablespace"], "tablespace", false, STORE),
     absent(
         &["statistics"],
         "statistics object",
@@ -98,6 +105,10 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
         while c.next().is_some() {}
         return Ok(Some(Kind::Refused("IMPORT FOREIGN SCHEMA".into(), ELSEWHERE)));
     }
+    if let Some(what) = of_other_tables(&probe) {
+        while c.next().is_some() {}
+        return Ok(Some(what));
+    }
     let verb = ["create", "alter", "drop"].into_iter().find(|verb| probe.take(&[verb]));
     let Some(verb) = verb else { return Ok(None) };
     if verb == "create" {
@@ -125,7 +136,7 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
             break;
         }
         words.push(match &token {
-            sqlparser::tokenizer::Token::Word(w) => crate::cursor::fold(w),
+            Token::Word(w) => crate::cursor::fold(w),
             other => other.to_string(),
         });
         probe.next();
@@ -137,6 +148,36 @@ pub(crate) fn statement(c: &mut Cursor) -> SqlResult<Option<Kind>> {
     *c = probe;
     let name = words.concat();
     Ok(Some(Kind::DropAbsent(DropAbsent { tag, noun: kind.noun, name, of, if_exists })))
+}
+
+/// ALTER TABLE with an action that speaks of what tables have here from nobody: columns of another
+/// table or of a type, a tablespace.
+fn of_other_tables(c: &Cursor) -> Option<Kind> {
+    let mut probe = c.clone();
+    if !probe.take(&["alter"]) {
+        return None;
+    }
+    let kind = [&["table"][..], &["index"], &["materialized", "view"]]
+        .into_iter()
+        .find(|kind| probe.take(kind))?;
+    let refused = |action: &str, hint| {
+        let tag = format!("ALTER {} .. {action}", kind.join(" ").to_uppercase());
+        Some(Kind::Refused(tag, hint))
+    };
+    if probe.looking_at(&["all", "in", "tablespace"]) {
+        return refused("ALL IN TABLESPACE", STORE);
+    }
+    probe.take(&["if", "exists"]);
+    probe.take(&["only"]);
+    probe.name().ok()?;
+    probe.take_token(&Token::Mul);
+    match kind {
+        ["table"] if probe.looking_at(&["inherit"]) => refused("INHERIT", PARENTS),
+        ["table"] if probe.looking_at(&["no", "inherit"]) => refused("NO INHERIT", PARENTS),
+        ["table"] if probe.looking_at(&["of"]) => refused("OF a type", LIKE),
+        ["table"] if probe.looking_at(&["not", "of"]) => refused("NOT OF", LIKE),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +207,12 @@ mod tests {
             ("drop trigger if exists t on s.o cascade", "DROP TRIGGER t Some([\"s\", \"o\"])"),
             ("create procedure p(a int) begin atomic select 1; end", "CREATE PROCEDURE"),
             ("import foreign schema s from server t into u", "IMPORT FOREIGN SCHEMA"),
+            ("alter table only a inherit s.b", "ALTER TABLE .. INHERIT"),
+            ("alter table if exists a no inherit b", "ALTER TABLE .. NO INHERIT"),
+            (
+                "alter index all in tablespace x set tablespace pg_default",
+                "ALTER INDEX .. ALL IN TABLESPACE",
+            ),
             ("drop procedure if exists p(int)", "DROP PROCEDURE p(int) None"),
             ("drop aggregate if exists a(int)", "DROP AGGREGATE a(int) None"),
         ] {

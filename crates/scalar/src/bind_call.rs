@@ -24,7 +24,7 @@ use crate::texts::collated::{
 };
 use crate::user_functions::{Resolved, constructors, resolve_call};
 use crate::{
-    ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, ident_name,
+    ArgType, BindContext, Bound, CmpOp, Node, Scope, compare_bound, enums, fields_of, ident_name,
     is_aggregate, is_set_returning, missing_table, named_arguments, object_name_parts, registry,
     resolve,
 };
@@ -145,7 +145,7 @@ pub(crate) fn bind_function(
         return bind_spread(&name, spread, scope, ctx);
     }
     let stars = match name == "row" {
-        true => with_stars(function, scope)?,
+        true => with_stars(function, scope, ctx)?,
         false => with_rows(function)?,
     };
     let ordered = named_arguments::in_order(&name, function)?;
@@ -183,7 +183,11 @@ fn is_star(arg: &FunctionArg) -> bool {
 }
 
 /// The fields of `ROW(t.*, ..)`: each column of the table is one. `None` without a star.
-fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>> {
+fn with_stars(
+    function: &Function,
+    scope: &Scope,
+    ctx: &mut dyn BindContext,
+) -> SqlResult<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     if !list.args.iter().any(is_star) {
         return Ok(None);
@@ -199,16 +203,22 @@ fn with_stars(function: &Function, scope: &Scope) -> SqlResult<Option<Vec<Expr>>
             _ => return Err(SqlError::syntax("syntax error in ROW")),
         };
         let alias = object_name_parts(table).pop().unwrap_or_default();
-        let of_table = |c: &&crate::ScopeColumn| c.table.as_deref() == Some(&*alias) && !c.hidden;
-        let mut columns = scope.columns().iter().filter(of_table).peekable();
-        if columns.peek().is_none() {
-            // It may be a table around this query.
+        let whole = Expr::QualifiedWildcard(table.clone(), AttachedToken::empty());
+        let row = ctx.intercept(&whole, scope)?;
+        let names: Vec<String> = match row.as_ref().map(fields_of).transpose()?.flatten() {
+            Some(fields) => fields.into_iter().map(|(name, _)| name.to_string()).collect(),
+            None => {
+                let own = |c: &&crate::ScopeColumn| c.table.as_deref() == Some(&*alias);
+                let columns = scope.columns().iter().filter(own).filter(|c| !c.hidden);
+                columns.map(|c| c.name.clone()).collect()
+            }
+        };
+        if names.is_empty() {
             return Err(missing_table(&alias));
         }
         let quoted = |name: &str| sqlparser::ast::Ident::with_quote('"', name);
-        out.extend(
-            columns.map(|c| Expr::CompoundIdentifier(vec![quoted(&alias), quoted(&c.name)])),
-        );
+        let field = |name: &String| Expr::CompoundIdentifier(vec![quoted(&alias), quoted(name)]);
+        out.extend(names.iter().map(field));
     }
     Ok(Some(out))
 }

@@ -12,6 +12,7 @@ use sqlparser::ast::Expr;
 
 use crate::bind_compare::is_without_order;
 use crate::functions::populate::populate;
+use crate::type_name::written_type;
 use crate::{BindContext, Bound, EvalContext, Node, beginning};
 
 /// The oid of a relation of the system itself, with or without its schema.
@@ -57,7 +58,7 @@ pub fn convert(
         (Datum::Text(name), SqlType::Regtype) => match cast(value, from, to, context, ctx.style) {
             Err(e) => match ctx.session.type_oid(name) {
                 Some(oid) => Ok(Datum::Oid(oid)),
-                None => Err(e),
+                None => written_type(name).unwrap_or(Err(e)).map(|ty| Datum::Oid(ty.oid())),
             },
             found => found,
         },

@@ -22,6 +22,8 @@ use crate::{Applied, Bound, EvalContext, Node, Volatility};
 pub struct Domain {
     /// Name, as messages show it.
     pub name: String,
+    /// Its schema, and its name there.
+    pub place: Option<(String, String)>,
     /// NULL is refused.
     pub not_null: bool,
     /// Names and conditions, over a row that is the value alone.
@@ -112,22 +114,26 @@ impl Refinement {
 }
 
 impl Domain {
+    fn placed(&self, error: SqlError) -> SqlError {
+        match &self.place {
+            Some((schema, name)) => error.with_datatype(schema, name),
+            None => error,
+        }
+    }
+
     /// # Errors
     /// 23502 for NULL, 23514 for the first condition that is false.
     fn judge(&self, value: &Datum, ctx: &EvalContext) -> SqlResult<()> {
         if self.not_null && value.is_null() {
-            return Err(SqlError::new(
-                SqlState::NOT_NULL_VIOLATION,
-                format!("domain {} does not allow null values", self.name),
-            ));
+            let text = format!("domain {} does not allow null values", self.name);
+            return Err(self.placed(SqlError::new(SqlState::NOT_NULL_VIOLATION, text)));
         }
         for (name, check) in &self.checks {
             if matches!(check.eval(std::slice::from_ref(value), ctx)?, Datum::Bool(false)) {
-                return Err(SqlError::new(
-                    SqlState::CHECK_VIOLATION,
-                    format!("value for domain {} violates check constraint \"{name}\"", self.name),
-                )
-                .with_constraint(name));
+                let text =
+                    format!("value for domain {} violates check constraint \"{name}\"", self.name);
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, text).with_constraint(name);
+                return Err(self.placed(error));
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use braid_types::{
 };
 
 use crate::registry::{ArgType, Builtin, Code, Columns, FunctionKind, overloads};
-use crate::type_name::{NO_LARGE_OBJECTS, NO_TEXT_SEARCH, NO_XML};
+use crate::type_name::{NO_LARGE_OBJECTS, NO_SNAPSHOTS, NO_TEXT_SEARCH, NO_XML};
 
 /// A chosen overload: parameter types after polymorphism, and the result type.
 #[derive(Debug)]
@@ -381,6 +381,16 @@ fn is_of_text_search(name: &str) -> bool {
         || OTHERS.contains(&name)
 }
 
+/// Functions of snapshots, and of transactions that are told by their numbers afterwards.
+fn is_of_snapshots(name: &str) -> bool {
+    const OTHERS: [&str; 4] =
+        ["pg_current_snapshot", "pg_xact_status", "pg_visible_in_snapshot", "txid_status"];
+    name.starts_with("pg_snapshot_")
+        || name.contains("_snapshot_") && name.starts_with("txid_")
+        || name.starts_with("txid_") && name.ends_with("_snapshot")
+        || OTHERS.contains(&name)
+}
+
 /// The 42883 error for a call that nothing matches.
 pub(crate) fn no_match(name: &str, given: &[SqlType], operator: bool) -> SqlError {
     let kind = if operator { "operator" } else { "function" };
@@ -394,6 +404,8 @@ pub(crate) fn no_match(name: &str, given: &[SqlType], operator: bool) -> SqlErro
     )
     .with_hint(match (operator, given) {
         (false, _) if is_of_text_search(name) => NO_TEXT_SEARCH.to_string(),
+        (false, _) if is_of_snapshots(name) => NO_SNAPSHOTS.to_string(),
+        (false, _) if name.starts_with("xpath") => NO_XML.to_string(),
         (false, _) if name.starts_with("xml") || name.contains("_to_xml") => NO_XML.to_string(),
         (false, _) if name.starts_with("lo_") => NO_LARGE_OBJECTS.to_string(),
         (true, [_]) => {

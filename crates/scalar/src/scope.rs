@@ -219,13 +219,19 @@ impl Scope {
 
     /// The error for a name that is not here.
     pub fn not_found(&self, parts: &[String]) -> SqlError {
-        let error = self.no_such_column(parts);
-        match parts.last().is_some_and(|name| ["xmin", "xmax", "ctid"].contains(&name.as_str())) {
-            true => error.with_hint(
-                "Rows of tables have no such system column here. Who asks whether a row has \
-                 changed has a column of its own for it; a row is found by its primary key.",
-            ),
-            false => error,
+        const SYSTEM: [&str; 5] = ["xmin", "xmax", "cmin", "cmax", "ctid"];
+        let of_row = match parts {
+            [name] => SYSTEM.contains(&name.as_str()) && !self.columns.is_empty(),
+            [.., table, name] => SYSTEM.contains(&name.as_str()) && self.has_table(table),
+            [] => false,
+        };
+        match (of_row, parts.last()) {
+            (true, Some(name)) => SqlError::unsupported(format!("the system column \"{name}\""))
+                .with_hint(
+                    "Who asks whether a row has changed has a column of its own for it; a row is \
+                     found by its primary key.",
+                ),
+            _ => self.no_such_column(parts),
         }
     }
 

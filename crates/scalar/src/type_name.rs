@@ -4,6 +4,9 @@ use braid_types::{IntervalField, IntervalFields, SqlError, SqlResult, SqlState, 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
 };
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
 
 use crate::{Refinement, TypeNames, object_name_parts};
 
@@ -252,6 +255,17 @@ fn modified_integer(data_type: &DataType) -> Option<SqlError> {
     })
 }
 
+/// The type that a text spells with a modifier, as a statement would: `varchar(10)`, `time(3) with
+/// time zone`; `None` for another text.
+pub(crate) fn written_type(text: &str) -> Option<SqlResult<SqlType>> {
+    if !text.contains(['(', ' ']) {
+        return None;
+    }
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).ok()?;
+    let data_type = parser.parse_data_type().ok()?;
+    (parser.peek_token().token == Token::EOF).then(|| sql_type_of(&data_type, None))
+}
+
 /// A number in parentheses behind the name of a type that takes none.
 fn no_modifier(name: &str) -> SqlError {
     SqlError::syntax(format!("type modifier is not allowed for type \"{name}\""))
@@ -280,6 +294,10 @@ pub(crate) const NO_TEXT_SEARCH: &str =
 
 /// What is said of the type and of functions for it.
 pub(crate) const NO_XML: &str = "XML is not supported. A column of type text keeps it as it is.";
+/// What is said of types and functions of snapshots.
+pub(crate) const NO_SNAPSHOTS: &str = "Snapshots are no values here. AS OF SYSTEM TIME and \
+                                       pg_export_snapshot() read what was; a column with \
+                                       PENDING_COMMIT_TIMESTAMP() tells the order of commits.";
 /// What is said of functions for large objects.
 pub(crate) const NO_LARGE_OBJECTS: &str =
     "Large objects are not supported. A column of type bytea keeps what they would.";
@@ -290,6 +308,7 @@ fn no_type(name: &str) -> SqlError {
     match name.trim_end_matches("[]") {
         "tsvector" | "tsquery" | "regconfig" | "regdictionary" => error.with_hint(NO_TEXT_SEARCH),
         "xml" => error.with_hint(NO_XML),
+        "pg_snapshot" | "txid_snapshot" => error.with_hint(NO_SNAPSHOTS),
         _ => error,
     }
 }

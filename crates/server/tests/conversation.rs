@@ -592,6 +592,9 @@ fn move_passes_rows_of_a_portal() {
     assert_eq!(talk.answer(), "Error(ERROR 55000) E");
     talk.query("move 1 in p");
     assert_eq!(talk.answer(), "Error(ERROR 25P02) E");
+    talk.send(b'E', &[text("p"), 1i32.to_be_bytes().to_vec()].concat());
+    talk.sync();
+    assert_eq!(talk.answer(), "Error(ERROR 25P02) E");
 }
 
 #[test]

@@ -36,6 +36,21 @@ fn a_failed_block_holds_no_locks() {
 }
 
 #[test]
+fn lock_timeout_holds_in_the_transaction_that_is_open() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(a, "create table t (id int primary key, n int); insert into t values (1, 0)");
+    run(a, "begin; select * from t where id = 1 for update");
+    run(b, "set statement_timeout = '20s'");
+    for set in ["set local lock_timeout = 1", "set lock_timeout = '5ms'"] {
+        run(b, "begin; select 1");
+        run(b, set);
+        assert_eq!(state(b, "select * from t where id = 1 for update"), "55P03", "{set}");
+        run(b, "rollback");
+    }
+}
+
+#[test]
 fn a_deadlock_victim_lets_the_other_go_on() {
     let db = database();
     run(

@@ -287,6 +287,7 @@ struct Fields {
     place: Option<Place>,
     schema: Option<String>,
     table: Option<String>,
+    datatype: Option<String>,
     column: Option<String>,
     constraint: Option<String>,
     /// The function of PostgreSQL that reports this, where drivers look for it.
@@ -310,6 +311,7 @@ impl SqlError {
             place: None,
             schema: None,
             table: None,
+            datatype: None,
             column: None,
             constraint: None,
             routine: None,
@@ -371,6 +373,13 @@ impl SqlError {
     pub fn with_table(mut self, schema: impl Into<String>, table: impl Into<String>) -> SqlError {
         self.0.schema = Some(schema.into());
         self.0.table = Some(table.into());
+        self
+    }
+
+    /// Adds the type (and schema) that the error is about.
+    pub fn with_datatype(mut self, schema: impl Into<String>, name: impl Into<String>) -> SqlError {
+        self.0.schema = Some(schema.into());
+        self.0.datatype = Some(name.into());
         self
     }
 
@@ -452,6 +461,10 @@ impl SqlError {
     /// The table, if the error is about one.
     pub fn table(&self) -> Option<&str> {
         self.0.table.as_deref()
+    }
+    /// The type, if the error is about one.
+    pub fn datatype(&self) -> Option<&str> {
+        self.0.datatype.as_deref()
     }
     /// The column, if the error is about one.
     pub fn column(&self) -> Option<&str> {

@@ -404,6 +404,10 @@ impl SqlType {
         if oid == 0 {
             return None;
         }
+        let oid = match oid::CITEXT_BEFORE.iter().position(|before| *before == oid) {
+            Some(at) => [oid::CITEXT, oid::CITEXT_ARRAY][at],
+            None => oid,
+        };
         for row in NAMES {
             if row.1 == oid {
                 return Some(row.0.clone().with_typmod(typmod));

@@ -130,8 +130,13 @@ pub fn clip_name(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_IDENTIFIER)]
 }
 
+/// Whether a character is nothing around a value. Spaces that Unicode knows besides belong to it.
+pub(crate) fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t'..='\r')
+}
+
 fn parse_bool(text: &str) -> SqlResult<bool> {
-    let word = text.trim().to_ascii_lowercase();
+    let word = text.trim_matches(is_blank).to_ascii_lowercase();
     let prefix_of = |full: &str| !word.is_empty() && full.starts_with(word.as_str());
     if prefix_of("true") || prefix_of("yes") || word == "on" || word == "1" {
         Ok(true)
@@ -144,7 +149,7 @@ fn parse_bool(text: &str) -> SqlResult<bool> {
 }
 
 fn parse_int(text: &str, ty: &str, min: i64, max: i64) -> SqlResult<i64> {
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_blank);
     let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(bad_input(ty, text));
@@ -159,7 +164,7 @@ fn parse_int(text: &str, ty: &str, min: i64, max: i64) -> SqlResult<i64> {
 }
 
 fn parse_numeric(text: &str) -> SqlResult<Datum> {
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_blank);
     match trimmed.to_ascii_lowercase().as_str() {
         "nan" => return Ok(Datum::NumericNan),
         "inf" | "infinity" | "+inf" | "+infinity" => return Ok(Datum::NumericInf(false)),
@@ -185,7 +190,7 @@ fn parse_numeric(text: &str) -> SqlResult<Datum> {
 }
 
 fn parse_uuid(text: &str) -> SqlResult<[u8; 16]> {
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_blank);
     let inner = trimmed.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(trimmed);
     let mut bytes = [0u8; 16];
     let mut count = 0;

@@ -45,6 +45,7 @@ macro_rules! nodes {
             Function,
             FunctionArguments,
             GroupByExpr,
+            Insert,
             JoinOperator,
             LimitClause,
             OrderBy,

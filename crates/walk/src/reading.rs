@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DataType, Expr, Fetch, Function, FunctionArguments, GroupByExpr, JoinOperator, LimitClause,
-    ObjectName, OrderBy, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
-    ValueWithSpan, Visit, Visitor,
+    DataType, Expr, Fetch, Function, FunctionArguments, GroupByExpr, Insert, JoinOperator,
+    LimitClause, ObjectName, OrderBy, OrderByExpr, Query, Select, SelectItem, SetExpr, Statement,
+    TableFactor, ValueWithSpan, Visit, Visitor,
 };
 
 use crate::{hooks, nodes};

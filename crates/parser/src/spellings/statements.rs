@@ -69,7 +69,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                     commit_times::rewrite(tokens, at)?;
                 }
                 "bit_reversed_positive" => reversed_identity(tokens, at)?,
-                "exclude" if is(tokens, at + 1, "using") => {
+                "exclude" if is(tokens, at + 1, "using") || is_bare_exclusion(tokens, at) => {
                     return Err(SqlError::unsupported("an EXCLUDE constraint").with_hint(
                         "UNIQUE tells equal keys apart; for ranges that must not overlap, take a \
                          lock on what they belong to and look before writing.",
@@ -83,6 +83,7 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
                 "current_role" | "current_schema" if at > 0 => called(tokens, at),
                 "include" => constraint_include(tokens, at),
                 word => {
+                    no_xml(tokens, at, word)?;
                     calls::rewrite(tokens, at, word)?;
                     typed_literal(tokens, at);
                 }
@@ -102,6 +103,32 @@ pub(crate) fn rewrite(tokens: &mut Tokens) -> SqlResult<Vec<String>> {
         column_types(tokens)?;
     }
     Ok(notices)
+}
+
+/// 0A000 for the calls that SQL/XML has forms of its own for.
+fn no_xml(tokens: &Tokens, at: usize, word: &str) -> SqlResult<()> {
+    const CALLS: [&str; 7] =
+        ["xmlelement", "xmlforest", "xmlparse", "xmlpi", "xmlroot", "xmlserialize", "xmlexists"];
+    if !word.starts_with("xml")
+        || !CALLS.contains(&word)
+        || !is_token(tokens, at + 1, &Token::LParen)
+    {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("XML").with_hint("A column of type text keeps it as it is."))
+}
+
+/// `EXCLUDE (a WITH =)` as a constraint of a table.
+fn is_bare_exclusion(tokens: &Tokens, at: usize) -> bool {
+    let named = at > 1 && is(tokens, at - 2, "constraint");
+    let begins = at > 0
+        && (is_token(tokens, at - 1, &Token::Comma)
+            || is_token(tokens, at - 1, &Token::LParen)
+            || is(tokens, at - 1, "add"));
+    (is(tokens, 0, "create") || is(tokens, 0, "alter"))
+        && (1..4).any(|n| is(tokens, n, "table"))
+        && is_token(tokens, at + 1, &Token::LParen)
+        && (named || begins)
 }
 
 /// `DROP DATABASE d WITH (FORCE)`: sessions of others are in nobody's way.

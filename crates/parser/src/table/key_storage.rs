@@ -4,6 +4,7 @@
 //! ```text
 //!   PRIMARY KEY (a) WITH (fillfactor='90') USING INDEX TABLESPACE pg_default     PRIMARY KEY (a)
 //!   CREATE TABLE t (a int) USING heap                                  CREATE TABLE t (a int)
+//!   CREATE INDEX ON t (a) TABLESPACE pg_default                        CREATE INDEX ON t (a)
 //! ```
 
 use braid_types::SqlResult;
@@ -13,7 +14,7 @@ use super::create::depth_zero;
 use super::storage::{PARAMETERS, PARAMETERS_OF_TABLES, missing, parameters};
 use crate::cursor::{Cursor, closing, fold, token_is};
 
-/// Takes it out of CREATE TABLE and ALTER TABLE.
+/// Takes it out of CREATE TABLE, ALTER TABLE and CREATE INDEX.
 ///
 /// # Errors
 /// 22023 for a parameter that is not known, 42704 for a tablespace or an access method.
@@ -21,6 +22,9 @@ pub(crate) fn take_out(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
     let is = |tokens: &[TokenWithSpan], at: usize, word: &str| {
         tokens.get(at).is_some_and(|t| token_is(&t.token, word))
     };
+    if is(tokens, 0, "create") && (is(tokens, 1, "index") || is(tokens, 2, "index")) {
+        return tablespace_of_index(tokens);
+    }
     let table = (1..4).any(|at| is(tokens, at, "table"));
     if !table || !is(tokens, 0, "create") && !is(tokens, 0, "alter") {
         return Ok(());
@@ -67,6 +71,25 @@ fn of_index(c: &mut Cursor) -> SqlResult<()> {
             return Err(missing("tablespace", &given));
         }
     }
+    Ok(())
+}
+
+/// TABLESPACE behind the columns of an index.
+fn tablespace_of_index(tokens: &mut Vec<TokenWithSpan>) -> SqlResult<()> {
+    let Some(at) = depth_zero(tokens, "tablespace") else { return Ok(()) };
+    let stands = match &tokens[at - 1].token {
+        Token::RParen => true,
+        Token::Word(before) => fold(before) == "distinct",
+        _ => false,
+    };
+    let Some(Token::Word(given)) = tokens.get(at + 1).map(|t| &t.token) else { return Ok(()) };
+    let given = fold(given);
+    match (stands, given.as_str()) {
+        (false, _) => return Ok(()),
+        (true, "pg_default") => {}
+        (true, _) => return Err(missing("tablespace", &given)),
+    }
+    tokens.drain(at..at + 2);
     Ok(())
 }
 
@@ -119,6 +142,7 @@ mod tests {
             "create table t (a int primary key with (fillfactor = 70), b int)",
             "create table t (a int, unique (a) include (b) with (fillfactor = '70') deferrable)",
             "create table t (a int, unique (a) using index tablespace pg_default)",
+            "create unique index on t (a) include (b) tablespace pg_default where a > 1",
             "alter table only s.t add constraint k primary key (a) with (deduplicate_items = off)",
             "create table t (a int) using heap with (fillfactor = 10)",
             "create table t using heap as select 1",
@@ -138,6 +162,7 @@ mod tests {
         for (sql, state) in [
             ("create table t (a int primary key with (what = 70))", "22023"),
             ("create table t (a int primary key using index tablespace fast)", "42704"),
+            ("create index i on t (a) tablespace fast", "42704"),
             ("create table t (a int) using columnar", "42704"),
             ("create table t (a int) with (what = 70)", "22023"),
         ] {

@@ -99,12 +99,14 @@ fn action(c: &mut Cursor, out: &mut StorageOptions) -> SqlResult<bool> {
     {
         return Ok(!out.index);
     }
-    if c.take(&["set", "tablespace"]) || c.take(&["set", "access", "method"]) {
-        let given = c.ident()?;
-        return match given.as_str() {
-            "pg_default" | "heap" => Ok(true),
-            _ => Err(missing("tablespace or access method", &given)),
-        };
+    for (words, noun, known) in [
+        (&["set", "tablespace"][..], "tablespace", "pg_default"),
+        (&["set", "access", "method"], "access method", "heap"),
+    ] {
+        if c.take(words) {
+            let given = c.ident()?;
+            return if given == known { Ok(true) } else { Err(missing(noun, &given)) };
+        }
     }
     if c.take(&["cluster", "on"]) {
         out.indexes.push(c.ident()?);

@@ -517,7 +517,7 @@ impl Binder<'_> {
     /// The group an input column is, by itself or because its table's key is grouped.
     pub(super) fn group_of_input(&mut self, at: usize) -> SqlResult<usize> {
         let level = self.level();
-        if let Some(group) = level.groups.iter().find(|g| g.bound.as_column() == Some(at)) {
+        if let Some(group) = level.groups.iter().find(|g| level.is_column(&g.bound, at)) {
             return Ok(group.slot);
         }
         if let Some(Some(origin)) = level.origins.get(at).copied() {

@@ -164,6 +164,15 @@ impl Level {
         self.origins.get(at).copied().flatten().map(|o| (o.table_oid, o.attnum))
     }
 
+    /// Whether a value is this input column, which USING may have put in two places.
+    fn is_column(&self, value: &Bound, at: usize) -> bool {
+        let expr = |at: usize| match self.slots.get(at).map(|slot| &slot.kind) {
+            Some(SlotKind::Plan(Expr::Column(column))) => Some(column),
+            _ => None,
+        };
+        value.as_column().is_some_and(|of| of == at || expr(of).is_some() && expr(of) == expr(at))
+    }
+
     /// Whether a hidden column is one that USING merged with another: it is a column of its table
     /// all the same.
     fn is_merged(&self, at: usize) -> bool {
@@ -718,7 +727,7 @@ impl<'a> Binder<'a> {
         let ty = level.slots[at].ty.clone();
         let column = level.scope.columns().get(at);
         let collation = column.map_or(Collated::Default, |column| column.collation.clone());
-        let group = level.groups.iter().find(|g| g.bound.as_column() == Some(at));
+        let group = level.groups.iter().find(|g| level.is_column(&g.bound, at));
         let place = match group.filter(|_| !level.aggregating.inside) {
             Some(group) => group.slot,
             None => at,
@@ -767,6 +776,13 @@ impl<'a> Binder<'a> {
         let then = Bound::constant(Datum::Null, ty.clone());
         let branch = CaseBranch { when, then };
         Ok(Some(Bound::new(Node::Case(vec![branch], Some(row)), ty)))
+    }
+
+    /// What `t.*` stands for where the table belongs to a query around this one.
+    fn outer_columns(&mut self, alias: &str) -> SqlResult<Option<Vec<(String, Bound)>>> {
+        let row = self.row_parts(alias)?;
+        let named = |row: RowParts| row.names.into_iter().zip(row.fields);
+        Ok(row.map(|row| named(row).map(|(n, field)| (n.to_string(), field)).collect()))
     }
 
     /// The columns of a table of this level or one around it.

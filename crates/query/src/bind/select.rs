@@ -488,6 +488,13 @@ impl Binder<'_> {
     }
 
     pub(super) fn star(&mut self, table: Option<&str>, items: &mut Vec<Item>) -> SqlResult<()> {
+        if let Some(outer) = table
+            && !self.level().scope.has_table(outer)
+            && let Some(columns) = self.outer_columns(outer)?
+        {
+            items.extend(columns.into_iter().map(|(name, bound)| Item { name, bound }));
+            return Ok(());
+        }
         for at in self.level().scope.expand_star(table)? {
             let column = self.level().scope.columns()[at].clone();
             // A merged USING column is hidden under its table's name only for plain `*`.

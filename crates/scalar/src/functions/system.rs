@@ -9,6 +9,7 @@ use braid_types::{
 use super::{bool_of, f64_of, i64_of, interval_of, text_of};
 use crate::array_operators::array;
 use crate::registry::{Eval, Table};
+use crate::type_name::written_type;
 use crate::{EvalContext, system_oid};
 
 /// Oid of the one user.
@@ -457,6 +458,20 @@ fn privileges(t: &mut Table) {
     t.add("row_security_active(regclass) bool -- false", |_, _| Ok(Datum::Bool(false))).stable();
 }
 
+/// The oid of a type by its name, or as a statement spells it.
+fn named_type(name: &str, c: &EvalContext) -> SqlResult<Option<u32>> {
+    let lowered = name.to_lowercase();
+    let built_in = SqlType::from_name(&lowered).map(|ty| ty.oid());
+    let built_in = built_in.or_else(|| pseudo_type_oid(&lowered));
+    let of_user = || c.session.type_oid(name);
+    let found = built_in.or_else(of_user).or_else(|| system_type_oid(name));
+    match (found, written_type(name)) {
+        (Some(oid), _) => Ok(Some(oid)),
+        (None, Some(Err(e))) if e.state() != SqlState::UNDEFINED_OBJECT => Err(e),
+        (None, written) => Ok(written.and_then(|ty| Some(ty.ok()?.oid()))),
+    }
+}
+
 fn describing(t: &mut Table) {
     t.add("to_regclass(text) regclass -- oid of a table, NULL if there is none", |a, c| {
         let name = text_of(&a[0]);
@@ -490,13 +505,7 @@ fn describing(t: &mut Table) {
     .lax()
     .stable();
     t.add("to_regtype(text) regtype -- oid of a type, NULL if there is none", |a, c| {
-        let name = text_of(&a[0]);
-        let lowered = name.to_lowercase();
-        let built_in = SqlType::from_name(&lowered).map(|ty| ty.oid());
-        let built_in = built_in.or_else(|| pseudo_type_oid(&lowered));
-        let of_user = || c.session.type_oid(name);
-        let found = built_in.or_else(of_user).or_else(|| system_type_oid(name));
-        Ok(found.map_or(Datum::Null, Datum::Oid))
+        Ok(named_type(text_of(&a[0]), c)?.map_or(Datum::Null, Datum::Oid))
     })
     .stable();
     t.add(

@@ -80,6 +80,7 @@ fn fields(severity: &str, e: &SqlError) -> Vec<(u8, String)> {
     add(b'W', e.context());
     add(b's', e.schema());
     add(b't', e.table());
+    add(b'd', e.datatype());
     add(b'c', e.column());
     add(b'n', e.constraint());
     add(b'R', e.routine());

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use braid_sql::answer::Answer;
 use braid_sql::object_names::names_objects;
+use braid_sql::session::transaction::aborted;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Rows, Session};
 use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -115,10 +116,6 @@ fn describe_columns(
         None => wire.send(&NoData::new())?,
     }
     Ok(())
-}
-
-fn unknown_portal(name: &str) -> SqlError {
-    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
 }
 
 impl Connection {
@@ -257,11 +254,20 @@ impl Connection {
                     // Cursors of SQL are portals too.
                     None => match self.session.cursor_columns(name) {
                         Ok(columns) => describe_columns(&mut self.wire, Some(&columns), &[]),
-                        Err(_) => Err(unknown_portal(name).into()),
+                        Err(_) => Err(self.no_portal(name).into()),
                     },
                 }
             }
         }
+    }
+
+    /// What is said of a portal that is not there. A transaction that has failed has taken its own
+    /// along, and refuses what is asked of them as all else.
+    fn no_portal(&self, name: &str) -> SqlError {
+        if self.session.tx_status() == b'E' {
+            return aborted();
+        }
+        SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
     }
 
     fn close(&mut self, target: Target<'_>) -> Result<(), Failure> {
@@ -276,7 +282,8 @@ impl Connection {
 
     fn execute(&mut self, name: &str, max_rows: i32) -> Result<(), Failure> {
         self.begin_statement();
-        let mut portal = self.extended.portals.take(name).ok_or_else(|| unknown_portal(name))?;
+        let portal = self.extended.portals.take(name);
+        let mut portal = portal.ok_or_else(|| self.no_portal(name))?;
         let result = self.run_portal(&mut portal, max_rows.max(0) as usize);
         if result.is_ok() {
             self.extended.portals.put(name, portal);
@@ -285,7 +292,11 @@ impl Connection {
     }
 
     fn run_portal(&mut self, portal: &mut Portal, max_rows: usize) -> Result<(), Failure> {
-        if matches!(portal.state, PortalState::Fresh) {
+        let is_fresh = matches!(portal.state, PortalState::Fresh);
+        if !is_fresh && self.session.tx_status() == b'E' {
+            return Err(aborted().into());
+        }
+        if is_fresh {
             // Alone before its Sync, a statement commits by itself (and can be retried); with
             // company, or when its rows are fetched in pieces, it shares a transaction up to Sync.
             if max_rows > 0 || !self.wire.next_is(b'S') {

@@ -292,6 +292,7 @@ fn no_such(name: &str) -> SqlError {
 
 pub(super) fn rename(c: &mut Change, t: &Arc<Table>, old: &str, new: String) -> SqlResult<()> {
     let Some(col) = t.column_named(old) else { return Err(no_such(old)) };
+    column::check_name(&new)?;
     if t.column_named(&new).is_some() {
         return Err(SqlError::new(
             SqlState::DUPLICATE_COLUMN,

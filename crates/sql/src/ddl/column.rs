@@ -34,9 +34,21 @@ fn serial(ty: &ast::DataType) -> Option<SqlType> {
     }
 }
 
+/// 42701 for what every table of PostgreSQL has beside its columns: dumps would not load there, and
+/// programs that ask for it mean that.
+pub(in crate::ddl) fn check_name(name: &str) -> SqlResult<()> {
+    const SYSTEM: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+    if !SYSTEM.contains(&name) {
+        return Ok(());
+    }
+    let text = format!("column name \"{name}\" conflicts with a system column name");
+    Err(SqlError::new(SqlState::DUPLICATE_COLUMN, text))
+}
+
 /// Adds the declared column to the table.
 pub(super) fn declare(c: &Change, t: &mut Table, def: &ast::ColumnDef) -> SqlResult<Declared> {
     let name = ident_name(&def.name);
+    check_name(&name)?;
     if t.column_named(&name).is_some() {
         return Err(SqlError::new(
             SqlState::DUPLICATE_COLUMN,

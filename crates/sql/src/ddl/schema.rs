@@ -136,6 +136,9 @@ pub(super) fn set_schema(c: &mut Change, t: &Arc<Table>, schema: &str) -> SqlRes
     let Some(schema) = c.catalog.schema(c.ctx.database, schema).cloned() else {
         return Err(crate::session::no_schema(schema));
     };
+    if schema.id == t.schema {
+        return Ok(());
+    }
     super::alter::refuse_if_viewed(c, t, "move table")?;
     let names = std::iter::once(&t.name).chain(t.all_indexes().map(|i| &i.name));
     for n in names {

@@ -18,7 +18,7 @@ use crate::plan::Within;
 use crate::plan::locked::LockedPlan;
 use crate::runtime::measure::now_nanos;
 use crate::statement::entry::{Planner, Runs};
-use crate::statement::{out_parameters, registry};
+use crate::statement::{out_of_reach, out_parameters, registry};
 use braid_parser::{Statement, TxnModes};
 use braid_scalar::{EvalContext, LargeValues, ParamTypes};
 
@@ -127,6 +127,8 @@ impl Session {
         params: Arc<[Datum]>,
     ) -> Context {
         let (derived, database) = self.state.begin_with(&catalog);
+        // SET of a block counts from then on.
+        txn.set_lock_timeout(derived.lock_timeout);
         let now = self.db.clock_micros();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
         self.state.note_view(self.open.as_ref().map_or(0, |o| o.txn.read_ts().0));
@@ -172,7 +174,8 @@ impl Session {
         let (plan, mut columns) = match (&entry.runs, entry.columns) {
             (Runs::Plan(of), _) => {
                 let planning = of(&statement).expect("the entry claims it");
-                planning(&mut Planner { ctx, params: &mut params, declared })?
+                planning(&mut Planner { ctx, params: &mut params, declared })
+                    .map_err(|e| out_of_reach::told(e, &statement.kind))?
             }
             (_, Some(columns)) => (Plan::Utility, columns(self, &statement)?),
             (_, None) => (Plan::Utility, None),
@@ -219,11 +222,15 @@ impl Session {
         }
         let declared: Vec<_> = p.params.iter().cloned().map(Some).collect();
         let new = self.plan(ctx, p.statement.clone(), &declared)?;
-        let shown = |p: &Prepared| {
-            let one = |c: &ColumnInfo| (c.name.clone(), c.ty.clone());
-            p.columns.as_ref().map(|c| c.iter().map(one).collect::<Vec<_>>())
+        let is_alike = |a: &ColumnInfo, b: &ColumnInfo| a.name == b.name && is_same(&a.ty, &b.ty);
+        let stays = match (&p.columns, &new.columns) {
+            (None, None) => true,
+            (Some(before), Some(now)) => {
+                before.len() == now.len() && before.iter().zip(now).all(|(a, b)| is_alike(a, b))
+            }
+            _ => false,
         };
-        if shown(p) != shown(&new) {
+        if !stays {
             return Err(plan_changed());
         }
         if let Some(measure) = &mut self.measuring {
@@ -232,6 +239,15 @@ impl Session {
         let new = Arc::new(new);
         *p.newer.lock() = Some(new.clone());
         Ok(new)
+    }
+}
+
+/// Whether a client takes both for one type. What fields a row has is not said with it.
+fn is_same(a: &SqlType, b: &SqlType) -> bool {
+    match (a, b) {
+        (SqlType::Composite(a), SqlType::Composite(b)) => a.oid == b.oid,
+        (SqlType::Array(a), SqlType::Array(b)) => is_same(a, b),
+        _ => a == b,
     }
 }
 

@@ -182,7 +182,7 @@ impl OpenTxn {
 }
 
 /// 25P02.
-pub(crate) fn aborted() -> SqlError {
+pub fn aborted() -> SqlError {
     SqlError::new(
         SqlState::IN_FAILED_SQL_TRANSACTION,
         "current transaction is aborted, commands ignored until end of transaction block",

@@ -14,10 +14,12 @@
 //! asks of which kind a statement is. `docs/statements.md` is written from the entries.
 //!
 //! - [`procedural`]: statements inside of DO. [`several`]: those that are several.
+//! - `out_of_reach`: tables that are named where they are not in reach.
 //! - `out_parameters`: arguments that come out of a call.
 //! - [`entry`]: what an entry says. [`registry`]: all of them, and which one a statement has.
 
 pub mod entry;
+pub(crate) mod out_of_reach;
 pub(crate) mod out_parameters;
 mod procedural;
 pub mod registry;

@@ -1,6 +1,7 @@
 //! The text form of arrays: `{1,NULL,"two words"}`, `{{1,2},{3,4}}`, `[0:1]={7,8}`.
 
 use crate::array::{Dimension, check_bounds, check_dimensions};
+use crate::text_in::is_blank;
 use crate::{ArrayValue, Shape, SqlError, SqlResult, SqlState, Style};
 
 /// The text of an array.
@@ -82,7 +83,7 @@ pub(crate) struct Literal {
 /// # Errors
 /// 22P02; 2202E for bad bounds; 54000 for too many dimensions.
 pub(crate) fn split(text: &str, delimiter: char) -> SqlResult<Literal> {
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_blank);
     let (declared, inner) = match trimmed.starts_with('[') {
         true => bounds(text, trimmed)?,
         false => (None, trimmed),
@@ -97,7 +98,7 @@ pub(crate) fn split(text: &str, delimiter: char) -> SqlResult<Literal> {
     let rest = inner.chars().peekable();
     let mut reader = Reader { whole: text, delimiter, rest, items: Vec::new(), lengths: vec![] };
     reader.list(0)?;
-    if reader.rest.any(|c| !c.is_whitespace()) {
+    if reader.rest.any(|c| !is_blank(c)) {
         return Err(malformed(text, "Junk after closing right brace."));
     }
     let lengths: Vec<usize> = reader.lengths.iter().map(|l| l.unwrap_or(0)).collect();
@@ -175,7 +176,7 @@ impl Reader<'_> {
     }
 
     fn blanks(&mut self) {
-        while self.rest.peek().is_some_and(|c| c.is_whitespace()) {
+        while self.rest.peek().is_some_and(|c| is_blank(*c)) {
             self.rest.next();
         }
     }
@@ -259,7 +260,7 @@ impl Reader<'_> {
                 return Err(self.bad("Unexpected end of input."));
             };
             match c {
-                '"' if quoted || !out.trim_end().is_empty() => {
+                '"' if quoted || !out.trim_end_matches(is_blank).is_empty() => {
                     return Err(self.bad("Unexpected array element."));
                 }
                 '"' => {
@@ -275,13 +276,13 @@ impl Reader<'_> {
                 }
                 '{' => return Err(self.bad("Unexpected \"{\" character.")),
                 c if c == self.delimiter || c == '}' => {
-                    let trimmed = out.trim_end().len().max(keep);
+                    let trimmed = out.trim_end_matches(is_blank).len().max(keep);
                     out.truncate(trimmed);
                     let null = !quoted && keep == 0 && out.eq_ignore_ascii_case("null");
                     self.items.push(if null { None } else { Some(out) });
                     return Ok(c);
                 }
-                c if quoted && !c.is_whitespace() => {
+                c if quoted && !is_blank(c) => {
                     return Err(self.bad("Unexpected array element."));
                 }
                 c => out.push(c),

@@ -1,6 +1,7 @@
 //! Floating-point text: the shortest digits that read back to the same value, laid out as
 //! PostgreSQL lays them out.
 
+use crate::text_in::is_blank;
 use crate::{SqlError, SqlResult, SqlState};
 
 /// Writes a double.
@@ -144,7 +145,7 @@ fn layout(scientific: &str, limit: i32) -> String {
 
 /// Reads a double.
 pub(crate) fn parse_float8(text: &str) -> SqlResult<f64> {
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_blank);
     let value = parse_special(trimmed).or_else(|| plain(trimmed)?.parse().ok());
     match value {
         None => Err(bad("double precision", text)),
@@ -155,7 +156,7 @@ pub(crate) fn parse_float8(text: &str) -> SqlResult<f64> {
 
 /// Reads a single.
 pub(crate) fn parse_float4(text: &str) -> SqlResult<f32> {
-    let trimmed = text.trim();
+    let trimmed = text.trim_matches(is_blank);
     let value: Option<f32> =
         parse_special(trimmed).map(|v| v as f32).or_else(|| plain(trimmed)?.parse().ok());
     match value {

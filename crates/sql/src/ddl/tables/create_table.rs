@@ -323,6 +323,7 @@ pub(in crate::ddl) fn of_query(
     let mut t = empty(c, schema, name)?;
     for (n, info) in columns.iter().enumerate() {
         let name = names.get(n).unwrap_or(&info.name).clone();
+        column::check_name(&name)?;
         if t.column_named(&name).is_some() {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,

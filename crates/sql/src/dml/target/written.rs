@@ -30,6 +30,13 @@ fn only_of_partitioned(table: &Table) -> SqlError {
         .with_hint("All its rows are in its partitions: leave ONLY out, or name a partition.")
 }
 
+/// 42501: what the catalogs show is made when it is read.
+fn of_system(name: &str) -> SqlError {
+    let text = format!("permission denied for table {name}");
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, text)
+        .with_hint("Statements such as ALTER and COMMENT change what the catalogs show.")
+}
+
 /// A table with the name it goes by in the statement.
 #[derive(Clone)]
 pub(in crate::dml) struct Target {
@@ -50,7 +57,12 @@ impl Target {
         let start = name.span().start;
         let (only, name) = (is_only(name), object_name_parts(name));
         let mut through = None;
-        let found = ctx.relation(&name).map_err(|e| e.or_at(start.line, start.column));
+        let found = ctx.relation(&name).map_err(|e| {
+            match braid_types::system_relation_named(&name.join(".")) {
+                Some(relation) => of_system(relation.name),
+                None => e.or_at(start.line, start.column),
+            }
+        });
         let table = match found? {
             Relation::Table(t) if t.materialized().is_some() => {
                 return Err(SqlError::new(

@@ -206,11 +206,15 @@ fn of_domain(catalog: &Catalog, id: u32, params: &mut ParamTypes) -> SqlResult<R
     let name = catalog.type_name(oid_of(id)).unwrap_or_default();
     let base = catalog.sql_type(user).unwrap_or_else(|| domain.base.clone());
     let inner = of_declared(catalog, domain.over, &base, params)?;
-    let own = judged(domain, name, &base, params)?;
+    let mut own = judged(domain, name, &base, params)?;
+    if let (Some(judge), Some(schema)) = (&mut own.domain, catalog.schema_by_id(user.schema)) {
+        Arc::make_mut(judge).place = Some((schema.name.clone(), user.name.clone()));
+    }
     // All conditions are told by the name of the outermost domain, the inner ones first.
     let domain = match (inner.domain, own.domain) {
         (Some(inner), Some(own)) => Some(Arc::new(braid_scalar::Domain {
             name: own.name.clone(),
+            place: own.place.clone(),
             not_null: inner.not_null || own.not_null,
             checks: inner.checks.iter().chain(&own.checks).cloned().collect(),
         })),
@@ -285,7 +289,7 @@ pub(crate) fn judged(
         let bound = braid_scalar::bind_bool(&expr, "CHECK", &scope, params)?;
         checks.push((check.name.clone(), bound));
     }
-    let judge = braid_scalar::Domain { name, not_null: domain.not_null, checks };
+    let judge = braid_scalar::Domain { name, place: None, not_null: domain.not_null, checks };
     let (domain_digits, fields) =
         (domain.precision, domain.fields.and_then(|typmod| IntervalFields::of_typmod(typmod).0));
     let domain = Some(Arc::new(judge));
