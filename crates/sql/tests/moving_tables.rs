@@ -160,8 +160,8 @@ fn whatever_is_written_at_any_step_is_there_afterwards() {
     for (n, (before, change)) in MOVES.iter().enumerate() {
         for (m, write) in WRITES.iter().enumerate() {
             for (k, step) in STEPS.iter().enumerate() {
-                // Each pair at two steps, all of them over all pairs.
-                if (n + m + k) % 2 == 1 {
+                // Each pair at some steps, all of them over all pairs; by flag at all steps.
+                if (n + m + k) % 4 > 0 && std::env::var("BRAID_ALL_STEPS").is_err() {
                     continue;
                 }
                 let story = format!("{change} beside {write} at {step}");
@@ -200,7 +200,7 @@ fn many_rows_and_range_deletes_where_they_come_to_lie() {
                  insert into c values (3, 'y'); commit";
     for change in ["alter table o set interleave in c", MOVES[0].1] {
         for step in STEPS {
-            for lines in [4, 1_200] {
+            for lines in [4, 700] {
                 let story = format!("{change} at {step}, {lines} lines");
                 let db = filled(lines, "");
                 let before = holds(&mut session(&db), &["o", "l", "far"]);

@@ -110,17 +110,23 @@ const WRITES: [&str; 9] = [
 
 #[test]
 fn an_index_is_right_whatever_is_written_at_any_step() {
-    for change in [
+    let all = std::env::var("BRAID_ALL_STEPS").is_ok();
+    let changes = [
         "create index i on t (n)",
         "create unique index i on t (n) include (v)",
         "create index i on t ((n + v), (n * 2)) where n <> 26 and v < 1",
         "create unique index i on t ((n % 100)) include (v) where n < 60",
-    ] {
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
         for (a, first) in WRITES.iter().enumerate() {
             for (at, step) in STEPS.iter().enumerate() {
                 // The second one at a later step, cycling through all of them.
                 for (b, second) in WRITES.iter().enumerate() {
                     let later = STEPS[at + (a + b) % (STEPS.len() - at)];
+                    // Each pair of writes at every third step, all of them over all pairs.
+                    if (number + a + b + at) % 3 > 0 && !all {
+                        continue;
+                    }
                     let db = database();
                     table_with_rows(&db);
                     let script =

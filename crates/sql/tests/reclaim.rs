@@ -99,21 +99,21 @@ fn generations_that_are_over_are_taken_away() {
     for change in ["truncate c, d", "drop table d; drop table c", "drop table c cascade"] {
         let fs = MemFs::new();
         let (store, db) = open(&fs);
-        families(&db, 1_500);
+        families(&db, 500);
         run(&mut session(&db), change);
-        assert_eq!(stored(&db), 4 * 1_500, "{change}: p, and three inside of it");
+        assert_eq!(stored(&db), 4 * 500, "{change}: p, and three inside of it");
         // While somebody may read the time before, nothing goes.
         db.reclaim(CommitTs(1), 1_000_000).unwrap();
-        assert_eq!((stored(&db), db.reclaimed().discarded), (4 * 1_500, 0));
+        assert_eq!((stored(&db), db.reclaimed().discarded), (4 * 500, 0));
         // A budget at a time; what has begun goes on after a restart.
-        db.reclaim(ALWAYS, 600).unwrap();
+        db.reclaim(ALWAYS, 200).unwrap();
         let (left, first) = (stored(&db), db.reclaimed().discarded);
-        assert!(left < 4 * 1_500 && left > 1_500 && first > 0, "{change}: {left}");
+        assert!(left < 4 * 500 && left > 500 && first > 0, "{change}: {left}");
         close(store, db);
         let (_store, db) = open(&fs);
         db.reclaim(ALWAYS, 1_000_000).unwrap();
-        assert_eq!(stored(&db), 1_500, "{change}");
-        assert_eq!(db.reclaimed().discarded + first, 3 * 1_500, "{change}");
+        assert_eq!(stored(&db), 500, "{change}");
+        assert_eq!(db.reclaimed().discarded + first, 3 * 500, "{change}");
         let examined = db.reclaimed().examined;
         db.reclaim(ALWAYS, 1_000_000).unwrap();
         assert_eq!(db.reclaimed().examined, examined, "{change}: there is nothing left to do");

@@ -42,6 +42,10 @@ const PER_LEASE: u64 = 32;
 /// And so many at most.
 const MOST_LEASES: u64 = 16;
 
+/// A node on which so many ranges are awake has enough to do: it moves what must be moved, and for
+/// the sake of balance one at a time.
+const MANY_AWAKE: usize = 300;
+
 /// For so many ticks a node that has said that it drains gets nothing.
 const DRAINING_TICKS: u64 = 30;
 
@@ -253,7 +257,10 @@ impl Replicas {
             .map(|(range, replica)| (replica.locking.is_in_use(), *range))
             .collect();
         ranges.sort_unstable();
-        let most = ((mine - theirs) / PER_LEASE).clamp(1, MOST_LEASES);
+        let most = match self.is_busy() {
+            true => 1,
+            false => ((mine - theirs) / PER_LEASE).clamp(1, MOST_LEASES),
+        };
         let mut given = 0;
         for (in_use, range) in ranges {
             // One that somebody uses goes alone.
@@ -267,6 +274,11 @@ impl Replicas {
             }
         }
         Ok(())
+    }
+
+    /// Whether nothing should move for the sake of balance that can wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.quiet.sleepers.count_awake() > MANY_AWAKE
     }
 
     /// Gives all away, to those that lead the fewest.

@@ -112,6 +112,11 @@ impl Sleepers {
         self.unsynced.remove(&range);
     }
 
+    /// How many are awake.
+    pub(crate) fn count_awake(&self) -> usize {
+        self.awake.len()
+    }
+
     /// Those that sleep.
     pub(crate) fn asleep(&self) -> impl Iterator<Item = (RangeId, &Asleep)> {
         self.asleep.iter().map(|(range, how)| (*range, how))

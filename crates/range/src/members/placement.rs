@@ -527,8 +527,12 @@ impl Replicas {
         // Not all who lead at the same time, or the one with the fewest had the most; unless there
         // is much to do.
         let balances = self.random.chance(1, others.len() as u64 + 1);
-        let much = moved_in_a_turn(&self.nodes_seen()) > 1;
+        let much = self.moved_in_a_turn(&self.nodes_seen()) > 1;
         self.place(wanted, balances || much)
+    }
+
+    fn moved_in_a_turn(&self, nodes: &BTreeMap<NodeId, Seen>) -> usize {
+        if self.is_busy() { 1 } else { moved_in_a_turn(nodes) }
     }
 
     /// The ranges that this node leads and that may have a step to take. Those that sleep are among
@@ -595,7 +599,7 @@ impl Replicas {
         };
         let mut on_the_way: usize = ranges.iter().map(learners).sum();
         let mut woken = 0;
-        let in_a_turn = moved_in_a_turn(&nodes);
+        let in_a_turn = self.moved_in_a_turn(&nodes);
         let most = ON_THE_WAY.max(in_a_turn);
         let mut moved = 0;
         for range in ranges {
