@@ -1,5 +1,6 @@
 //! Reads and validation, range by range.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -50,28 +51,65 @@ impl Router {
 
     fn get_at(&self, keys: &[Bytes], at: CommitTs) -> KvResult<GotMany> {
         let mut out = GotMany { values: vec![None; keys.len()], ..GotMany::default() };
+        let bound = self.options.max_clock_offset_micros;
         let mut left: Vec<usize> = (0..keys.len()).collect();
-        while let Some(first) = left.first() {
-            let route = self.route(&keys[*first])?;
-            let (here, elsewhere): (Vec<usize>, Vec<usize>) =
-                left.iter().partition(|n| route.span.contains(&keys[**n]));
-            let asked: Vec<Bytes> = here.iter().map(|n| keys[*n].clone()).collect();
-            let bound = self.options.max_clock_offset_micros;
-            let ask = |node| Ask::Get {
-                keys: asked.clone(),
-                when: self.txns.lock().when(at, (node, route.range), bound),
-            };
-            match self.send_read(&route, at, &ask)? {
-                Sent::Moved => {}
-                Sent::Answer(Answer::Got(got)) => {
-                    out.work = out.work.plus(got.work);
-                    here.iter().zip(got.values).for_each(|(n, value)| out.values[*n] = value);
-                    left = elsewhere;
+        while !left.is_empty() {
+            let groups = self.by_range(keys, std::mem::take(&mut left))?;
+            let ask = |(route, here): &'_ (Route, Vec<usize>)| {
+                let (range, asked): (_, Vec<Bytes>) =
+                    (route.range, here.iter().map(|n| keys[*n].clone()).collect());
+                move |node| {
+                    let when = self.txns.lock().when(at, (node, range), bound);
+                    Ask::Get { keys: asked.clone(), when }
                 }
-                Sent::Answer(other) => return Err(self.not_read(at, other)),
+            };
+            let asks = groups.iter().map(|group| (&group.0, ask(group))).collect();
+            for ((_, here), sent) in groups.iter().zip(self.send_reads(at, asks)) {
+                match sent? {
+                    Sent::Moved => left.extend(here),
+                    Sent::Answer(Answer::Got(got)) => {
+                        out.work = out.work.plus(got.work);
+                        here.iter().zip(got.values).for_each(|(n, value)| out.values[*n] = value);
+                    }
+                    Sent::Answer(other) => return Err(self.not_read(at, other)),
+                }
             }
         }
         Ok(out)
+    }
+
+    /// Some of the keys, by the ranges in which they are believed to be.
+    fn by_range(&self, keys: &[Bytes], some: Vec<usize>) -> KvResult<Vec<(Route, Vec<usize>)>> {
+        let mut groups: BTreeMap<Bytes, (Route, Vec<usize>)> = BTreeMap::new();
+        for n in some {
+            let key = &keys[n];
+            let known = groups.range_mut::<Bytes, _>(..=key).next_back();
+            match known.filter(|(_, (route, _))| route.span.contains(key)) {
+                Some((_, (_, here))) => here.push(n),
+                None => {
+                    let route = self.route(key)?;
+                    groups.insert(route.span.start.clone(), (route, vec![n]));
+                }
+            }
+        }
+        Ok(groups.into_values().collect())
+    }
+
+    /// Asks ranges for something as of a time: all at once, or one by one if each of them may have
+    /// a replica nearby that knows.
+    fn send_reads<'a, F: Fn(NodeId) -> Ask + 'a>(
+        &'a self,
+        at: CommitTs,
+        asks: Vec<(&'a Route, F)>,
+    ) -> Box<dyn Iterator<Item = KvResult<Sent>> + 'a> {
+        let is_past = self.txns.lock().is_past(at);
+        match is_past {
+            true => {
+                let one = move |(route, ask): (_, F)| self.send_read(route, at, &ask);
+                Box::new(asks.into_iter().map(one))
+            }
+            false => Box::new(self.send_each(asks)),
+        }
     }
 
     /// Asks a range for something as of a time. What was at a time that somebody has chosen, a

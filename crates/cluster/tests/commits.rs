@@ -1,4 +1,4 @@
-//! A commit over several ranges: who is asked, and in which order.
+//! A commit and a look-up over several ranges: who is asked, and in which order.
 
 mod harness;
 
@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use braid_cluster::{Reply, Router, Transport};
 use braid_consensus::ReplicaId;
-use braid_kv::{Commit, Committed, KeyNames, KvResult, Spans, TxnId, Writes};
+use braid_kv::{
+    Commit, Committed, GetMany, GotMany, KeyNames, KvResult, ReadAt, Spans, TxnId, Writes,
+};
 use braid_lsm::{Batch, CommitTs, KeySpan};
 use braid_range::{
     Answer, AnswerTimes, Ask, FIRST_DATA_KEY, NodeId, RangeDescriptor, RangeId, Request,
 };
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 /// Range n is on node n alone. One of them does not come to answer for the first time.
@@ -34,6 +37,13 @@ impl Noted {
             Ask::Commit(ask) => {
                 assert_eq!(ask.not_before, CommitTs(400), "the highest bound");
                 ("commit", Answer::Committed { at: CommitTs(1_000), by: node })
+            }
+            Ask::Get { .. } if self.slow == Some(node.0) && how == "together" => {
+                ("get", Answer::Again)
+            }
+            Ask::Get { keys, .. } => {
+                let values = keys.iter().cloned().map(Some).collect();
+                ("get", Answer::Got(GotMany { values, ..GotMany::default() }))
             }
             other => panic!("{other:?}"),
         };
@@ -63,8 +73,8 @@ impl Transport for Noted {
     fn pause(&self, _: Duration) {}
 }
 
-/// Commits a write into each of the first ranges of four; what came of it, and who was asked.
-fn commit(noted: Noted, ranges: u64) -> (KvResult<Committed>, Vec<String>) {
+/// Four ranges: up to b, c, d, and behind.
+fn router(noted: &Arc<Noted>) -> Router {
     let borders: Vec<Vec<u8>> = (0..=4)
         .map(|n| match n {
             0 => FIRST_DATA_KEY.to_vec(),
@@ -76,8 +86,13 @@ fn commit(noted: Noted, ranges: u64) -> (KvResult<Committed>, Vec<String>) {
         let span = KeySpan::new(borders[n as usize - 1].clone(), borders[n as usize].clone());
         RangeDescriptor::new(RangeId(n), span, vec![(ReplicaId(1), NodeId(n))])
     };
+    Router::new(noted.clone(), harness::options((1..=4).map(range).collect()))
+}
+
+/// Commits a write into each of the first ranges; what came of it, and who was asked.
+fn commit(noted: Noted, ranges: u64) -> (KvResult<Committed>, Vec<String>) {
     let noted = Arc::new(noted);
-    let router = Router::new(noted.clone(), harness::options((1..=4).map(range).collect()));
+    let router = router(&noted);
     let mut batch = Batch::at(CommitTs(1));
     (1..=ranges).for_each(|n| batch.put(&[b'a' + n as u8 - 1, b'k'], b"v"));
     let done = router.commit(Commit {
@@ -120,4 +135,22 @@ fn who_refuses_keeps_the_anchor_from_being_asked() {
     let (done, log) = commit(Noted { refuses: Some(2), ..Noted::default() }, 4);
     assert!(done.is_err());
     assert!(log.iter().all(|line| line.starts_with("prepare")), "{log:?}");
+}
+
+/// Keys in no order, of which several are in one range, and some more than once.
+#[test]
+fn keys_of_several_ranges_are_looked_up_at_the_same_time() {
+    for slow in [None, Some(3)] {
+        let noted = Arc::new(Noted { slow, ..Noted::default() });
+        let keys: Vec<Bytes> =
+            ["d", "ak", "cz", "b", "c", "a", "d", "zz"].map(Bytes::from).to_vec();
+        let request = GetMany { keys: keys.clone(), at: ReadAt::Latest, notes: false };
+        let got = router(&noted).get_many(&request).expect("all answer");
+        assert_eq!(got.values, keys.into_iter().map(Some).collect::<Vec<_>>());
+        let mut log = noted.log.lock().clone();
+        if let Some(slow) = slow {
+            assert_eq!(log.pop(), Some(format!("get at {slow} alone")));
+        }
+        assert_eq!(log, [1, 2, 3, 4].map(|n| format!("get at {n} together")));
+    }
 }

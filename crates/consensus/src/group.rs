@@ -71,6 +71,9 @@ impl Default for GroupOptions {
     }
 }
 
+/// An election timeout is doubled so often at most.
+const MOST_DOUBLED: u64 = 3;
+
 /// A log is cut in so many steps at least while it grows to its longest.
 const BLOCKS: u64 = 64;
 
@@ -157,6 +160,8 @@ pub struct Group {
     node: RawNode<GroupLog>,
     /// Of election timeouts.
     seed: u64,
+    /// The last term in which it has known a leader, or the one in which it was opened.
+    led: u64,
     options: GroupOptions,
 }
 
@@ -174,7 +179,7 @@ impl Group {
             election_tick: options.election_ticks,
             heartbeat_tick: options.heartbeat_ticks,
             min_election_tick: options.election_ticks,
-            max_election_tick: options.election_ticks * 2,
+            max_election_tick: (options.election_ticks * 2) << MOST_DOUBLED,
             applied: start.applied.0,
             max_size_per_msg: 1 << 20,
             max_inflight_msgs: 64,
@@ -187,7 +192,8 @@ impl Group {
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let node = RawNode::new(&config, log, &logger)
             .map_err(|error| Error::Inconsistent(error.to_string()))?;
-        let mut group = Group { node, seed: random.next_u64(), options };
+        let led = node.raft.term;
+        let mut group = Group { node, seed: random.next_u64(), led, options };
         group.settle();
         Ok(group)
     }
@@ -548,10 +554,18 @@ impl Group {
     /// Replaces the election timeout, which the call before may have drawn: the same seed, term and
     /// role give the same one. Two replicas that stand for election at the same time do so with
     /// other timeouts in the next term.
+    ///
+    /// Where term after term ends without a leader, votes take longer than the timeout: nodes have
+    /// too much to do. From the third one on each waits twice as long as the one before, up to
+    /// eight times; asking anew would only give them more.
     fn settle(&mut self) {
         let raft = &mut self.node.raft;
+        if raft.leader_id != 0 {
+            self.led = raft.term;
+        }
+        let in_vain = raft.term.saturating_sub(self.led + 2).min(MOST_DOUBLED);
         let mut random = Random::seeded(self.seed ^ (raft.term << 2) ^ raft.state as u64);
-        let shortest = self.options.election_ticks;
+        let shortest = self.options.election_ticks << in_vain;
         let ticks = shortest + random.below(shortest as u64) as usize;
         raft.set_randomized_election_timeout(ticks);
     }

@@ -4,6 +4,7 @@
 //!   replicas r1 r2 r3        a new group of these voters
 //!   tick r1 25               time passes for one replica
 //!   campaign r1              it asks for votes now
+//!   patience r1              for how long it hears of nobody before it looks for votes
 //!   propose r1 word          to one replica
 //!   settle                   messages arrive and disks work until nothing is left to do
 //!   deliver r2               only the messages for r2 arrive
@@ -220,6 +221,17 @@ impl Scene {
                     self.peer(id).group.tick();
                     self.take_effects();
                 }
+            }
+            ["patience", id] => {
+                let peer = self.peer(id);
+                let mut ticks = 1;
+                while !peer.group.is_about_to_campaign() {
+                    peer.group.tick();
+                    ticks += 1;
+                }
+                let ticks = ticks / 10 * 10;
+                self.out.push(format!("{id} waits for {ticks} ticks or a little more"));
+                self.command(&format!("tick {id} 1"));
             }
             ["campaign", id] => refused = self.peer(id).group.campaign().err(),
             ["propose", id, word] => {
