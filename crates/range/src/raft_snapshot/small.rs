@@ -93,8 +93,8 @@ impl Small {
 
 /// Whether nothing was written in a range's span and among its records.
 fn is_empty(db: &Db, small: &Small) -> Result<bool> {
-    let has = |span: &KeySpan| Ok::<_, braid_lsm::Error>(db.newest_above(span, CommitTs::ZERO)?);
-    Ok(has(small.span())?.is_none() && has(&local_keys::records(small.range()))?.is_none())
+    let newest = |span: &KeySpan| db.newest_above(span, CommitTs::ZERO);
+    Ok(newest(small.span())?.is_none() && newest(&local_keys::records(small.range()))?.is_none())
 }
 
 /// Puts states in place that are not. Durable when it returns.
