@@ -265,7 +265,9 @@ impl Store {
         self.counters.batches.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Contracts C1 and, unless its caller answers for it, C2. If the batch is newer than everything that ever arrived, as commits
+    /// Contracts C1 and, unless its caller answers for it, C2.
+    ///
+    /// If the batch is newer than everything that ever arrived, as commits
     /// of one clock are, this is two comparisons.
     fn check_contracts(&self, batch: &Batch, past: Past) -> Result<()> {
         let ts = batch.ts().0;

@@ -74,10 +74,10 @@ impl Db {
         self.store.apply_at_once(batch)
     }
 
-    /// As [`Db::apply_at_once`], of a batch that may be at or below the garbage collection threshold:
-    /// it goes where nothing was ever written, or where all of it was cut out ([`Db::excise`]), and
-    /// with others like it, the older ones first. That nothing was there is for the caller to
-    /// know: of what was dropped nothing is left to be seen.
+    /// As [`Db::apply_at_once`], of a batch that may be at or below the garbage collection
+    /// threshold: it goes where nothing was ever written, or where all of it was cut out
+    /// ([`Db::excise`]), and with others like it, the older ones first. That nothing was there is
+    /// for the caller to know: of what was dropped nothing is left to be seen.
     pub fn fill(&self, batch: Batch) -> Result<Pending> {
         self.store.fill(batch)
     }

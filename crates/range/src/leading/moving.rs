@@ -42,8 +42,8 @@ const PER_LEASE: u64 = 32;
 /// And so many at most.
 const MOST_LEASES: u64 = 16;
 
-/// A node on which so many ranges are awake has enough to do: it moves what must be moved, and for
-/// the sake of balance one at a time.
+/// A node on which so many ranges are awake, and a quarter of all that it has, has enough to do: it
+/// moves what must be moved, and for the sake of balance one at a time.
 const MANY_AWAKE: usize = 300;
 
 /// For so many ticks a node that has said that it drains gets nothing.
@@ -278,7 +278,8 @@ impl Replicas {
 
     /// Whether nothing should move for the sake of balance that can wait.
     pub(crate) fn is_busy(&self) -> bool {
-        self.quiet.sleepers.count_awake() > MANY_AWAKE
+        let (awake, asleep) = (self.quiet.sleepers.count_awake(), self.quiet.sleepers.count());
+        awake > MANY_AWAKE && awake > asleep / 3
     }
 
     /// Gives all away, to those that lead the fewest.
