@@ -297,6 +297,9 @@ pub(super) fn begin_logs_anew(
         batch.begin_anew(group, hard_state, begin.at());
         *before = LoggedGroup { hard_state, cut: begin.at(), ..LoggedGroup::default() };
     }
+    if batch.is_empty() {
+        return Ok(());
+    }
     let place = log.write(&batch)?;
     log.sync(place)
 }

@@ -19,9 +19,10 @@
 //! 2. Few pieces are on the way at a time, and so many bytes each second: neither side keeps more
 //!    in memory than these. What is lost is sent again; who is silent for long is given up, and
 //!    then it is begun anew, with a newer state.
-//! 3. What has arrived is ssts that nobody reads. They take the place of everything that the
-//!    replica has in one step, as far as anybody can see: a file that says so is durable before
-//!    the first change, and goes after the last one; a node that finds it does all of it again.
+//! 3. What has arrived is ssts that nobody reads, or, of a range of which nothing is here, one
+//!    piece in memory. It takes the place of everything that the replica has in one step, as far
+//!    as anybody can see: a file that says so is durable before the first change, and goes after
+//!    the last one; a node that finds it does all of it again.
 //! 4. A replica that has the entry up to which the state goes takes none. So nothing that it has
 //!    acknowledged is lost. Installing is like a start on another disk: what it has promised stays.
 //! 5. A range without a replica here, of which others speak, was split off in what this node has

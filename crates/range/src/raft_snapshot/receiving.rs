@@ -242,7 +242,7 @@ impl Replicas {
         if known.is_whole && known.held.is_empty() {
             return self.try_install(range);
         }
-        let upto = self.traffic.receiving[&range].next;
+        let upto = known.next;
         self.say(range, from, &Said::Got { number, upto });
         Ok(())
     }
