@@ -26,6 +26,7 @@
 //! What this crate does not know: SQL, sockets, the raft crate.
 
 mod at_once;
+mod clocks;
 mod leases;
 mod locks;
 mod news;
@@ -33,6 +34,7 @@ mod patience;
 mod reads;
 mod router;
 mod routes;
+mod scans;
 mod seam;
 mod several;
 mod transport;

@@ -1,13 +1,9 @@
-//! Reads and validation, range by range.
+//! Look-ups and validation, range by range.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use braid_kv::{
-    Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Reads, ScanMany, ScannedMany, SpanRows,
-    SpanScan, Tally, Validate, Work,
-};
+use braid_kv::{Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Reads, Tally, Validate};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{Answer, Ask, HeldLocks, NodeId, Request};
 use bytes::Bytes;
@@ -20,7 +16,11 @@ const LATEST_TRIES: usize = 20;
 
 impl Router {
     /// Calls `read` with a time: with that of the request, or with one that shows the newest state.
-    fn reading<T>(&self, at: ReadAt, read: impl Fn(CommitTs) -> KvResult<T>) -> KvResult<T> {
+    pub(crate) fn reading<T>(
+        &self,
+        at: ReadAt,
+        read: impl Fn(CommitTs) -> KvResult<T>,
+    ) -> KvResult<T> {
         let ReadAt::Time(at) = at else {
             let mut newest = CommitTs::ZERO;
             for _ in 0..LATEST_TRIES {
@@ -97,7 +97,7 @@ impl Router {
 
     /// Asks ranges for something as of a time: all at once, or one by one if each of them may have
     /// a replica nearby that knows.
-    fn send_reads<'a, F: Fn(NodeId) -> Ask + 'a>(
+    pub(crate) fn send_reads<'a, F: Fn(NodeId) -> Ask + 'a>(
         &'a self,
         at: CommitTs,
         asks: Vec<(&'a Route, F)>,
@@ -162,109 +162,13 @@ impl Router {
 
     /// Why nothing was read as of a time. Who has asked for one of the past hears what can be
     /// asked for; others have not chosen it, and try again.
-    fn not_read(&self, at: CommitTs, answer: Answer) -> KvError {
+    pub(crate) fn not_read(&self, at: CommitTs, answer: Answer) -> KvError {
         match answer {
             Answer::Conflict(Conflict::Collected(oldest)) if self.txns.lock().is_past(at) => {
                 KvError::TimestampOutOfWindow { asked: at, oldest, newest: self.now() }
             }
             other => unexpected(other),
         }
-    }
-
-    pub(crate) fn scan_spans(&self, request: &ScanMany) -> KvResult<ScannedMany> {
-        self.reading(request.at, |at| self.scan_at(request, at))
-    }
-
-    /// Each span is read up to the first border behind which nothing was found so far: whoever
-    /// wants more asks for the rest.
-    fn scan_at(&self, request: &ScanMany, at: CommitTs) -> KvResult<ScannedMany> {
-        let untouched = |scan: &SpanScan| SpanRows {
-            rows: Arc::default(),
-            rest: Some(scan.span.clone()).filter(|span| !span.is_empty()),
-            cursor: None,
-        };
-        let mut parts: Vec<SpanRows> = request.scans.iter().map(untouched).collect();
-        let (mut rows, mut bytes, mut work) = (0, 0, Work::default());
-        let mut next = 0;
-        while next < parts.len() && rows < request.rows && bytes < request.bytes {
-            let Some(rest) = parts[next].rest.clone() else {
-                next += 1;
-                continue;
-            };
-            if !parts[next].rows.is_empty() {
-                next += 1;
-                continue;
-            }
-            let (route, group) = self.scans_of_one_range(request, &parts, next, rest)?;
-            let asked = ScanMany {
-                scans: group.iter().map(|(_, scan)| scan.clone()).collect(),
-                rows: request.rows - rows,
-                bytes: request.bytes - bytes,
-                ..request.clone()
-            };
-            let bound = self.options.max_clock_offset_micros;
-            let ask = |node| Ask::Scan {
-                request: asked.clone(),
-                when: self.txns.lock().when(at, (node, route.range), bound),
-            };
-            let scanned = match self.send_read(&route, at, &ask)? {
-                Sent::Moved => continue,
-                Sent::Answer(Answer::Scanned(scanned)) => scanned,
-                Sent::Answer(other) => return Err(self.not_read(at, other)),
-            };
-            work = work.plus(scanned.work);
-            for ((n, scan), part) in group.into_iter().zip(scanned.parts) {
-                rows += part.rows.len();
-                bytes += part.rows.byte_len();
-                let whole = parts[n].rest.clone().expect("it was asked for");
-                let is_cut = part.rest.is_some();
-                parts[n] = SpanRows {
-                    rest: rest_of(&whole, &scan.span, part.rest, request.reverse),
-                    rows: part.rows,
-                    cursor: None,
-                };
-                if is_cut && parts[n].rows.is_empty() {
-                    // The answer ended in front of it.
-                    return Ok(ScannedMany { parts, at, undurable: None, work });
-                }
-            }
-        }
-        Ok(ScannedMany { parts, at, undurable: None, work })
-    }
-
-    /// The scans from one on that begin in the same range, up to the first that leaves it; clipped
-    /// to the range.
-    fn scans_of_one_range(
-        &self,
-        request: &ScanMany,
-        parts: &[SpanRows],
-        from: usize,
-        first: KeySpan,
-    ) -> KvResult<(Route, Vec<(usize, SpanScan)>)> {
-        let route = match request.reverse {
-            true => self.route_before(&first.end)?,
-            false => self.route(&first.start)?,
-        };
-        let mut group = Vec::new();
-        for (n, scan) in request.scans.iter().enumerate().skip(from) {
-            let Some(rest) = &parts[n].rest else { continue };
-            let begins_here = match request.reverse {
-                true => route.span.start < rest.end && rest.end <= route.span.end,
-                false => route.span.contains(&rest.start),
-            };
-            if !begins_here {
-                break;
-            }
-            let start = rest.start.clone().max(route.span.start.clone());
-            let end = rest.end.clone().min(route.span.end.clone());
-            let span = KeySpan::new(start, end);
-            let leaves = span != *rest;
-            group.push((n, SpanScan { span, cursor: None, ..scan.clone() }));
-            if leaves {
-                break;
-            }
-        }
-        Ok((route, group))
     }
 
     /// Whether nothing of this has changed since `floor`, and locks in other ranges are there.
@@ -339,20 +243,4 @@ pub(crate) fn cut(span: &KeySpan, inside: &KeySpan) -> Vec<(bool, KeySpan)> {
         (false, KeySpan::new(to, end.clone())),
     ];
     parts.into_iter().filter(|(_, part)| !part.is_empty()).collect()
-}
-
-/// What is left of a span of which a part was read up to `rest`.
-fn rest_of(
-    whole: &KeySpan,
-    part: &KeySpan,
-    rest: Option<KeySpan>,
-    reverse: bool,
-) -> Option<KeySpan> {
-    let left = match (rest, reverse) {
-        (Some(rest), false) => KeySpan::new(rest.start, whole.end.clone()),
-        (Some(rest), true) => KeySpan::new(whole.start.clone(), rest.end),
-        (None, false) => KeySpan::new(part.end.clone(), whole.end.clone()),
-        (None, true) => KeySpan::new(whole.start.clone(), part.start.clone()),
-    };
-    Some(left).filter(|left| !left.is_empty())
 }

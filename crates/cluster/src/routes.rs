@@ -87,6 +87,11 @@ impl Routes {
         }
     }
 
+    /// Who serves the ranges of a span, as far as that is known.
+    pub(crate) fn holders(&self, span: &KeySpan) -> BTreeSet<NodeId> {
+        self.within(span).filter_map(|route| route.holder).collect()
+    }
+
     /// Those that have keys of a span, in key order.
     fn within(&self, span: &KeySpan) -> impl Iterator<Item = &Route> {
         let first = self.of(&span.start).filter(|route| route.span.start < span.start);

@@ -26,6 +26,8 @@ struct Running {
 /// What clocks showed after a read timestamp was taken.
 #[derive(Debug, Default)]
 struct Observed {
+    /// Clocks were asked for: see [`Txns::is_to_meet`].
+    is_met: bool,
     of_nodes: BTreeMap<NodeId, CommitTs>,
     /// Of what whoever served these ranges has been certain when it answered this reader.
     of_ranges: BTreeMap<RangeId, CommitTs>,
@@ -202,6 +204,18 @@ impl Txns {
 
     pub(crate) fn read_no_more(&mut self, at: CommitTs) {
         self.observed.remove(&at);
+    }
+
+    /// Whether a reader has not asked for clocks yet. Once is enough: later, what they show is
+    /// above what the reader is in doubt about anyway.
+    pub(crate) fn is_to_meet(&mut self, at: CommitTs) -> bool {
+        let seen = self.observed.get_mut(&at);
+        seen.is_some_and(|seen| !std::mem::replace(&mut seen.is_met, true))
+    }
+
+    /// Whether a node's clock has been seen since a reader began.
+    pub(crate) fn has_met(&self, at: CommitTs, node: NodeId) -> bool {
+        self.observed.get(&at).is_some_and(|seen| seen.of_nodes.contains_key(&node))
     }
 
     /// What a node must know to answer a read of a range. A time of the past is read as it was.

@@ -125,6 +125,7 @@ enums! {
         25 UnfinishedRanges,
         26 Recall { coordinator },
         27 Fence { coordinator },
+        28 Clock,
     }
     Answer {
         1 Rows { at, rows, rest },
@@ -287,6 +288,7 @@ mod tests {
             Ask::Split(Split { at: key("q"), right: RangeId(99) }),
             Ask::Recall { coordinator: 1 << 20 },
             Ask::Fence { coordinator: 1 << 20 },
+            Ask::Clock,
         ];
         for ask in asks {
             round_trips(Request { range: RangeId(1 << 60), ask });

@@ -607,6 +607,7 @@ impl Replica {
             Ask::ReadsFrom { .. }
             | Ask::Recall { .. }
             | Ask::Fence { .. }
+            | Ask::Clock
             | Ask::Ranges
             | Ask::ShowRanges
             | Ask::UnfinishedRanges => {
@@ -897,6 +898,7 @@ fn touched(ask: &Ask) -> (Vec<KeySpan>, usize) {
         | Ask::ReadsFrom { .. }
         | Ask::Recall { .. }
         | Ask::Fence { .. }
+        | Ask::Clock
         | Ask::Ranges
         | Ask::ShowRanges
         | Ask::UnfinishedRanges

@@ -426,6 +426,7 @@ impl Replicas {
     pub fn request(&mut self, number: RequestNumber, mut request: Request) -> Result<()> {
         let range = request.range;
         let of_node = match &request.ask {
+            Ask::Clock => Some(Answer::Fine),
             Ask::ShowRanges => Some(Answer::ShownRanges(self.shown_ranges()?)),
             Ask::Ranges => {
                 let all = self.ranges().into_iter().map(|(range, _)| range);

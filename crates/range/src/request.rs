@@ -213,6 +213,8 @@ pub enum Ask {
         /// Of the process.
         coordinator: u64,
     },
+    /// What the node's clock shows, which every answer says: see [`Request::of_node`].
+    Clock,
     /// All ranges that the node has replicas of, to look at: see [`Request::of_node`].
     ShowRanges,
     /// The same, for who looks for keys.

@@ -33,7 +33,7 @@
 //! A step needs a lease and an entry of the log like every other change, so two who believe that
 //! they lead cannot both take one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use braid_consensus::{ReplicaId, Result};
@@ -51,6 +51,9 @@ use crate::request::NOBODY;
 /// what elections take: then it would always look when the leader has begun to count anew who is
 /// there.
 const SAY_TICKS: u64 = 11;
+/// What goes on with a change that was begun is looked at every so many ticks: a replica is moved
+/// by four steps.
+const GO_ON_TICKS: u64 = 2;
 /// A node that was not heard of for so many ticks is away.
 const AWAY_TICKS: u64 = 30;
 /// A replica that has not heard of a leader asks every so many ticks whether it was removed.
@@ -65,6 +68,17 @@ const MOST_ON_THE_WAY: usize = 16;
 
 /// Of so many replicas one more or less does not matter.
 const MANY: u64 = 64;
+
+/// How ranges are looked at.
+struct Turn {
+    /// So many voters.
+    wanted: usize,
+    /// Whether replicas move for the sake of balance.
+    balances: bool,
+    /// Whether who has not all of the log is given the state; who was given it a moment ago may
+    /// not have said yet that it has it.
+    feeds: bool,
+}
 
 /// What the cluster wants of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,6 +145,8 @@ pub(crate) struct Placement {
     led: BTreeMap<NodeId, u64>,
     /// A step could not be taken: a lease was over, and has been renewed since then.
     again: bool,
+    /// Ranges of which a replica is about to come or to go.
+    changing: BTreeSet<RangeId>,
     /// Where replicas are that have said something and that this node's own replica has not heard
     /// of: they were added while it was away. Without an answer they could not give it anything.
     strangers: BTreeMap<(RangeId, ReplicaId), NodeId>,
@@ -518,7 +534,11 @@ impl Replicas {
         }
         let again = std::mem::take(&mut self.moves.placement.again);
         if !now.is_multiple_of(SAY_TICKS) {
-            return if again { self.place(wanted, false) } else { Ok(()) };
+            return match again {
+                true => self.place(wanted, false),
+                false if now.is_multiple_of(GO_ON_TICKS) => self.go_on(wanted),
+                false => Ok(()),
+            };
         }
         let replicas = self.replicas.len() as u64;
         self.moves.placement.counts.insert(own, replicas);
@@ -590,9 +610,32 @@ impl Replicas {
     }
 
     /// Takes the next step of each range that this node leads, as far as there is room.
-    fn place(&mut self, wanted: usize, mut balances: bool) -> Result<()> {
-        let mut nodes = self.nodes_seen();
+    fn place(&mut self, wanted: usize, balances: bool) -> Result<()> {
+        let nodes = self.nodes_seen();
         let ranges = self.ranges_to_place((wanted, balances), &nodes);
+        self.place_some(ranges, nodes, Turn { wanted, balances, feeds: true })
+    }
+
+    /// The same for ranges that are changing.
+    fn go_on(&mut self, wanted: usize) -> Result<()> {
+        let replicas = &self.replicas;
+        let leads = |range: &RangeId| replicas.get(range).is_some_and(|r| r.group.is_leader());
+        self.moves.placement.changing.retain(leads);
+        if self.moves.placement.changing.is_empty() {
+            return Ok(());
+        }
+        let ranges = self.moves.placement.changing.iter().copied().collect();
+        let nodes = self.nodes_seen();
+        self.place_some(ranges, nodes, Turn { wanted, balances: false, feeds: false })
+    }
+
+    fn place_some(
+        &mut self,
+        ranges: Vec<RangeId>,
+        mut nodes: BTreeMap<NodeId, Seen>,
+        turn: Turn,
+    ) -> Result<()> {
+        let Turn { wanted, mut balances, feeds } = turn;
         // Who has replicas on the way does not sleep.
         let learners = |range: &RangeId| {
             self.replicas.get(range).map_or(0, |r| r.machine.state.descriptor.learners.len())
@@ -605,6 +648,9 @@ impl Replicas {
         for range in ranges {
             let sleeps = self.sleeps(range);
             let (next, settled) = self.next_step(range, (wanted, balances), &nodes);
+            if settled {
+                self.moves.placement.changing.remove(&range);
+            }
             if !settled
                 && !sleeps
                 && let Some(replica) = self.replicas.get_mut(&range)
@@ -621,7 +667,8 @@ impl Replicas {
                 }
             }
             match step {
-                Step::Feed(node) => self.traffic.want(range, node),
+                Step::Feed(node) if feeds => self.traffic.want(range, node),
+                Step::Feed(_) => {}
                 Step::Take(Change::Add(..)) if on_the_way >= most => {}
                 Step::Take(change) => {
                     let count = usize::from(matches!(change, Change::Add(..)));
@@ -662,6 +709,7 @@ impl Replicas {
             Change::Remove(_) => "gives up its replica of",
         };
         self.touch(range);
+        self.moves.placement.changing.insert(range);
         self.effects.notes.push(format!("{node:?} {what} {range:?}: {why}"));
         Ok(true)
     }

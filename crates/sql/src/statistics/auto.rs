@@ -2,8 +2,11 @@
 //!
 //! ```text
 //!   rows written since the last ANALYZE  >  50 + a tenth of the rows      PostgreSQL's rule
-//!   and there was none, or nobody writes at the moment, or it was a       a table that is loaded
-//!   minute ago                                                            changes all the time
+//!   and there was none, or nobody writes at the moment, or it was         a table that is loaded
+//!   a minute ago                                                          changes all the time
+//!   and no other node's was less than a minute ago                        each counts its own
+//!   and it took at most a tenth of the time since then (of a table        it may read thousands of
+//!   that is written a fiftieth), and none failed in the last minute       ranges
 //! ```
 //! Counts begin anew with a process. So the first time, tables are looked for that hold much, or
 //! much more than then, and about which nothing is known.
@@ -26,6 +29,10 @@ const FEW: f64 = 50.0;
 const PART: f64 = 0.1;
 /// A table that is written all the time is analyzed this often.
 const BUSY_MICROS: u64 = 60_000_000;
+/// The last one took at most such a part of the time since then: of a table at rest, and of one
+/// that is written.
+const PART_AT_REST: u64 = 10;
+const PART_WHILE_BUSY: u64 = 50;
 /// What a sample may hold.
 const MEMORY: usize = 64 << 20;
 /// Pause after a thousand rows: half of the time others have the processor and the disk.
@@ -66,10 +73,14 @@ impl Database {
             automatic: true,
             whole_bytes: None,
         };
-        match analyze_table(&work, &table, None) {
-            Err(e) if e.state() == SqlState::ADMIN_SHUTDOWN => Ok(false),
-            done => done.map(|_| true),
+        let begun = self.coordinator().wall_clock_us();
+        let done = analyze_table(&work, &table, None);
+        let now = self.coordinator().wall_clock_us();
+        if matches!(&done, Err(e) if e.state() == SqlState::ADMIN_SHUTDOWN) {
+            return Ok(false);
         }
+        self.statistics_state().changes.of(&table).tried((begun, now), done.is_ok());
+        done.map(|_| true)
     }
 
     fn next_to_analyze(&self, catalog: &Catalog) -> SqlResult<Option<Arc<Table>>> {
@@ -79,10 +90,21 @@ impl Database {
             let written = self.statistics_state().changes.of(table);
             let modified = written.modified();
             let rests = written.is_as_seen(modified);
-            let most = FEW + PART * self.record(table).map_or(0.0, |record| record.rows);
+            let record = self.record(table);
+            let most = FEW + PART * record.as_ref().map_or(0.0, |record| record.rows);
             let much = modified as f64 / most;
+            let by_another = record.filter(|record| record.at_us > written.last_analyze());
+            let is_due = match rests {
+                true => written.may_take(PART_AT_REST, now),
+                false => {
+                    written.last_analyze() + BUSY_MICROS <= now
+                        && written.may_take(PART_WHILE_BUSY, now)
+                }
+            };
             if much > 1.0
-                && (rests || written.looked_before(now, BUSY_MICROS))
+                && is_due
+                && by_another.is_none_or(|record| record.at_us + BUSY_MICROS <= now)
+                && written.last_failure() + BUSY_MICROS <= now
                 && best.as_ref().is_none_or(|(least, _)| much > *least)
             {
                 best = Some((much, table.clone()));

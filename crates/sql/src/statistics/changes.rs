@@ -32,6 +32,9 @@ pub(crate) struct Written {
     /// By somebody, and by the background.
     asked: Analyzes,
     automatic: Analyzes,
+    /// How long the background's last one took, in microseconds, and when its last failure was.
+    took_us: AtomicU64,
+    failed_us: AtomicU64,
 }
 
 /// How often a table was analyzed, and when last, in microseconds since 1970.
@@ -150,10 +153,31 @@ impl Written {
         self.seen.swap(modified, Ordering::Relaxed) == modified
     }
 
-    /// Whether the last ANALYZE was so long ago, or never.
-    pub(super) fn looked_before(&self, now_us: u64, micros: u64) -> bool {
+    /// When this process has analyzed it last, in microseconds since 1970; 0: never.
+    pub(super) fn last_analyze(&self) -> u64 {
         let last = |a: &Analyzes| a.last_us.load(Ordering::Relaxed);
-        last(&self.asked).max(last(&self.automatic)) + micros <= now_us
+        last(&self.asked).max(last(&self.automatic))
+    }
+
+    /// When the background could not analyze it, the same way.
+    pub(super) fn last_failure(&self) -> u64 {
+        self.failed_us.load(Ordering::Relaxed)
+    }
+
+    /// Whether the background's last ANALYZE took at most such a part of the time since then. A
+    /// second is nothing.
+    pub(super) fn may_take(&self, part: u64, now_us: u64) -> bool {
+        const NOTHING: u64 = 1_000_000;
+        let took = self.took_us.load(Ordering::Relaxed).saturating_sub(NOTHING);
+        self.last_analyze().saturating_add(took.saturating_mul(part)) <= now_us
+    }
+
+    /// The background has tried to analyze it, from when to when.
+    pub(super) fn tried(&self, (begun_us, now_us): (u64, u64), is_done: bool) {
+        self.took_us.store(now_us.saturating_sub(begun_us), Ordering::Relaxed);
+        if !is_done {
+            self.failed_us.store(now_us, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn activity(&self) -> TableActivity {
@@ -222,5 +246,20 @@ mod tests {
         written.add(Delta { deleted: 4, updated: 1, ..Delta::default() });
         assert_eq!((written.modified(), written.grown_since_analyze()), (15, 6.0));
         assert_eq!(written.grown(), 1_006.0);
+    }
+
+    #[test]
+    fn a_long_analyze_is_not_repeated_soon() {
+        let written = Written::default();
+        assert!(written.may_take(50, 0), "there was none");
+        let seconds = |n: u64| n * 1_000_000;
+        written.tried((seconds(1), seconds(9)), true);
+        written.analyzed(written.mark(), true, seconds(9));
+        assert_eq!((written.last_analyze(), written.last_failure()), (seconds(9), 0));
+        let may = |part, now| written.may_take(part, seconds(now));
+        assert!(!may(10, 78) && may(10, 79) && !may(50, 358) && may(50, 359));
+        written.tried((seconds(400), seconds(400) + 9), false);
+        assert_eq!(written.last_failure(), seconds(400) + 9);
+        assert!(written.may_take(50, seconds(9)), "it took no time");
     }
 }
