@@ -25,15 +25,23 @@ struct Letters {
     /// Each so many requests are not answered together with others.
     refuses: Option<u64>,
     requests: AtomicU64,
+    /// What was known of the clock of each node that was asked for rows.
+    known: Mutex<Vec<Option<CommitTs>>>,
+}
+
+/// What a node's clock shows, in the end.
+fn clock_of(node: NodeId) -> CommitTs {
+    CommitTs(100 * node.0)
 }
 
 impl Letters {
-    fn answer(&self, request: &Request) -> Reply {
-        let clock = CommitTs(1);
+    fn answer(&self, node: NodeId, request: &Request) -> Reply {
+        let clock = clock_of(node);
         if let Ask::Clock = &request.ask {
             return Reply { times: AnswerTimes::of(clock), answer: Answer::Fine };
         }
-        let Ask::Scan { request: scan, .. } = &request.ask else { panic!("{request:?}") };
+        let Ask::Scan { request: scan, when } = &request.ask else { panic!("{request:?}") };
+        self.known.lock().push(when.observed);
         let borders = borders();
         let own = KeySpan::new(
             borders[request.range.0 as usize - 1].clone(),
@@ -70,9 +78,9 @@ impl Letters {
 }
 
 impl Transport for Letters {
-    fn ask(&self, _: NodeId, request: &Request, _: Duration, _: &AtomicBool) -> Option<Reply> {
+    fn ask(&self, node: NodeId, request: &Request, _: Duration, _: &AtomicBool) -> Option<Reply> {
         self.rounds.lock().push(vec![request.range.0]);
-        Some(self.answer(request))
+        Some(self.answer(node, request))
     }
 
     fn ask_all(
@@ -82,10 +90,10 @@ impl Transport for Letters {
         _: &AtomicBool,
     ) -> Vec<Option<Reply>> {
         self.rounds.lock().push(requests.iter().map(|(_, request)| request.range.0).collect());
-        let ask = |(_, request): &(NodeId, Request)| {
+        let ask = |(node, request): &(NodeId, Request)| {
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             let is_refused = self.refuses.is_some_and(|each| number.is_multiple_of(each));
-            (!is_refused).then(|| self.answer(request))
+            (!is_refused).then(|| self.answer(*node, request))
         };
         requests.iter().map(ask).collect()
     }
@@ -261,6 +269,12 @@ fn clocks_of_many_are_seen_before_their_ranges_are_read() {
     // Its own clock is that of the reader.
     let of_nodes = 0;
     assert_eq!(*letters.rounds.lock(), [vec![of_nodes; RANGES as usize - 1], vec![1]]);
+    letters.rounds.lock().clear();
+    letters.known.lock().clear();
+    let some = request(vec![scan(KeySpan::new("c", "f"), 9)], false, 1_000, 1_000_000);
+    router.scan_many(&some).expect("it answers");
+    assert_eq!(*letters.rounds.lock(), [vec![of_nodes; 3], vec![3]]);
+    assert_eq!(*letters.known.lock(), [Some(clock_of(NodeId(3)))]);
     letters.rounds.lock().clear();
     let one = request(vec![scan(KeySpan::new("c", "cz"), 9)], false, 1_000, 1_000_000);
     router.scan_many(&one).expect("it answers");
