@@ -99,6 +99,7 @@ fn reshaped(mut out: Vec<TokenWithSpan>) -> SqlResult<Vec<TokenWithSpan>> {
     lexical::drop_idle_locks(&mut out)?;
     lexical::fill_selections(&mut out);
     rewrites::exclusion::rewrite(&mut out);
+    spellings::parentheses::rewrite(&mut out);
     rewrites::relations::rewrite(&mut out);
     rewrites::frame_bounds::rewrite(&mut out);
     rewrites::grouping::rewrite(&mut out);
@@ -237,6 +238,13 @@ fn rewrite_words(tokens: &mut Vec<TokenWithSpan>) {
         if is(0, "for") && is(1, "no") && is(2, "key") && is(3, "update") {
             tokens.drain(i + 1..i + 3);
         } else if is(0, "for") && is(1, "key") && is(2, "share") {
+            tokens.remove(i + 1);
+        } else if is(0, "collation")
+            && is(1, "for")
+            && tokens.get(i + 2).is_some_and(|t| t.token == Token::LParen)
+        {
+            // COLLATION FOR (..) is the call of a function.
+            tokens[i].token = Token::make_word("pg_collation_for", None);
             tokens.remove(i + 1);
         } else if (is(0, "string") || is(0, "bytes"))
             && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen)

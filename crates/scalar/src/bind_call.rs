@@ -10,7 +10,7 @@ use braid_walk::Walk;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, ObjectName, SelectItem, SetExpr, Visitor,
+    FunctionArguments, ObjectName, SelectItem, SetExpr, TableFactor, Visitor,
 };
 
 use crate::bind::{bind_unsettled, general_query_needed};
@@ -473,12 +473,22 @@ fn first_column(body: &SetExpr) -> Option<String> {
         SetExpr::Select(select) => match select.projection.first()? {
             SelectItem::UnnamedExpr(e) => Some(output_name(e)),
             SelectItem::ExprWithAlias { alias, .. } => Some(ident_name(alias)),
+            SelectItem::Wildcard(_) => first_of_derived(&select.from.first()?.relation),
             _ => None,
         },
         SetExpr::Query(inner) => first_column(&inner.body),
         SetExpr::SetOperation { left, .. } => first_column(left),
         SetExpr::Values(_) => Some("column1".to_string()),
         _ => None,
+    }
+}
+
+/// The same of a query in FROM.
+fn first_of_derived(relation: &TableFactor) -> Option<String> {
+    let TableFactor::Derived { subquery, alias, .. } = relation else { return None };
+    match alias.as_ref().and_then(|alias| alias.columns.first()) {
+        Some(column) => Some(ident_name(&column.name)),
+        None => first_column(&subquery.body),
     }
 }
 

@@ -77,8 +77,8 @@ pub use scope::{
 };
 pub use syntax::{
     Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison,
-    decide_by_casts, deparse, deparse_of_domain, deparse_query, names_itself, typed_literal,
-    untyped_items, with_in_order,
+    decide_by_casts, deparse, deparse_of_domain, deparse_query, deparse_window, direction,
+    names_itself, typed_literal, untyped_items, with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

@@ -21,13 +21,11 @@ pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     while at < tokens.len() {
         let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
         let named = |n: usize| matches!(tokens.get(n).map(|t| &t.token), Some(Token::Word(_)));
-        let behind = |n: usize| BEFORE.iter().any(|w| is(n, w));
-        if behind(at - 1)
-            && let Some(end) = end_of_name(tokens, at)
+        if let Some(end) = end_of_name(tokens, at)
             && has(tokens, end, &Token::Mul)
-            && !begins_value(tokens, end + 1)
+            && begins_table(tokens, at)
             // Not in FOR UPDATE RETURNING *.
-            && (!is(at - 1, "update") || is(end + 1, "set"))
+            && (!is(at - 1, "update") || !is(at, "returning"))
         {
             tokens.remove(end);
         } else if is(at, "table") && named(at + 1) && begins_operand(tokens, at) {
@@ -53,13 +51,62 @@ fn has(tokens: &[TokenWithSpan], at: usize, token: &Token) -> bool {
     tokens.get(at).is_some_and(|t| t.token == *token)
 }
 
-/// Whether a value may begin here: then the star is an operator, as in `IS DISTINCT FROM a * b`.
-fn begins_value(tokens: &[TokenWithSpan], at: usize) -> bool {
-    const CLAUSES: [&str; 7] = ["where", "group", "order", "limit", "join", "union", "set"];
-    match tokens.get(at).map(|t| &t.token) {
-        None | Some(Token::RParen | Token::Comma | Token::SemiColon) => false,
-        Some(token) => !CLAUSES.iter().any(|clause| token_is(token, clause)),
+/// Whether a table is named here: behind FROM and its like, or behind a comma of such a list.
+fn begins_table(tokens: &[TokenWithSpan], at: usize) -> bool {
+    const ENDS: [&str; 10] = [
+        "select",
+        "where",
+        "group",
+        "order",
+        "having",
+        "limit",
+        "returning",
+        "set",
+        "by",
+        "window",
+    ];
+    if has(tokens, at - 1, &Token::Comma) {
+        let mut depth = 0usize;
+        for before in (0..at - 1).rev() {
+            match &tokens[before].token {
+                Token::RParen => depth += 1,
+                Token::LParen if depth == 0 => return false,
+                Token::LParen => depth -= 1,
+                token if depth == 0 && token_is(token, "from") => {
+                    return !is_before_value(tokens, before);
+                }
+                token if depth == 0 && ENDS.iter().any(|end| token_is(token, end)) => return false,
+                _ => {}
+            }
+        }
+        return false;
     }
+    let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
+    // ALTER TABLE .. TYPE .. USING a * b.
+    if is(at - 1, "using") && is(0, "alter") {
+        return false;
+    }
+    BEFORE.iter().any(|word| is(at - 1, word)) && !is_before_value(tokens, at - 1)
+}
+
+/// Whether a value follows this FROM: that of IS DISTINCT FROM, and of calls that have one among
+/// their arguments, as in `extract(day FROM a * b)`.
+fn is_before_value(tokens: &[TokenWithSpan], from: usize) -> bool {
+    const CALLS: [&str; 4] = ["extract", "substring", "trim", "overlay"];
+    let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
+    if from > 1 && is(from - 1, "distinct") && (is(from - 2, "is") || is(from - 2, "not")) {
+        return true;
+    }
+    let mut depth = 0usize;
+    for before in (1..from).rev() {
+        match &tokens[before].token {
+            Token::RParen => depth += 1,
+            Token::LParen if depth == 0 => return CALLS.iter().any(|call| is(before - 1, call)),
+            Token::LParen => depth -= 1,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Where a name with its schemas ends that begins here.
@@ -93,7 +140,10 @@ fn is_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         "having",
     ];
     let rows = has(tokens, at + 1, &Token::LParen) && has(tokens, at - 1, &Token::LParen);
-    let Some(before) = rows.then(|| at.checked_sub(2)).flatten() else { return false };
+    let Some(mut before) = rows.then(|| at.checked_sub(2)).flatten() else { return false };
+    while before > 0 && tokens[before].token == Token::LParen {
+        before -= 1;
+    }
     let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
     let joined = |n: usize| ["union", "intersect", "except"].iter().any(|w| is(n, w));
     match &tokens[before].token {
@@ -148,6 +198,15 @@ mod tests {
             "SELECT * FROM s.t WHERE a * b = 1"
         );
         assert_eq!(
+            shown("select * from t* x, s.u* as y join v* z on true, w*"),
+            "SELECT * FROM t x, s.u AS y JOIN v z ON true, w"
+        );
+        assert_eq!(shown("update t* as x set a = b * c"), "UPDATE t AS x SET a = b * c");
+        assert_eq!(
+            shown("select a is distinct from b, c * d, e * f from t* order by a, b * c"),
+            "SELECT a IS DISTINCT FROM b, c * d, e * f FROM t ORDER BY a, b * c"
+        );
+        assert_eq!(
             shown("select 1 union all table t union (table s.u)"),
             "SELECT 1 UNION ALL SELECT * FROM t UNION (SELECT * FROM s.u)"
         );
@@ -161,6 +220,10 @@ mod tests {
              (SELECT * FROM (VALUES (3)) AS \"values\")"
         );
         assert_eq!(
+            shown("select ((values (2)))"),
+            "SELECT ((SELECT * FROM (VALUES (2)) AS \"values\"))"
+        );
+        assert_eq!(
             shown("select 1 union all (values (2)) union all (select 3)"),
             "SELECT 1 UNION ALL (VALUES (2)) UNION ALL (SELECT 3)"
         );
@@ -169,6 +232,8 @@ mod tests {
             "SELECT a = ANY(SELECT * FROM (VALUES (2), (3)) AS \"values\"), \
              a <> ALL(SELECT * FROM (VALUES (1)) AS \"values\")"
         );
+        let changes = "alter table t alter a type int using a * 2";
+        assert!(crate::parse_script(changes).is_ok());
         for (table, select) in [
             ("insert into s.t table u", "insert into s.t select * from u"),
             ("insert into t (a) table u", "insert into t (a) select * from u"),

@@ -32,7 +32,11 @@ fn declares(tokens: &[TokenWithSpan], at: usize) -> bool {
     let token = |n: usize| tokens.get(at + n).map(|t| &t.token);
     let word = |n: usize| matches!(token(n), Some(Token::Word(_)));
     let brackets = token(1) == Some(&Token::LBracket) && token(2) == Some(&Token::RBracket);
-    word(0) && (word(1) || brackets)
+    let is_pseudo = matches!(token(0), Some(Token::Word(w)) if {
+        ["anyarray", "anycompatiblearray"].contains(&w.value.to_lowercase().as_str())
+            || w.value == "any" && w.quote_style.is_some()
+    });
+    word(0) && (word(1) || brackets) || is_pseudo
 }
 
 /// Where the parenthesis is closed that is open here.
@@ -59,5 +63,6 @@ mod tests {
         let shown = |sql: &str| format!("{:?}", parse_script(sql).unwrap()[0].kind);
         assert!(shown("select f(1, variadic array[2, (3)])").contains(super::VARIADIC));
         assert!(!shown("drop function f(variadic int[])").contains(super::VARIADIC));
+        assert!(!shown("drop function f(int, variadic anyarray)").contains(super::VARIADIC));
     }
 }

@@ -5,23 +5,103 @@
 //!   (SELECT a FROM t LIMIT 4) LIMIT 2                    an error
 //!   SELECT * FROM (SELECT a FROM t LIMIT 4) x LIMIT 2    stays: there are two
 //! ```
+//! sqlparser reads a parenthesis in an expression as a query only if SELECT or WITH follows. One
+//! that begins with a query in parentheses is written for it as a query of that, and
+//! [`settle`] takes the query around it away.
+//!
+//! ```text
+//!   ((SELECT 2) UNION SELECT 2)      (SELECT * FROM ((SELECT 2) UNION SELECT 2) AS "\0query")
+//! ```
 
 use std::ops::ControlFlow;
 
 use braid_types::{SqlError, SqlResult};
 use braid_walk::WalkMut;
-use sqlparser::ast::{Expr, LimitClause, Offset, OffsetRows, Query, SetExpr, VisitorMut};
+use sqlparser::ast::{
+    Expr, LimitClause, Offset, OffsetRows, Query, SetExpr, TableFactor, TableWithJoins, VisitorMut,
+};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use crate::cursor::token_is;
+use crate::cursor::{closing, token_is};
+use crate::script::{word, wrap};
+
+/// What a query is called that is there for sqlparser: no name that can be typed has that
+/// character.
+const MARK: &str = "\0query";
+/// What follows a query that goes on.
+const CLAUSES: [&str; 5] = ["limit", "offset", "fetch", "order", "for"];
+const OPERATORS: [&str; 3] = ["union", "intersect", "except"];
+
+/// Writes queries that sqlparser would not find in expressions as it finds them.
+pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 1;
+    while at + 1 < tokens.len() {
+        if begins_query(tokens, at)
+            && !names_call(&tokens[at - 1].token)
+            && let Some(close) = closing(tokens, at)
+        {
+            let name = wrap(Token::make_word(MARK, Some('"')));
+            tokens.splice(close..close, [wrap(Token::RParen), word("as"), name]);
+            let around = [word("select"), wrap(Token::Mul), word("from"), wrap(Token::LParen)];
+            tokens.splice(at + 1..at + 1, around);
+            at += 4;
+        }
+        at += 1;
+    }
+}
+
+/// Whether a parenthesis opens a query which begins with one in parentheses and goes on.
+fn begins_query(tokens: &[TokenWithSpan], at: usize) -> bool {
+    if tokens[at].token != Token::LParen {
+        return false;
+    }
+    let Some(end) = closing(tokens, at + 1) else { return false };
+    let Some(next) = tokens.get(end + 1) else { return false };
+    let inner = tokens[at + 1..].iter().find(|t| t.token != Token::LParen);
+    let queries = ["select", "with", "values", "table"];
+    inner.is_some_and(|t| queries.iter().any(|word| token_is(&t.token, word)))
+        && OPERATORS.iter().chain(&CLAUSES).any(|word| token_is(&next.token, word))
+}
+
+/// Whether a parenthesis behind this opens the arguments of a call, as in
+/// `array_agg((SELECT a) ORDER BY b)`.
+fn names_call(before: &Token) -> bool {
+    const WORDS: [&str; 22] = [
+        "all",
+        "and",
+        "any",
+        "between",
+        "by",
+        "case",
+        "distinct",
+        "else",
+        "having",
+        "ilike",
+        "in",
+        "like",
+        "limit",
+        "not",
+        "offset",
+        "on",
+        "or",
+        "returning",
+        "select",
+        "some",
+        "then",
+        "when",
+    ];
+    let follows = |word: &&str| token_is(before, word);
+    matches!(before, Token::Word(_)) && !WORDS.iter().chain(&["where"]).any(follows)
+}
 
 /// Whether there may be one.
 pub(crate) fn is_marked(tokens: &[TokenWithSpan]) -> bool {
-    const CLAUSES: [&str; 5] = ["limit", "offset", "fetch", "order", "for"];
+    let marked = |t: &Token| matches!(t, Token::Word(w) if w.value == MARK);
     tokens.windows(2).any(|pair| {
         let next = &pair[1].token;
         pair[0].token == Token::RParen
             && (*next == Token::LParen || CLAUSES.iter().any(|word| token_is(next, word)))
+            || marked(next)
     })
 }
 
@@ -43,6 +123,9 @@ impl VisitorMut for Joiner {
 
     /// What is inside has been joined before.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        if let Some(marked) = marked(query) {
+            *query = marked;
+        }
         let SetExpr::Query(inner) = &*query.body else { return ControlFlow::Continue(()) };
         if has_clauses(query) {
             let mut inner = inner;
@@ -59,6 +142,18 @@ impl VisitorMut for Joiner {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The query of one that is there for sqlparser.
+fn marked(query: &Query) -> Option<Query> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let [TableWithJoins { relation: TableFactor::Derived { subquery, alias, .. }, .. }] =
+        select.from.as_slice()
+    else {
+        return None;
+    };
+    let is_marked = alias.as_ref().is_some_and(|alias| alias.name.value == MARK);
+    is_marked.then(|| (**subquery).clone())
 }
 
 fn has_clauses(query: &Query) -> bool {
@@ -139,6 +234,19 @@ mod tests {
             ),
         ] {
             assert_eq!(parse_query(sql).unwrap().to_string(), one, "{sql}");
+        }
+        for (sql, one) in [
+            ("1 + (((select 2)) union select 2)", "1 + (((SELECT 2)) UNION SELECT 2)"),
+            ("a in (((select 2)) union select 1)", "a IN (((SELECT 2)) UNION SELECT 1)"),
+            ("a = any ((select b) limit 1)", "a = ANY(SELECT b LIMIT 1)"),
+            ("f((select 2) union select 2)", "f((SELECT 2) UNION SELECT 2)"),
+            ("array_agg((select a) order by b)", "array_agg((SELECT a) ORDER BY b)"),
+            ("((select 1) + 1)", "((SELECT 1) + 1)"),
+        ] {
+            match crate::parse_expr(sql) {
+                Ok(expr) => assert_eq!(expr.to_string(), one, "{sql}"),
+                Err(e) => assert!(sql.starts_with('f'), "{sql}: {e}"),
+            }
         }
         for (sql, what) in [
             ("(select 1 limit 1) limit 2", "LIMIT"),

@@ -23,6 +23,8 @@ const PART: usize = 4;
 pub(crate) struct Assumed {
     pub(super) values: Vec<(Bound, Datum)>,
     pub(super) page: Option<Page>,
+    /// Whether no rows are taken of the query that is being bound: it is not run.
+    pub(super) takes_none: bool,
 }
 
 impl Assumed {

@@ -257,6 +257,7 @@ impl Binder<'_> {
             Datum::Int8(n) if n >= 0 => Ok(Offset { value, count: known.then_some(n as u64) }),
             // Of a body that is only checked, arguments are NULL.
             Datum::Null if self.is_in_body() => Ok(Offset { value, count: None }),
+            _ if self.assumed.takes_none => Ok(Offset { value, count: None }),
             Datum::Null => Err(null_offset(end)),
             _ => Err(negative_offset(end)),
         }
@@ -282,7 +283,7 @@ impl Binder<'_> {
                 .with_hint("Cast the offset value to an appropriate type."));
         }
         let value = coerce(bound, &wanted, CastContext::Implicit, self)?;
-        let known = known && !self.is_in_body();
+        let known = known && !self.is_in_body() && !self.assumed.takes_none;
         if known && self.value_now(&value)?.is_some_and(|now| now.is_null()) {
             return Err(null_offset(end));
         }

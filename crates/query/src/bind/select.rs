@@ -129,6 +129,8 @@ impl Binder<'_> {
                 ast::OrderByKind::All(_) => return Err(SqlError::unsupported("ORDER BY ALL")),
             },
         };
+        let before = self.assumed.takes_none;
+        self.assumed.takes_none |= takes_none(query);
         let bound = match &*query.body {
             ast::SetExpr::Select(select) => self.isolated(|b| b.select(select, order))?,
             body => {
@@ -136,6 +138,7 @@ impl Binder<'_> {
                 self.order_outputs(bound, order)?
             }
         };
+        self.assumed.takes_none = before;
         self.limit(bound, query)
     }
 
@@ -841,6 +844,15 @@ impl Binder<'_> {
         }
         Ok(bound)
     }
+}
+
+/// Whether it says LIMIT 0.
+fn takes_none(query: &ast::Query) -> bool {
+    let Some(ast::LimitClause::LimitOffset { limit: Some(limit), .. }) = &query.limit_clause else {
+        return false;
+    };
+    let ast::Expr::Value(value) = limit else { return false };
+    matches!(&value.value, ast::Value::Number(digits, _) if digits.to_string() == "0")
 }
 
 fn first_rows(plan: LogicalPlan, skip: usize, fetch: Option<usize>) -> SqlResult<LogicalPlan> {

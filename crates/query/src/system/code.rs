@@ -262,6 +262,9 @@ pub(super) fn pg_operator(v: &View<'_>) -> Made {
     Ok(of_extensions(v, operators().map(operator).collect()))
 }
 
+/// `xid`, whose values come as oids.
+const XID: u32 = 28;
+
 pub(super) fn pg_cast(v: &View<'_>) -> Made {
     let mut rows = Vec::new();
     let real = |ty: &&SqlType| {
@@ -270,10 +273,11 @@ pub(super) fn pg_cast(v: &View<'_>) -> Made {
     for from in SqlType::all_base().filter(real) {
         for to in SqlType::all_base().filter(real) {
             let Some(context) = cast_exists(from, to).filter(|_| from != to) else { continue };
+            let is_xid = *from == SqlType::Xid8 && *to == SqlType::Oid;
             rows.push(vec![
                 Datum::Oid(14_000 + rows.len() as u32),
                 Datum::Oid(from.oid()),
-                Datum::Oid(to.oid()),
+                Datum::Oid(if is_xid { XID } else { to.oid() }),
                 Datum::Oid(0),
                 text(match context {
                     CastContext::Implicit => "i",

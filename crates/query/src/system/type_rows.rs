@@ -1,7 +1,7 @@
 //! `pg_type`, `pg_range`, `pg_enum` and `pg_opclass`: the types that are built in, those of users,
 //! and how their values are ordered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use braid_catalog::{
     Attribute, Catalog, Check, Domain, Index, OperatorClass, Refined, Table, TypeKind, UserType,
@@ -12,8 +12,8 @@ use braid_scalar::functions_of_type;
 use braid_sql::session::Shown;
 use braid_types::oid::PSEUDO_TYPES;
 use braid_types::{
-    Collation, DEFAULT_COLLATION, Datum, RangeKind, SqlResult, SqlType, TypeCategory,
-    built_in_collations,
+    Collation, DEFAULT_COLLATION, Datum, MAX_IDENTIFIER, RangeKind, SqlResult, SqlType,
+    TypeCategory, built_in_collations, clip_name,
 };
 
 use super::pg_tables::collation;
@@ -171,10 +171,40 @@ pub(super) fn pg_type(v: &View<'_>) -> Made {
         add(&SqlType::Composite(v.catalog.row_type_of_view(view)), oid_of(view.schema));
     }
     rows.extend(domains);
+    name_arrays(&mut rows);
     rows.extend(pseudo);
     own(v, &mut rows);
     rows.extend_from_slice(types_of_system());
     Ok(rows)
+}
+
+/// Where a type has the name that another one's array would have, the array gets one more
+/// underscore in front: the arrays of types that were there first choose first.
+fn name_arrays(rows: &mut [Vec<Datum>]) {
+    let is_own = |row: &[Datum]| !matches!(row[field::SCHEMA], Datum::Oid(PG_CATALOG));
+    let is_array = |row: &[Datum]| !matches!(row[field::ELEMENT], Datum::Oid(0));
+    let key = |row: &[Datum]| match (&row[field::SCHEMA], &row[field::NAME]) {
+        (Datum::Oid(schema), Datum::Text(name)) => Some((*schema, name.to_string())),
+        _ => None,
+    };
+    let own = rows.iter().filter(|row| is_own(row) && !is_array(row));
+    let mut taken: HashSet<(u32, String)> = own.filter_map(|row| key(row)).collect();
+    let mut arrays: Vec<usize> =
+        (0..rows.len()).filter(|at| is_own(&rows[*at]) && is_array(&rows[*at])).collect();
+    arrays.sort_by_key(|at| match rows[*at][field::ELEMENT] {
+        Datum::Oid(element) => element,
+        _ => 0,
+    });
+    for at in arrays {
+        let Some((schema, mut name)) = key(&rows[at]) else { continue };
+        for _ in 0..MAX_IDENTIFIER {
+            if taken.insert((schema, name.clone())) {
+                break;
+            }
+            name = clip_name(&format!("_{name}")).to_string();
+        }
+        rows[at][field::NAME] = text(name);
+    }
 }
 
 /// The composite types of the session's database, and their fields.
@@ -223,6 +253,7 @@ fn own(v: &View<'_>, rows: &mut [Vec<Datum>]) {
 pub(super) mod field {
     pub(in crate::system) const OID: usize = 0;
     pub(in crate::system) const NAME: usize = 1;
+    pub(in crate::system) const SCHEMA: usize = 2;
     pub(in crate::system) const OWNER: usize = 3;
     pub(in crate::system) const LENGTH: usize = 4;
     pub(in crate::system) const BY_VALUE: usize = 5;

@@ -17,9 +17,10 @@ use braid_types::{IntervalFields, SqlType, Style, TypeCategory, quote_ident};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    Subscript, TrimWhereField, UnaryOperator, Value,
+    Subscript, TrimWhereField, UnaryOperator, Value, WindowSpec, WindowType,
 };
 
+use super::interval_literal::typmod_of;
 use super::literals::{SPECIAL, cast_name, number, quoted, typed_literal};
 use super::operator_names::{comparison, operator_name};
 use super::printed::{Kind, Level, Piece, Printed};
@@ -31,9 +32,14 @@ use crate::{
 };
 
 /// An expression over these columns that is understood.
-pub struct Deparsed(Rc<Printed>);
+pub struct Deparsed(Rc<Printed>, SqlType);
 
 impl Deparsed {
+    /// Its type.
+    pub fn ty(&self) -> &SqlType {
+        &self.1
+    }
+
     /// Its text: for people it has no more parentheses than they need.
     pub fn text(&self, for_people: bool) -> String {
         self.0.text(for_people)
@@ -44,9 +50,13 @@ impl Deparsed {
         self.0.text_at(for_people, 8)
     }
 
-    /// Whether it is a conversion that calls a function.
-    pub fn calls_to_convert(&self) -> bool {
-        self.0.calls_to_convert()
+    /// The same as a key in a list of keys; a column needs no parentheses there.
+    pub fn text_as_key(&self, for_people: bool, is_column: bool) -> String {
+        let shown = self.text_in_query(for_people);
+        match !is_column && self.0.is_enclosed_as_key(for_people) {
+            true => format!("({shown})"),
+            false => shown,
+        }
     }
 
     /// Whether it looks like a call, which stands without parentheses in an index.
@@ -59,21 +69,28 @@ impl Deparsed {
 /// shown as it was written.
 pub fn deparse(expr: &Expr, scope: &Scope) -> Option<Deparsed> {
     let deparser = Deparser { scope, names: Names::Bare };
-    deparser.known(expr).map(|part| Deparsed(part.printed))
+    deparser.known(expr).map(|part| Deparsed(part.printed, part.ty))
 }
 
 /// The same of a condition of a domain over this type, whose value is called VALUE.
 pub fn deparse_of_domain(expr: &Expr, base: &SqlType) -> Option<Deparsed> {
     let scope = Scope::table("", None, [("value".to_string(), base.clone(), true)]);
     let deparser = Deparser { scope: &scope, names: Names::Value };
-    deparser.known(expr).map(|part| Deparsed(part.printed))
+    deparser.known(expr).map(|part| Deparsed(part.printed, part.ty))
 }
 
 /// The same of a query over these relations: columns are shown with them, and there may be
 /// aggregates.
 pub fn deparse_query(expr: &Expr, scope: &Scope) -> Option<Deparsed> {
     let deparser = Deparser { scope, names: Names::Qualified };
-    deparser.known(expr).map(|part| Deparsed(part.printed))
+    deparser.known(expr).map(|part| Deparsed(part.printed, part.ty))
+}
+
+/// What a window of such a query is made of, in parentheses.
+pub fn deparse_window(window: &WindowSpec, scope: &Scope, for_people: bool) -> Option<String> {
+    let deparser = Deparser { scope, names: Names::Qualified };
+    let pieces = deparser.window(window)?;
+    Some(Printed::new(Kind::Atom, pieces)?.text_at(for_people, 8))
 }
 
 /// What columns are called.
@@ -87,16 +104,16 @@ enum Names {
     Value,
 }
 
-struct Deparser<'a> {
+pub(super) struct Deparser<'a> {
     scope: &'a Scope,
     names: Names,
 }
 
 /// An expression with its type.
 #[derive(Clone)]
-struct Part {
-    printed: Rc<Printed>,
-    ty: SqlType,
+pub(super) struct Part {
+    pub(super) printed: Rc<Printed>,
+    pub(super) ty: SqlType,
 }
 
 /// What an expression says.
@@ -392,7 +409,7 @@ fn called(name: &str, args: &[Read]) -> Option<Part> {
 
 impl Deparser<'_> {
     /// An expression by itself: a text in quotes is one.
-    fn known(&self, expr: &Expr) -> Option<Part> {
+    pub(super) fn known(&self, expr: &Expr) -> Option<Part> {
         Some(match self.read(expr)? {
             Read::Known(part) => part,
             other => Part { printed: other.as_type(&SqlType::Text)?, ty: SqlType::Text },
@@ -447,12 +464,27 @@ impl Deparser<'_> {
             Expr::TypedString(_) | Expr::Interval(_) => {
                 let bound = bound(expr, self.scope)?;
                 let Node::Const(value) = bound.node() else { return None };
-                let text = quoted(&value.to_text(Style::utc())?, bound.ty());
+                let shown = value.to_text(Style::utc())?;
+                let fields = match expr {
+                    Expr::Interval(literal) => typmod_of(literal),
+                    _ => None,
+                };
+                let text = match fields {
+                    Some(typmod) => {
+                        format!("'{shown}'::{}", name_with_precision(bound.ty().oid(), typmod)?)
+                    }
+                    None => quoted(&shown, bound.ty()),
+                };
                 Part { printed: Printed::atom(text)?, ty: bound.ty().clone() }
             }
             other => self.test(other).or_else(|| self.call(other))?,
         };
         Some(Read::Known(part))
+    }
+
+    /// Whether it is a text in quotes, or NULL.
+    pub(super) fn is_untyped(&self, expr: &Expr) -> bool {
+        self.read(expr).is_some_and(|read| read.ty().is_none())
     }
 
     fn column(&self, expr: &Expr, name: &Ident) -> Option<Part> {
@@ -777,7 +809,8 @@ impl Deparser<'_> {
             let text = format!("{}({digits})", name.to_uppercase());
             return Some(Part { printed: Printed::atom(text)?, ty });
         }
-        if self.names == Names::Qualified && crate::is_aggregate(&name) {
+        let is_of_rows = crate::is_aggregate(&name) || function.over.is_some();
+        if self.names == Names::Qualified && is_of_rows {
             return self.aggregate(&name, function, list);
         }
         let is_plain = list.duplicate_treatment.is_none()
@@ -800,6 +833,7 @@ impl Deparser<'_> {
         called(&name, &args)
     }
 
+    /// An aggregate or a window function.
     fn aggregate(
         &self,
         name: &str,
@@ -807,7 +841,6 @@ impl Deparser<'_> {
         list: &FunctionArgumentList,
     ) -> Option<Part> {
         let is_plain = list.clauses.is_empty()
-            && function.over.is_none()
             && function.within_group.is_empty()
             && function.null_treatment.is_none();
         if !is_plain {
@@ -836,6 +869,15 @@ impl Deparser<'_> {
         if let Some(condition) = &function.filter {
             let condition = Piece::Whole(self.known(condition)?.printed);
             pieces.extend([" FILTER (WHERE ".into(), condition, ")".into()]);
+        }
+        if let Some(over) = &function.over {
+            pieces.push(" OVER ".into());
+            match over {
+                WindowType::NamedWindow(name) => {
+                    pieces.push(quote_ident(&ident_name(name)).to_string().into());
+                }
+                WindowType::WindowSpec(window) => pieces.extend(self.window(window)?),
+            }
         }
         known(Kind::Atom, pieces, ty)
     }

@@ -45,11 +45,22 @@ pub(crate) fn bind_interval(
         let literal = Bound::constant(Datum::text(text), SqlType::Unknown);
         return settle(literal, &SqlType::Interval, CastContext::Explicit, ctx);
     };
+    of_fields(text, fields, digits_of(interval))
+}
+
+/// The digits of seconds that a literal says.
+fn digits_of(interval: &ast::Interval) -> Option<u8> {
     let digits = match &interval.last_field {
         Some(_) => interval.fractional_seconds_precision,
         None => interval.leading_precision,
     };
-    of_fields(text, fields, digits.and_then(|digits| u8::try_from(digits).ok()))
+    digits.and_then(|digits| u8::try_from(digits).ok())
+}
+
+/// The modifier of the type of a literal with fields.
+pub(super) fn typmod_of(interval: &ast::Interval) -> Option<i32> {
+    let fields = interval_fields(interval).ok()??;
+    Some(IntervalFields::typmod(Some(fields), digits_of(interval)))
 }
 
 /// `INTERVAL n MONTH` of any expression: so many times the unit.

@@ -10,6 +10,7 @@
 //! - [`places`]: where in the script stands what an error is about.
 //! - [`printed`]: which parentheses who reads it needs.
 //! - [`variadic`]: arguments in an array.
+//! - [`windows`]: windows in the text of a view.
 //! - [`with_items`]: what the items of a WITH name.
 
 mod by_number;
@@ -22,11 +23,12 @@ mod operator_names;
 mod places;
 mod printed;
 mod variadic;
+mod windows;
 mod with_items;
 
 pub use by_number::column_by_number;
 pub use cast_params::{LATE_ITEM, decide_by_casts};
-pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query};
+pub use deparse::{Deparsed, deparse, deparse_of_domain, deparse_query, deparse_window};
 pub(crate) use guests::{bind_element, bind_guest, safe_cast};
 pub(crate) use interval_literal::{bind_interval, interval_text};
 pub use literals::{SPECIAL, typed_literal, untyped_items};
@@ -35,4 +37,5 @@ pub(crate) use operator_names::{operator_name, plain_operator};
 pub(crate) use places::at_its_place;
 pub use places::{at_beginning, beginning};
 pub(crate) use variadic::{bind_spread, marked};
+pub use windows::direction;
 pub use with_items::{names_itself, with_in_order};

@@ -51,6 +51,8 @@ pub(super) enum Piece {
     Whole(Rc<Printed>),
     /// Something beside an operator.
     Operand(Rc<Printed>),
+    /// A key of a list of keys that is no column.
+    Key(Rc<Printed>),
 }
 
 impl From<&str> for Piece {
@@ -77,7 +79,7 @@ impl Printed {
     pub(super) fn new(kind: Kind, pieces: Vec<Piece>) -> Option<Rc<Printed>> {
         let length = pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.len(),
-            Piece::Whole(inner) | Piece::Operand(inner) => inner.length + 2,
+            Piece::Whole(inner) | Piece::Operand(inner) | Piece::Key(inner) => inner.length + 2,
         });
         let length = length.sum();
         (length <= LONGEST).then(|| Rc::new(Printed { kind, pieces, length }))
@@ -116,6 +118,12 @@ impl Printed {
                 Piece::Text(text) if self.kind == Kind::Case => out.lines(text, indent),
                 Piece::Text(text) => out.text.push_str(text),
                 Piece::Whole(part) => part.write(out, inner),
+                Piece::Key(part) => {
+                    let bare = !part.is_enclosed_as_key(out.for_people);
+                    out.text.push_str(if bare { "" } else { "(" });
+                    part.write(out, inner);
+                    out.text.push_str(if bare { "" } else { ")" });
+                }
                 Piece::Operand(part) => {
                     let bare = match self.kind {
                         Kind::Converted { .. } if !out.for_people => false,
@@ -170,6 +178,16 @@ impl Printed {
         let has_length =
             || matches!(self.pieces.last(), Some(Piece::Text(name)) if name.contains('('));
         matches!(self.kind, Kind::Converted { by_function } if by_function || has_length())
+    }
+
+    /// Whether it stands in parentheses in a list of keys. What is no function to PostgreSQL does
+    /// without.
+    pub(super) fn is_enclosed_as_key(&self, for_people: bool) -> bool {
+        let is_own = || {
+            let shown = self.text(for_people);
+            ["COALESCE(", "GREATEST(", "LEAST(", "NULLIF("].iter().any(|w| shown.starts_with(w))
+        };
+        for_people || self.is_call() && !is_own() || self.calls_to_convert()
     }
 
     /// Whether it looks like a call, which needs no parentheses among the columns of an index.

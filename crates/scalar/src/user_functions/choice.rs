@@ -13,7 +13,9 @@ use crate::bind::bind_unsettled;
 use crate::bind_call::with_rows;
 use crate::conversion::{coerce, fold};
 use crate::named_arguments::name_of;
+use crate::registry::overloads;
 use crate::resolve::{Candidate, Choice, candidates, no_match, not_unique, select};
+use crate::syntax::marked;
 use crate::{BindContext, Bound, Node, ParamTypes, Scope, TypeNames, bind_to, object_name_parts};
 
 /// What a call means.
@@ -33,6 +35,8 @@ struct Found {
     places: Vec<usize>,
     /// For each given argument the type that it becomes.
     wants: Vec<SqlType>,
+    /// The last argument is VARIADIC: the list itself.
+    spread: bool,
 }
 
 enum Callee {
@@ -69,12 +73,21 @@ pub(crate) fn resolve_call(
         return Ok(Resolved::Nothing);
     };
     refuse_clauses(call, name)?;
-    let given = arguments(call)?;
+    let plain = without_mark(call);
+    let spread = plain.is_some();
+    let given = arguments(plain.as_ref().unwrap_or(call))?;
     let args: Vec<Bound> =
         given.iter().map(|(_, e)| bind_unsettled(e, scope, ctx)).collect::<SqlResult<_>>()?;
     let labels: Vec<Option<&str>> = given.iter().map(|(label, _)| label.as_deref()).collect();
     let types: Vec<SqlType> = args.iter().map(|a| a.ty().clone()).collect();
-    match chosen(&parts, users, &labels, &types)? {
+    if spread && users.iter().all(|f| matched(f.clone(), &labels, &types, true).is_none()) {
+        // One that is built in may take it.
+        return match overloads(name) {
+            [] => Err(no_match(&parts.join("."), &types, false)),
+            _ => Ok(Resolved::Nothing),
+        };
+    }
+    match chosen(&parts, users, (&labels, spread), &types)? {
         Callee::Builtin(_) => Ok(Resolved::Builtin(name.clone(), args)),
         Callee::User(found) => {
             let body = names.body(found.function.id)?;
@@ -83,16 +96,28 @@ pub(crate) fn resolve_call(
     }
 }
 
+/// The call without the mark of VARIADIC, if it has one.
+fn without_mark(call: &Function) -> Option<Function> {
+    let (before, array) = marked(call)?;
+    let last = FunctionArg::Unnamed(FunctionArgExpr::Expr(array.clone()));
+    let args = before.iter().cloned().chain([last]).collect();
+    let mut plain = call.clone();
+    if let FunctionArguments::List(list) = &mut plain.args {
+        list.args = args;
+    }
+    Some(plain)
+}
+
 fn chosen(
     parts: &[String],
     users: Vec<Arc<UserFunction>>,
-    labels: &[Option<&str>],
+    (labels, spread): (&[Option<&str>], bool),
     types: &[SqlType],
 ) -> SqlResult<Callee> {
     let by_place = labels.iter().all(Option::is_none);
     let built_in = |guests: bool| -> Vec<Callee> {
         let all = match parts {
-            [name] if by_place => candidates(name, types),
+            [name] if by_place && !spread => candidates(name, types),
             _ => Vec::new(),
         };
         all.into_iter().filter(|c| c.function.guest == guests).map(Callee::Builtin).collect()
@@ -103,7 +128,7 @@ fn chosen(
         all.iter().any(|c| matches!(c, Callee::Builtin(_)) && same(c))
     };
     for function in users {
-        if let Some(found) = matched(function, labels, types)
+        if let Some(found) = matched(function, labels, types, spread)
             && !hidden(&found, &all)
         {
             all.push(Callee::User(found));
@@ -115,7 +140,9 @@ fn chosen(
     }
     // One that takes the arguments as they are written goes before one that fills in others.
     let filled = |c: &Callee| match c {
-        Callee::User(f) => f.function.params.len() > f.places.len() || f.function.variadic,
+        Callee::User(f) => {
+            f.function.params.len() > f.places.len() || f.function.variadic && !f.spread
+        }
         Callee::Builtin(_) => false,
     };
     if best.len() > 1 && best.iter().any(|c| !filled(c)) {
@@ -199,17 +226,19 @@ fn matched(
     function: Arc<UserFunction>,
     labels: &[Option<&str>],
     types: &[SqlType],
+    spread: bool,
 ) -> Option<Found> {
     let params = &function.params;
+    let takes_rest = function.variadic && !spread;
     let mut places = Vec::with_capacity(labels.len());
     for (at, label) in labels.iter().enumerate() {
         let place = match label {
             Some(label) => params.iter().position(|p| p.name.as_deref() == Some(*label))?,
             None if at < params.len() => at,
-            None if function.variadic => params.len() - 1,
+            None if takes_rest => params.len() - 1,
             None => return None,
         };
-        let again = function.variadic && label.is_none() && place + 1 == params.len();
+        let again = takes_rest && label.is_none() && place + 1 == params.len();
         if places.contains(&place) && !again {
             return None;
         }
@@ -221,7 +250,7 @@ fn matched(
     }
     let want = |place: &usize| {
         let ty = &params[*place].ty;
-        match ty.element().filter(|_| function.variadic && *place + 1 == params.len()) {
+        match ty.element().filter(|_| takes_rest && *place + 1 == params.len()) {
             Some(element) => element.clone(),
             None => ty.clone(),
         }
@@ -230,7 +259,7 @@ fn matched(
     let reachable = |(have, want): (&SqlType, &SqlType)| {
         have.same_base(want) || cast_exists(have, want) == Some(CastContext::Implicit)
     };
-    types.iter().zip(&wants).all(reachable).then_some(Found { function, places, wants })
+    types.iter().zip(&wants).all(reachable).then_some(Found { function, places, wants, spread })
 }
 
 /// The call with an argument for each parameter.
@@ -241,7 +270,7 @@ fn user(
     names: &Arc<dyn TypeNames>,
     ctx: &mut dyn BindContext,
 ) -> SqlResult<UserCall> {
-    let Found { function, places, wants } = found;
+    let Found { function, places, wants, spread } = found;
     let mut converted = Vec::with_capacity(given.len());
     for (arg, want) in given.into_iter().zip(&wants) {
         converted.push(coerce(arg, want, CastContext::Implicit, ctx)?);
@@ -249,7 +278,7 @@ fn user(
     let mut args = Vec::with_capacity(function.params.len());
     for (at, param) in function.params.iter().enumerate() {
         let mut own = places.iter().zip(&converted).filter(|(place, _)| **place == at);
-        let is_list = function.variadic && at + 1 == function.params.len();
+        let is_list = function.variadic && !spread && at + 1 == function.params.len();
         args.push(match (own.next(), &param.default) {
             (Some((_, first)), _) if is_list => {
                 let items = std::iter::once(first).chain(own.map(|(_, arg)| arg));

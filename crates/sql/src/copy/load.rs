@@ -605,7 +605,7 @@ impl CopyIn {
     }
 }
 
-pub(super) fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
+pub(crate) fn copied_table(ctx: &Context, c: &Copy) -> SqlResult<Arc<Table>> {
     match &c.table {
         Some(name) => {
             let table = ctx.seen(name)?;

@@ -47,6 +47,11 @@ enum How {
 }
 
 impl DeletePlan {
+    /// The table that it writes to.
+    pub(crate) fn table(&self) -> u32 {
+        self.info.layout.table.id
+    }
+
     /// Plans a DELETE.
     pub fn new(
         ctx: &Context,

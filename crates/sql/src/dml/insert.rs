@@ -80,6 +80,11 @@ enum ConflictUpdate {
 }
 
 impl InsertPlan {
+    /// The table that it writes to.
+    pub(crate) fn table(&self) -> u32 {
+        self.info.layout.table.id
+    }
+
     /// Plans an INSERT.
     pub fn new(
         ctx: &Context,

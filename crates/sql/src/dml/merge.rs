@@ -46,6 +46,11 @@ struct Texts {
 }
 
 impl MergePlan {
+    /// The tables that it writes to.
+    pub(crate) fn written_tables(&self) -> Vec<u32> {
+        self.clauses.iter().flat_map(Part::written_tables).collect()
+    }
+
     /// Plans it.
     pub(crate) fn new(
         ctx: &Context,

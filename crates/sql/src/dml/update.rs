@@ -59,6 +59,11 @@ enum How {
 }
 
 impl UpdatePlan {
+    /// The table that it writes to.
+    pub(crate) fn table(&self) -> u32 {
+        self.info.layout.table.id
+    }
+
     /// Plans an UPDATE.
     pub fn new(
         ctx: &Context,

@@ -73,6 +73,19 @@ pub(super) enum Part {
     Merge(Box<MergePlan>),
 }
 
+impl Part {
+    /// The tables that it writes to.
+    pub(super) fn written_tables(&self) -> Vec<u32> {
+        match self {
+            Part::Query(_) => Vec::new(),
+            Part::Insert(i) => vec![i.table()],
+            Part::Update(u) => vec![u.table()],
+            Part::Delete(d) => vec![d.table()],
+            Part::Merge(m) => m.written_tables(),
+        }
+    }
+}
+
 /// Whether something in a query writes: itself, or what its WITH names.
 pub(crate) fn writes(query: &ast::Query) -> bool {
     let parts = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| &cte.query.body);
@@ -105,6 +118,12 @@ fn is_writing(body: &SetExpr) -> bool {
 }
 
 impl WithPlan {
+    /// The tables that its parts write to.
+    pub(crate) fn written_tables(&self) -> Vec<u32> {
+        let steps = self.steps.iter().map(|step| &step.part);
+        steps.chain([&self.main]).flat_map(Part::written_tables).collect()
+    }
+
     /// Plans it.
     pub(crate) fn new(
         ctx: &Context,

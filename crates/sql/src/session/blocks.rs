@@ -21,9 +21,12 @@ use braid_parser::{Name, Statement, TxnModes};
 use braid_scalar::{ParamTypes, Scope};
 
 /// What cannot be changed any more of a transaction that has read something.
-fn too_late(old: Modes, new: Modes) -> &'static str {
+fn too_late(old: Modes, new: Modes, nested: bool) -> &'static str {
     if old.level != new.level {
         return "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+    }
+    if old.read_only && !new.read_only && nested {
+        return "cannot set transaction read-write mode inside a read-only transaction";
     }
     if old.read_only && !new.read_only {
         return "transaction read-write mode must be set before any query";
@@ -75,7 +78,9 @@ impl Session {
         let own = d.modes.with(modes);
         Ok(TxnOptions {
             isolation: isolation_at(own.level),
-            read_only: own.read_only,
+            // A session's temporary tables are written to in READ ONLY transactions as well:
+            // `check_writable` refuses the rest.
+            read_only: own.read_only && !self.state.made_temporary(),
             as_of,
             cancel: Some(self.cancel.clone()),
             lock_timeout: d.lock_timeout,
@@ -98,7 +103,7 @@ impl Session {
         let (txn, catalog) = self.db.begin(options)?;
         self.state.set_catalog(&catalog);
         let modes = self.state.derived().modes.with(modes);
-        let modes = Modes { read_only: txn.read_only(), ..modes };
+        let modes = Modes { read_only: modes.read_only || as_of, ..modes };
         self.state.set_modes(Some(modes));
         self.open = Some(OpenTxn {
             failure: Failure::new(&txn),
@@ -167,9 +172,23 @@ impl Session {
             return Ok(());
         }
         if used {
-            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, too_late(o.modes, new)));
+            let stricter = Modes { read_only: true, ..o.modes };
+            if new != stricter || as_of.is_some() {
+                let text = too_late(o.modes, new, !o.savepoints.is_empty());
+                return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, text));
+            }
+            return self.write_no_more();
         }
         self.open_txn(&new.into(), as_of, explicit)
+    }
+
+    /// SET TRANSACTION READ ONLY of a transaction that has done something already.
+    fn write_no_more(&mut self) -> SqlResult<()> {
+        let open = self.opened()?;
+        open.modes.read_only = true;
+        let modes = open.modes;
+        self.state.set_modes(Some(modes));
+        Ok(())
     }
 
     pub(crate) fn commit_or_roll_back(&mut self) -> SqlResult<&'static str> {
@@ -319,6 +338,7 @@ impl Session {
             changed: open.changed,
             settings,
             asked,
+            modes: open.modes,
         });
         open.savepoints_changed();
         Ok(())
@@ -370,8 +390,11 @@ impl Session {
         open.txn.rollback_to(s.id);
         open.catalog = s.catalog.clone();
         open.changed = s.changed;
+        open.modes = s.modes;
         open.failure.lower();
         let (catalog, settings, asked) = (s.catalog.clone(), s.settings.clone(), s.asked);
+        let modes = s.modes;
+        self.state.set_modes(Some(modes));
         self.state.forget_asked(asked);
         self.state.set_catalog(&catalog);
         self.state.restore_settings(settings);

@@ -78,7 +78,7 @@ impl Session {
                 format!("database \"{}\" does not exist", options.database),
             ));
         }
-        let mut settings = Settings::default();
+        let (mut settings, mut refused) = (Settings::default(), Vec::new());
         let of_cluster = db.cluster_settings().session_defaults();
         for (name, value) in of_cluster.iter().chain(db.defaults()) {
             settings.set_startup(name, value)?;
@@ -89,7 +89,7 @@ impl Session {
             let role = catalog.acting_role(&options.user);
             for (name, value) in catalog.session_settings(database, role) {
                 // What an earlier build took and this one does not keeps nobody out.
-                let _ = settings.set_startup(&name, &value);
+                refused.extend(settings.set_startup(&name, &value).err());
             }
         }
         for (name, value) in &options.settings {
@@ -104,6 +104,7 @@ impl Session {
             (options.pid, options.cancel.clone()),
         );
         let notices = state.notices.clone();
+        notices.lock().extend(refused.into_iter().map(Notice::warning));
         let state = Arc::new(state);
         let activity = db.sessions().open(&state, options.client, db.clock_micros());
         Ok(Session {

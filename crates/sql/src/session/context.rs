@@ -40,6 +40,19 @@ pub struct Notice {
     pub hint: Option<String>,
 }
 
+impl Notice {
+    /// What would be an error elsewhere.
+    pub(super) fn warning(e: SqlError) -> Notice {
+        Notice {
+            severity: "WARNING",
+            state: e.state(),
+            message: e.message().into(),
+            detail: e.detail().map(str::to_string),
+            hint: e.hint().map(str::to_string),
+        }
+    }
+}
+
 /// What a statement knows of its transaction block.
 #[derive(Clone)]
 pub(crate) struct Block {
@@ -238,6 +251,12 @@ impl Context {
                     )
                 }),
         }
+    }
+
+    /// Whether a relation is a temporary one of the session.
+    pub(crate) fn is_temporary(&self, relation: u32) -> bool {
+        let named = self.catalog.qualified_name(relation);
+        named.is_some_and(|(schema, _)| schema == self.session.temporary_schema())
     }
 
     /// Optional schema and bare name. A database part must be the session's.

@@ -210,9 +210,12 @@ fn written(p: &Prepared) -> Sum {
     }
 }
 
-/// 25006 if it writes, and the transaction must not.
+/// 25006 if it writes, and the transaction must not. Nobody else sees temporary tables, so that
+/// their rows may be written in any transaction of now.
 pub(crate) fn check_writable(ctx: &Context, p: &Prepared) -> SqlResult<()> {
-    if ctx.txn.read_only() && !p.only_reads() {
+    let refused =
+        || ctx.txn.read_only() || ctx.session.modes().read_only && !p.only_writes_temporary(ctx);
+    if !p.only_reads() && refused() {
         let name = p.name();
         return Err(SqlError::new(
             SqlState::READ_ONLY_SQL_TRANSACTION,

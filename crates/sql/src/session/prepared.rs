@@ -10,6 +10,7 @@ use sqlparser::ast::{self, SetExpr};
 
 use super::Context;
 use super::cursors::CursorTable;
+use crate::copy::copied_table;
 use crate::dml::{DeletePlan, InsertPlan, MergePlan, UpdatePlan, WithPlan};
 use crate::general_query::{ColumnInfo, GeneralPlan};
 use crate::plan::SelectPlan;
@@ -111,6 +112,25 @@ impl Prepared {
                 _ => false,
             },
         }
+    }
+
+    /// Whether all tables whose rows it writes or locks are temporary ones.
+    pub(crate) fn only_writes_temporary(&self, ctx: &Context) -> bool {
+        let tables = match &self.plan {
+            Plan::Select(s) => s.locked_table().into_iter().collect(),
+            Plan::Locked(l) => l.locked_tables(),
+            Plan::Insert(i) => vec![i.table()],
+            Plan::Update(u) => vec![u.table()],
+            Plan::Delete(d) => vec![d.table()],
+            Plan::Merge(m) => m.written_tables(),
+            Plan::With(w) => w.written_tables(),
+            Plan::Utility => match &*self.statement.kind {
+                Kind::Copy(c) if !c.to => copied_table(ctx, c).map_or(Vec::new(), |t| vec![t.id]),
+                _ => Vec::new(),
+            },
+            Plan::General(_) | Plan::Declare(_) => Vec::new(),
+        };
+        !tables.is_empty() && tables.iter().all(|id| ctx.is_temporary(*id))
     }
 
     /// SHOW of a setting: it looks at nothing that a view of the data shows.

@@ -310,6 +310,21 @@ impl SessionState {
         schema == "pg_temp" || schema == self.temporary_schema()
     }
 
+    /// 25006 if the transaction is READ ONLY, and the sequence is not the session's own.
+    fn check_moves(&self, what: &str, s: &Sequence) -> SqlResult<()> {
+        let is_own = || {
+            let schema = self.catalog().schema_by_id(s.schema).map(|schema| schema.name.clone());
+            schema.is_some_and(|name| self.is_own_temporary(&name))
+        };
+        if self.modes().read_only && !is_own() {
+            return Err(SqlError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {what} in a read-only transaction"),
+            ));
+        }
+        Ok(())
+    }
+
     /// The session makes a temporary table.
     pub(crate) fn has_temporary(&self) {
         self.temporary.store(true, Ordering::Relaxed);
@@ -363,7 +378,7 @@ impl SessionState {
     }
 
     /// What the open block was begun with; without one, what a transaction would be.
-    fn modes(&self) -> Modes {
+    pub(crate) fn modes(&self) -> Modes {
         let own = self.shared.lock().modes;
         own.unwrap_or_else(|| self.derived().modes)
     }
@@ -501,6 +516,7 @@ impl SessionState {
 
     /// As `nextval`, of a sequence that the statement itself may have made.
     pub(crate) fn next_of(&self, s: &Sequence) -> SqlResult<i64> {
+        self.check_moves("nextval()", s)?;
         let _stops = Tally::stop_by(&self.cancel);
         let (oid, value) = (oid_of(s.id), self.db.nextval(s)?);
         let mut shared = self.shared.lock();
@@ -754,6 +770,7 @@ impl SessionFunctions for SessionState {
             return Err(SqlError::unsupported("setval of a bit-reversed sequence")
                 .with_hint("Use ALTER SEQUENCE .. RESTART COUNTER WITH ..."));
         }
+        self.check_moves("setval()", &s)?;
         let _stops = Tally::stop_by(&self.cancel);
         self.db.setval(&s, value, is_called)?;
         if is_called {

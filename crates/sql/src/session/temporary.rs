@@ -8,6 +8,7 @@ use braid_types::{SqlResult, quote_ident};
 use super::client::{Session, SessionOptions};
 use super::context::Context;
 use super::execute::Ran;
+use super::transaction::Modes;
 use crate::database::Database;
 use crate::ddl::temporary;
 
@@ -63,7 +64,12 @@ impl Session {
             return Ok(());
         }
         let schema = quote_ident(&self.state.temporary_schema());
-        self.run_text(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"))?;
+        // In a READ ONLY transaction, too.
+        let modes = self.state.modes();
+        self.state.set_modes(Some(Modes { read_only: false, ..modes }));
+        let dropped = self.run_text(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE"));
+        self.state.set_modes(self.open.as_ref().map(|open| open.modes));
+        dropped?;
         // Nobody has asked for it, so nobody is told.
         self.notices.lock().clear();
         Ok(())

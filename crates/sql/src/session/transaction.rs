@@ -97,6 +97,7 @@ pub(crate) struct Savepoint {
     pub(crate) settings: Arc<Settings>,
     /// What was asked of channels before it.
     pub(crate) asked: usize,
+    pub(crate) modes: Modes,
 }
 
 impl OpenTxn {

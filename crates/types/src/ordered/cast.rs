@@ -1,7 +1,7 @@
 //! Conversions between these types, and from and to others.
 
 use super::inet::{full_text, network_of};
-use super::{Ordered, OrderedKind, bits, macaddr, money, timetz};
+use super::{Ordered, OrderedKind, bits, macaddr, money, timetz, xid8};
 use crate::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType, Style, numeric};
 
 /// The least context of a cast from or to one of these types, apart from those from and to text.
@@ -18,6 +18,8 @@ pub(crate) fn exists(from: &SqlType, to: &SqlType) -> Option<CastContext> {
         (T::Time, T::TimeTz) => Implicit,
         (T::TimeTz, T::Time) | (T::TimestampTz, T::TimeTz) => Assignment,
         (T::Citext, T::Text | T::Varchar(_)) => Implicit,
+        // As `xid` comes here.
+        (T::Xid8, T::Oid) => Explicit,
         (T::Citext, T::Char(_)) | (T::Text | T::Varchar(_) | T::Char(_), T::Citext) => Assignment,
         _ => return None,
     })
@@ -51,6 +53,7 @@ pub(crate) fn convert(value: &Datum, to: &SqlType, style: &Style) -> Option<SqlR
             let cents = i128::from(money::cents(ordered));
             Ok(Datum::Numeric(numeric::from_scaled(cents, 2).into()))
         }
+        (OrderedKind::Xid8, SqlType::Oid) => Ok(Datum::Oid(xid8::number(ordered) as u32)),
         (OrderedKind::TimeTz, SqlType::Time) => Ok(Datum::Time(timetz::parts(ordered).0)),
         _ => return None,
     })

@@ -140,7 +140,7 @@ fn parameters(c: &Change, given: &[FunctionParam]) -> SqlResult<Vec<Parameter>> 
             (Some(_), false) => {
                 return Err(bad_definition("only input parameters can have default values"));
             }
-            (None, true) if defaults && mode != Mode::Variadic => {
+            (None, true) if defaults => {
                 return Err(bad_definition(
                     "input parameters after one with a default value must also have defaults",
                 ));

@@ -47,6 +47,16 @@ impl SelectPlan {
         }
     }
 
+    /// The table whose rows it locks.
+    pub(crate) fn locked_table(&self) -> Option<u32> {
+        match &self.body {
+            Body::Chain(chain) if chain.parts.locking.is_some() => {
+                Some(chain.parts.steps[0].layout.table.id)
+            }
+            _ => None,
+        }
+    }
+
     /// Runs it. Locking reads are done when this returns, so that they can be tried again.
     pub fn run(&self, ctx: &Arc<Context>) -> SqlResult<Box<dyn RowStream>> {
         let again = self.again.as_ref().filter(|_| ctx.with.is_none());

@@ -53,6 +53,11 @@ struct LockedTable {
 }
 
 impl LockedPlan {
+    /// The tables whose rows it locks.
+    pub(crate) fn locked_tables(&self) -> Vec<u32> {
+        self.tables.iter().map(|locked| locked.layout.table.id).collect()
+    }
+
     /// Plans a query that ends with a locking clause.
     ///
     /// # Errors
