@@ -17,6 +17,7 @@
 //! 5. A node gives away when it leads at least two ranges more than the one with the fewest, one at
 //!    a time. Each knows from its own replicas who leads what, and of others what they say.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -249,12 +250,13 @@ impl Replicas {
         if mine < theirs + 2 {
             return Ok(());
         }
-        // Those without locks first: they can go at once.
-        let mut ranges: Vec<(bool, RangeId)> = self
+        // Those without locks first: they can go at once. From the last one on: replicas move from
+        // the first one on, and whose lease goes keeps its replicas for that time.
+        let mut ranges: Vec<(bool, Reverse<RangeId>)> = self
             .replicas
             .iter()
             .filter(|(_, replica)| replica.group.is_leader())
-            .map(|(range, replica)| (replica.locking.is_in_use(), *range))
+            .map(|(range, replica)| (replica.locking.is_in_use(), Reverse(*range)))
             .collect();
         ranges.sort_unstable();
         let most = match self.is_busy() {
@@ -262,7 +264,7 @@ impl Replicas {
             false => ((mine - theirs) / PER_LEASE).clamp(1, MOST_LEASES),
         };
         let mut given = 0;
-        for (in_use, range) in ranges {
+        for (in_use, Reverse(range)) in ranges {
             // One that somebody uses goes alone.
             if given == most || in_use && given > 0 {
                 break;

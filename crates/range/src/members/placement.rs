@@ -33,7 +33,7 @@
 //! A step needs a lease and an entry of the log like every other change, so two who believe that
 //! they lead cannot both take one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use braid_consensus::{ReplicaId, Result};
@@ -75,8 +75,8 @@ struct Turn {
     wanted: usize,
     /// Whether replicas move for the sake of balance.
     balances: bool,
-    /// Whether who has not all of the log is given the state; who was given it a moment ago may
-    /// not have said yet that it has it.
+    /// Whether who has not all of the log is given the state again; who was given it a moment ago
+    /// may not have said yet that it has it.
     feeds: bool,
 }
 
@@ -145,8 +145,9 @@ pub(crate) struct Placement {
     led: BTreeMap<NodeId, u64>,
     /// A step could not be taken: a lease was over, and has been renewed since then.
     again: bool,
-    /// Ranges of which a replica is about to come or to go.
-    changing: BTreeSet<RangeId>,
+    /// Ranges of which a replica is about to come or to go; whether the one that comes was given
+    /// the state already.
+    changing: BTreeMap<RangeId, bool>,
     /// Where replicas are that have said something and that this node's own replica has not heard
     /// of: they were added while it was away. Without an answer they could not give it anything.
     strangers: BTreeMap<(RangeId, ReplicaId), NodeId>,
@@ -620,11 +621,11 @@ impl Replicas {
     fn go_on(&mut self, wanted: usize) -> Result<()> {
         let replicas = &self.replicas;
         let leads = |range: &RangeId| replicas.get(range).is_some_and(|r| r.group.is_leader());
-        self.moves.placement.changing.retain(leads);
+        self.moves.placement.changing.retain(|range, _| leads(range));
         if self.moves.placement.changing.is_empty() {
             return Ok(());
         }
-        let ranges = self.moves.placement.changing.iter().copied().collect();
+        let ranges = self.moves.placement.changing.keys().copied().collect();
         let nodes = self.nodes_seen();
         self.place_some(ranges, nodes, Turn { wanted, balances: false, feeds: false })
     }
@@ -667,8 +668,12 @@ impl Replicas {
                 }
             }
             match step {
-                Step::Feed(node) if feeds => self.traffic.want(range, node),
-                Step::Feed(_) => {}
+                Step::Feed(node) => {
+                    let fed = self.moves.placement.changing.insert(range, true);
+                    if feeds || fed != Some(true) {
+                        self.traffic.want(range, node);
+                    }
+                }
                 Step::Take(Change::Add(..)) if on_the_way >= most => {}
                 Step::Take(change) => {
                     let count = usize::from(matches!(change, Change::Add(..)));
@@ -709,7 +714,7 @@ impl Replicas {
             Change::Remove(_) => "gives up its replica of",
         };
         self.touch(range);
-        self.moves.placement.changing.insert(range);
+        self.moves.placement.changing.insert(range, false);
         self.effects.notes.push(format!("{node:?} {what} {range:?}: {why}"));
         Ok(true)
     }
