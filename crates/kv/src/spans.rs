@@ -136,11 +136,10 @@ pub struct ScanMany {
     pub classes: u32,
     /// What is passed over after a row.
     pub jump: Option<Jump>,
-    /// Rows after which the answer ends, over all spans; of spans far from each other, which are
-    /// read at the same time, there may be more. Spans that were not come to are answered with no
-    /// rows and all of the span left.
+    /// Rows after which the answer ends, over all spans. Spans that were not come to are answered
+    /// with no rows and all of the span left.
     pub rows: usize,
-    /// Bytes of keys and values after which the answer ends, in the same way.
+    /// Bytes of keys and values after which the answer ends.
     pub bytes: usize,
     /// Whether the answer says what of it is not durable yet.
     pub notes: bool,

@@ -236,5 +236,5 @@ fn states_without_outcomes_are_noticed() {
 fn states_without_prepared_parts_are_noticed() {
     // It takes a client that dies with a prepared part while a node that needs its state is away:
     // seldom so.
-    noticed_in(Sabotage::StatesWithoutPrepared, 30..90);
+    noticed_in(Sabotage::StatesWithoutPrepared, 70..130);
 }
