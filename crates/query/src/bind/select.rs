@@ -852,7 +852,7 @@ fn takes_none(query: &ast::Query) -> bool {
         return false;
     };
     let ast::Expr::Value(value) = limit else { return false };
-    matches!(&value.value, ast::Value::Number(digits, _) if digits.to_string() == "0")
+    matches!(&value.value, ast::Value::Number(digits, _) if digits == "0")
 }
 
 fn first_rows(plan: LogicalPlan, skip: usize, fetch: Option<usize>) -> SqlResult<LogicalPlan> {
