@@ -25,11 +25,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Router {
     /// Asks those who serve a span for their clocks, if this reader has not done so.
-    pub(crate) fn meet(&self, span: &KeySpan, at: CommitTs) {
+    pub(crate) fn meet(&self, at: CommitTs, span: impl FnOnce() -> KeySpan) {
         if !self.txns.lock().is_to_meet(at) {
             return;
         }
-        let mut nodes = self.routes.lock().holders(span);
+        let span = span();
+        let mut nodes = self.routes.lock().holders(&span);
         nodes.retain(|node| !self.txns.lock().has_met(at, *node));
         if nodes.is_empty() {
             return;

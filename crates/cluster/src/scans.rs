@@ -59,9 +59,9 @@ impl Router {
         let (mut next, mut at_once, mut ranges) = (0, 1, 0);
         while found.rows < request.rows && found.bytes < request.bytes {
             next += (next..found.parts.len()).take_while(|n| !found.is_open(*n)).count();
-            let groups = self.groups_of(&found, next, at_once)?;
-            if groups.iter().any(|group| !group.route.span.covers(&found.left())) {
-                self.meet(&found.left(), at);
+            let (groups, are_all) = self.groups_of(&found, next, at_once)?;
+            if groups.len() > 1 || !are_all {
+                self.meet(at, || found.left());
             }
             ranges += groups.len();
             if groups.is_empty() || self.scan_groups(at, groups, &mut found)? {
@@ -106,8 +106,14 @@ impl Router {
         Ok(is_full)
     }
 
-    /// What is left to be scanned from one scan on, by ranges, of so many at most.
-    fn groups_of(&self, found: &Found<'_>, from: usize, most: usize) -> KvResult<Vec<Group>> {
+    /// What is left to be scanned from one scan on, by ranges, of so many at most; and whether that
+    /// is all.
+    fn groups_of(
+        &self,
+        found: &Found<'_>,
+        from: usize,
+        most: usize,
+    ) -> KvResult<(Vec<Group>, bool)> {
         let reverse = found.request.reverse;
         let mut groups: Vec<Group> = Vec::new();
         for (n, scan) in found.request.scans.iter().enumerate().skip(from) {
@@ -120,7 +126,7 @@ impl Router {
                 };
                 if !groups.last().is_some_and(|group| begins_in(&group.route)) {
                     if groups.len() == most {
-                        return Ok(groups);
+                        return Ok((groups, false));
                     }
                     let route = match reverse {
                         true => self.route_before(&rest.end)?,
@@ -136,7 +142,7 @@ impl Router {
                 group.scans.push((n, SpanScan { span, rows, cursor: None, ..scan.clone() }));
             }
         }
-        Ok(groups)
+        Ok((groups, true))
     }
 }
 

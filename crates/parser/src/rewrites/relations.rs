@@ -17,13 +17,15 @@ const BEFORE: [&str; 4] = ["from", "join", "update", "using"];
 
 /// Writes such tables in a form that is read.
 pub(crate) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
-    let mut at = 1;
+    let (mut at, mut passed, mut lists) = (1, 0, Lists::new());
     while at < tokens.len() {
+        (passed..at).for_each(|n| lists.pass(tokens, n));
+        passed = at;
         let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
         let named = |n: usize| matches!(tokens.get(n).map(|t| &t.token), Some(Token::Word(_)));
         if let Some(end) = end_of_name(tokens, at)
             && has(tokens, end, &Token::Mul)
-            && begins_table(tokens, at)
+            && lists.begins_table(tokens, at)
             // Not in FOR UPDATE RETURNING *.
             && (!is(at - 1, "update") || !is(at, "returning"))
         {
@@ -51,62 +53,82 @@ fn has(tokens: &[TokenWithSpan], at: usize, token: &Token) -> bool {
     tokens.get(at).is_some_and(|t| t.token == *token)
 }
 
-/// Whether a table is named here: behind FROM and its like, or behind a comma of such a list.
-fn begins_table(tokens: &[TokenWithSpan], at: usize) -> bool {
-    const ENDS: [&str; 10] = [
-        "select",
-        "where",
-        "group",
-        "order",
-        "having",
-        "limit",
-        "returning",
-        "set",
-        "by",
-        "window",
-    ];
-    if has(tokens, at - 1, &Token::Comma) {
-        let mut depth = 0usize;
-        for before in (0..at - 1).rev() {
-            match &tokens[before].token {
-                Token::RParen => depth += 1,
-                Token::LParen if depth == 0 => return false,
-                Token::LParen => depth -= 1,
-                token if depth == 0 && token_is(token, "from") => {
-                    return !is_before_value(tokens, before);
-                }
-                token if depth == 0 && ENDS.iter().any(|end| token_is(token, end)) => return false,
-                _ => {}
-            }
-        }
-        return false;
-    }
-    let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
-    // ALTER TABLE .. TYPE .. USING a * b.
-    if is(at - 1, "using") && is(0, "alter") {
-        return false;
-    }
-    BEFORE.iter().any(|word| is(at - 1, word)) && !is_before_value(tokens, at - 1)
+/// What the tokens in front of a place say of it, for each parenthesis that is open there.
+struct Lists {
+    /// The innermost last; the first one is what is in no parenthesis.
+    open: Vec<List>,
 }
 
-/// Whether a value follows this FROM: that of IS DISTINCT FROM, and of calls that have one among
-/// their arguments, as in `extract(day FROM a * b)`.
-fn is_before_value(tokens: &[TokenWithSpan], from: usize) -> bool {
-    const CALLS: [&str; 4] = ["extract", "substring", "trim", "overlay"];
-    let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
-    if from > 1 && is(from - 1, "distinct") && (is(from - 2, "is") || is(from - 2, "not")) {
-        return true;
+#[derive(Default)]
+struct List {
+    /// A comma is followed by a table: FROM was the last word that begins something.
+    of_tables: bool,
+    /// The arguments of a call that has FROM among them, as in `extract(day FROM a * b)`.
+    of_call: bool,
+}
+
+impl Lists {
+    /// Nothing is in front.
+    fn new() -> Lists {
+        Lists { open: vec![List::default()] }
     }
-    let mut depth = 0usize;
-    for before in (1..from).rev() {
-        match &tokens[before].token {
-            Token::RParen => depth += 1,
-            Token::LParen if depth == 0 => return CALLS.iter().any(|call| is(before - 1, call)),
-            Token::LParen => depth -= 1,
+
+    fn innermost(&self) -> &List {
+        self.open.last().expect("what is in no parenthesis is never closed")
+    }
+
+    /// One token more is in front.
+    fn pass(&mut self, tokens: &[TokenWithSpan], at: usize) {
+        const CALLS: [&str; 4] = ["extract", "substring", "trim", "overlay"];
+        const ENDS: [&str; 10] = [
+            "select",
+            "where",
+            "group",
+            "order",
+            "having",
+            "limit",
+            "returning",
+            "set",
+            "by",
+            "window",
+        ];
+        let token = &tokens[at].token;
+        let is = |word: &&str| token_is(token, word);
+        match token {
+            Token::LParen => {
+                let of_call = at > 0 && CALLS.iter().any(|w| token_is(&tokens[at - 1].token, w));
+                self.open.push(List { of_call, ..List::default() });
+            }
+            Token::RParen if self.open.len() > 1 => drop(self.open.pop()),
+            _ if is(&"from") => {
+                let of_tables = !self.is_before_value(tokens, at);
+                self.open.last_mut().expect("as above").of_tables = of_tables;
+            }
+            _ if ENDS.iter().any(is) => self.open.last_mut().expect("as above").of_tables = false,
             _ => {}
         }
     }
-    false
+
+    /// Whether a table is named here: behind FROM and its like, or behind a comma of such a list.
+    fn begins_table(&self, tokens: &[TokenWithSpan], at: usize) -> bool {
+        if has(tokens, at - 1, &Token::Comma) {
+            return self.innermost().of_tables;
+        }
+        let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
+        // ALTER TABLE .. TYPE .. USING a * b.
+        if is(at - 1, "using") && is(0, "alter") {
+            return false;
+        }
+        BEFORE.iter().any(|word| is(at - 1, word)) && !self.is_before_value(tokens, at - 1)
+    }
+
+    /// Whether a value follows this FROM, as in IS DISTINCT FROM, and in such calls.
+    fn is_before_value(&self, tokens: &[TokenWithSpan], from: usize) -> bool {
+        let is = |n: usize, text: &str| tokens.get(n).is_some_and(|t| token_is(&t.token, text));
+        let is_distinct =
+            from > 1 && is(from - 1, "distinct") && (is(from - 2, "is") || is(from - 2, "not"));
+        is_distinct || self.innermost().of_call
+    }
 }
 
 /// Where a name with its schemas ends that begins here.
