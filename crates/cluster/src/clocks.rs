@@ -11,10 +11,16 @@
 //! would be in doubt, and where others write all the time the scan would never come to its end. So
 //! whoever is about to read several ranges asks those who serve them for their clocks, all at once.
 //! Who does not answer soon is read from as if nothing had been asked.
+//!
+//! A reader who keeps its view for several statements cannot begin again once it has told somebody
+//! what it saw. It asks all who serve ranges *before* it has a read timestamp, and takes one above
+//! what they show: nothing that they write under their clocks is in doubt then, however much later
+//! it comes to them. What transactions over several ranges write still is, up to the limit.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use braid_kv::Tally;
+use braid_kv::{Spans, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{Ask, NodeId, Request};
 
@@ -32,18 +38,41 @@ impl Router {
         let span = span();
         let mut nodes = self.routes.lock().holders(&span);
         nodes.retain(|node| !self.txns.lock().has_met(at, *node));
+        self.have_met(at, self.clocks_of(nodes));
+    }
+
+    /// A read timestamp above what the clocks of all showed who serve ranges, after somebody has
+    /// wanted one: what they write under their clocks from then on is later, and was not there.
+    pub(crate) fn settled(&self, txn: TxnId, old: CommitTs) -> CommitTs {
+        let mut nodes = self.routes.lock().all_holders().clone();
+        if let Some(home) = self.options.home {
+            nodes.remove(&home);
+        }
+        let clocks = self.clocks_of(nodes);
+        let at = self.refresh(txn, old);
+        self.have_met(at, clocks);
+        at
+    }
+
+    fn have_met(&self, at: CommitTs, clocks: Vec<(NodeId, CommitTs)>) {
+        let mut txns = self.txns.lock();
+        for (node, clock) in clocks {
+            txns.observe(at, (node, None), clock);
+        }
+    }
+
+    /// What the clocks of nodes show; of those that answer soon. The own one is above them then.
+    fn clocks_of(&self, nodes: BTreeSet<NodeId>) -> Vec<(NodeId, CommitTs)> {
         if nodes.is_empty() {
-            return;
+            return Vec::new();
         }
         let ask = |node: NodeId| (node, Request::of_node(Ask::Clock));
         let requests: Vec<(NodeId, Request)> = nodes.into_iter().map(ask).collect();
         let stop = Tally::stop_flag();
         let stop = stop.as_deref().unwrap_or(&self.never);
         let replies = self.transport.ask_all(&requests, PATIENCE, stop);
-        for ((node, _), reply) in requests.iter().zip(replies) {
-            let Some(reply) = reply else { continue };
-            self.hear(reply.times.clock);
-            self.txns.lock().observe(at, (*node, None), reply.times.clock);
-        }
+        let answered = requests.iter().zip(replies);
+        let clocks = answered.filter_map(|((node, _), reply)| Some((*node, reply?.times.clock)));
+        clocks.inspect(|(_, clock)| self.hear(*clock)).collect()
     }
 }

@@ -1,11 +1,11 @@
-//! Look-ups and validation, range by range.
+//! Look-ups of keys, in all of their ranges at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use braid_kv::{Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Reads, Tally, Validate};
-use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Answer, Ask, HeldLocks, NodeId, Request};
+use braid_kv::{Conflict, GetMany, GotMany, KvError, KvResult, ReadAt, Tally};
+use braid_lsm::CommitTs;
+use braid_range::{Answer, Ask, NodeId, Request};
 use bytes::Bytes;
 
 use crate::router::{ASK_PATIENCE, Router, Sent, unexpected};
@@ -170,77 +170,4 @@ impl Router {
             other => unexpected(other),
         }
     }
-
-    /// Whether nothing of this has changed since `floor`, and locks in other ranges are there.
-    pub(crate) fn validate_reads(&self, request: &Validate) -> KvResult<()> {
-        let mut left = request.reads.clone();
-        while let Some((route, here, elsewhere)) = self.reads_of_one_range(left)? {
-            let times = (request.floor, request.through);
-            left = match self.validate_in(&route, None, times, &here)? {
-                true => elsewhere,
-                false => joined(here, elsewhere),
-            };
-        }
-        Ok(())
-    }
-
-    /// Validates in one range; `false`: it has other keys.
-    pub(crate) fn validate_in(
-        &self,
-        route: &Route,
-        locks: Option<HeldLocks>,
-        (floor, through): (CommitTs, CommitTs),
-        reads: &Reads,
-    ) -> KvResult<bool> {
-        let ask = |_| Ask::Validate { locks: locks.clone(), floor, through, reads: reads.clone() };
-        match self.send_stoppable(route, &ask)? {
-            Sent::Moved => Ok(false),
-            Sent::Answer(Answer::Fine) => Ok(true),
-            Sent::Answer(other) => Err(unexpected(other)),
-        }
-    }
-
-    /// Reads in the range of the first one, and those elsewhere; spans are cut.
-    pub(crate) fn reads_of_one_range(
-        &self,
-        reads: Reads,
-    ) -> KvResult<Option<(Route, Reads, Reads)>> {
-        let first = reads.points.first().map(|read| read.key.clone());
-        let Some(first) = first.or_else(|| reads.spans.first().map(|span| span.start.clone()))
-        else {
-            return Ok(None);
-        };
-        let route = self.route(&first)?;
-        let (mut here, mut elsewhere) = (Reads::default(), Reads::default());
-        for read in reads.points {
-            let side = if route.span.contains(&read.key) { &mut here } else { &mut elsewhere };
-            side.points.push(read);
-        }
-        for span in reads.spans {
-            for (side, part) in cut(&span, &route.span) {
-                if side { &mut here } else { &mut elsewhere }.spans.push(part);
-            }
-        }
-        Ok(Some((route, here, elsewhere)))
-    }
-}
-
-/// Both sets of reads.
-fn joined(mut one: Reads, other: Reads) -> Reads {
-    one.points.extend(other.points);
-    one.spans.extend(other.spans);
-    one
-}
-
-/// The parts of a span, and whether each is inside of another one.
-pub(crate) fn cut(span: &KeySpan, inside: &KeySpan) -> Vec<(bool, KeySpan)> {
-    let (start, end) = (&span.start, &span.end);
-    let from = inside.start.clone().clamp(start.clone(), end.clone());
-    let to = inside.end.clone().clamp(start.clone(), end.clone());
-    let parts = [
-        (false, KeySpan::new(start.clone(), from.clone())),
-        (true, KeySpan::new(from, to.clone())),
-        (false, KeySpan::new(to, end.clone())),
-    ];
-    parts.into_iter().filter(|(_, part)| !part.is_empty()).collect()
 }

@@ -151,6 +151,10 @@ impl Spans for Router {
         now
     }
 
+    fn settle(&self, txn: TxnId, old: CommitTs) -> CommitTs {
+        self.settled(txn, old)
+    }
+
     fn leave(&self, txn: TxnId, read_ts: CommitTs) {
         let ranges = {
             let mut txns = self.txns.lock();

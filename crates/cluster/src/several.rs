@@ -20,6 +20,7 @@
 //! again under the same name: what was prepared is found prepared, on both sides of the new border.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use braid_env::clock::Hlc;
 use braid_kv::{
     Commit, Committed, Conflict, KvError, KvResult, LeaseLimit, Reads, Tally, Target, TxnId,
+    Validate,
 };
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
@@ -201,7 +203,7 @@ impl Router {
         let mut not_after = None;
         if !others.is_empty() {
             let through = self.validated_through();
-            if !self.validate_parts(&others, (request.read_ts, through))? {
+            if !self.validate_parts(&others, (request.read_ts, through))?.is_empty() {
                 return Ok(Came::Again);
             }
             not_after = Some(through);
@@ -285,25 +287,41 @@ impl Router {
         Ok(Ok(not_before))
     }
 
-    /// Validates parts; `false`: a range has other keys.
-    fn validate_parts(
+    /// Whether nothing of this has changed since its floor.
+    pub(crate) fn validate_reads(&self, request: &Validate) -> KvResult<()> {
+        let times = (request.floor, request.through);
+        let mut parts = Parts::new(self);
+        self.add_reads(&request.reads, &mut parts)?;
+        while !parts.parts.is_empty() {
+            let mut left = Parts::new(self);
+            for part in self.validate_parts(&parts.parts, times)? {
+                self.add_reads(&part.reads, &mut left)?;
+            }
+            parts = left;
+        }
+        Ok(())
+    }
+
+    /// Validates parts; returns those whose ranges have other keys, which are not validated.
+    fn validate_parts<'a>(
         &self,
-        parts: &[Part],
+        parts: &'a [Part],
         (floor, through): (CommitTs, CommitTs),
-    ) -> KvResult<bool> {
+    ) -> KvResult<Vec<&'a Part>> {
         let ask = |part: &Part| {
             let (locks, reads) = (part.locks.clone(), part.reads.clone());
             Ask::Validate { locks, floor, through, reads }
         };
         let asks = parts.iter().map(|part| (&part.route, ask(part))).collect();
-        for sent in self.send_to_all(asks) {
+        let mut moved = Vec::new();
+        for (part, sent) in parts.iter().zip(self.send_to_all(asks)) {
             match sent? {
-                Sent::Moved => return Ok(false),
+                Sent::Moved => moved.push(part),
                 Sent::Answer(Answer::Fine) => {}
                 Sent::Answer(other) => return Err(unexpected(other)),
             }
         }
-        Ok(true)
+        Ok(moved)
     }
 
     /// Up to when others promise that nothing changes.
@@ -316,7 +334,7 @@ impl Router {
 
     /// What a transaction has to do with which ranges, as far as these are known.
     fn parts(&self, request: &Commit, writes: &[Write], reads: &Reads) -> KvResult<Vec<Part>> {
-        let mut parts = Parts { router: self, parts: Vec::new(), by_range: BTreeMap::new() };
+        let mut parts = Parts::new(self);
         for write in writes {
             match write {
                 Write::DeleteSpan(span) => {
@@ -329,6 +347,13 @@ impl Router {
                 }
             }
         }
+        self.add_reads(reads, &mut parts)?;
+        self.add_locks(request.txn, &mut parts)?;
+        Ok(parts.parts)
+    }
+
+    /// What was read, where it was.
+    fn add_reads(&self, reads: &Reads, parts: &mut Parts<'_>) -> KvResult<()> {
         for read in &reads.points {
             parts.at(&read.key)?.reads.points.push(read.clone());
         }
@@ -337,8 +362,7 @@ impl Router {
                 parts.of(route).reads.spans.push(piece);
             }
         }
-        self.add_locks(request.txn, &mut parts)?;
-        Ok(parts.parts)
+        Ok(())
     }
 
     /// The locks of a transaction, where it has them.
@@ -366,10 +390,10 @@ impl Router {
     /// one: each is there before that, and after it.
     pub(crate) fn has_all_locks(&self, txn: TxnId) -> KvResult<()> {
         for _ in 0..TRIES {
-            let mut parts = Parts { router: self, parts: Vec::new(), by_range: BTreeMap::new() };
+            let mut parts = Parts::new(self);
             self.add_locks(txn, &mut parts)?;
             // Nothing was read, so nothing is promised.
-            if self.validate_parts(&parts.parts, (self.now(), CommitTs::ZERO))? {
+            if self.validate_parts(&parts.parts, (self.now(), CommitTs::ZERO))?.is_empty() {
                 return Ok(());
             }
         }
@@ -521,23 +545,31 @@ struct Parts<'a> {
     router: &'a Router,
     parts: Vec<Part>,
     by_range: BTreeMap<RangeId, usize>,
+    /// Where what is known to be a range's begins: up to where, and which part that is.
+    by_start: BTreeMap<Bytes, (Bytes, usize)>,
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    fn new(router: &'a Router) -> Parts<'a> {
+        Parts { router, parts: Vec::new(), by_range: BTreeMap::new(), by_start: BTreeMap::new() }
+    }
+
     fn of(&mut self, route: Route) -> &mut Part {
+        let KeySpan { start, end } = route.span.clone();
         let at = *self.by_range.entry(route.range).or_insert_with(|| {
             let (writes, reads) = (Vec::new(), Reads::default());
             self.parts.push(Part { route, writes, reads, locks: None });
             self.parts.len() - 1
         });
+        self.by_start.insert(start, (end, at));
         &mut self.parts[at]
     }
 
     /// The part of a key.
     fn at(&mut self, key: &[u8]) -> KvResult<&mut Part> {
-        // Most keys are where another one is.
-        match self.parts.iter().position(|part| part.route.span.contains(key)) {
-            Some(at) => Ok(&mut self.parts[at]),
+        let known = self.by_start.range::<[u8], _>((Unbounded, Included(key))).next_back();
+        match known.filter(|(_, (end, _))| key < end.as_ref()) {
+            Some((_, (_, at))) => Ok(&mut self.parts[*at]),
             None => {
                 let route = self.router.route(key)?;
                 Ok(self.of(route))

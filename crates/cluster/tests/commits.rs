@@ -9,7 +9,8 @@ use std::time::Duration;
 use braid_cluster::{Reply, Router, Transport};
 use braid_consensus::ReplicaId;
 use braid_kv::{
-    Commit, Committed, GetMany, GotMany, KeyNames, KvResult, ReadAt, Spans, TxnId, Writes,
+    Commit, Committed, GetMany, GotMany, KeyNames, KvResult, PointRead, ReadAt, Reads, Spans,
+    TxnId, Validate, Writes,
 };
 use braid_lsm::{Batch, CommitTs, KeySpan};
 use braid_range::{
@@ -24,6 +25,10 @@ struct Noted {
     log: Mutex<Vec<String>>,
     slow: Option<u64>,
     refuses: Option<u64>,
+    /// The third range is two since somebody looked.
+    is_split: bool,
+    /// What was validated, and where.
+    validated: Mutex<Vec<(u64, Reads)>>,
 }
 
 impl Noted {
@@ -44,6 +49,19 @@ impl Noted {
             Ask::Get { keys, .. } => {
                 let values = keys.iter().cloned().map(Some).collect();
                 ("get", Answer::Got(GotMany { values, ..GotMany::default() }))
+            }
+            Ask::Validate { reads, .. } => {
+                let span = halves().into_iter().find(|half| half.id == request.range);
+                let here = span.map_or(KeySpan::all(), |half| half.span);
+                let fits = reads.points.iter().all(|read| here.contains(&read.key))
+                    && reads.spans.iter().all(|read| here.covers(read));
+                match self.is_split && !fits {
+                    true => ("validate", Answer::WrongRange { known: halves().to_vec() }),
+                    false => {
+                        self.validated.lock().push((node.0, reads.clone()));
+                        ("validate", Answer::Fine)
+                    }
+                }
             }
             other => panic!("{other:?}"),
         };
@@ -71,6 +89,19 @@ impl Transport for Noted {
     fn tell(&self, _: NodeId, _: &Request) {}
 
     fn pause(&self, _: Duration) {}
+}
+
+/// What the third range has become.
+fn halves() -> [RangeDescriptor; 2] {
+    let half = |id: u64, start: &'static str, end: &'static str| RangeDescriptor {
+        generation: 9,
+        ..RangeDescriptor::new(
+            RangeId(id),
+            KeySpan::new(start, end),
+            vec![(ReplicaId(1), NodeId(id))],
+        )
+    };
+    [half(3, "c", "cm"), half(5, "cm", "d")]
 }
 
 /// Four ranges: up to b, c, d, and behind.
@@ -152,5 +183,42 @@ fn keys_of_several_ranges_are_looked_up_at_the_same_time() {
             assert_eq!(log.pop(), Some(format!("get at {slow} alone")));
         }
         assert_eq!(log, [1, 2, 3, 4].map(|n| format!("get at {n} together")));
+    }
+}
+
+/// Who has other keys than was believed is asked again, and nobody else.
+#[test]
+fn what_was_read_in_several_ranges_is_validated_at_the_same_time() {
+    for is_split in [false, true] {
+        let noted = Arc::new(Noted { is_split, ..Noted::default() });
+        let point = |key: &'static str| PointRead { key: key.into(), part: None };
+        let points = ["d", "ak", "cz", "b", "ca", "a"].map(point).to_vec();
+        let spans = vec![KeySpan::new("b", "cn"), KeySpan::new("az", "zz")];
+        let reads = Reads { points, spans };
+        let request = Validate { floor: CommitTs(5), through: CommitTs(9), reads: reads.clone() };
+        router(&noted).validate(&request).expect("nothing has changed");
+        let mut log = noted.log.lock().clone();
+        if is_split {
+            let mut again = log.split_off(4);
+            assert_eq!(again.remove(0), "validate at 3 alone", "it says what it has");
+            again.sort();
+            assert_eq!(again, [3, 5].map(|n| format!("validate at {n} together")));
+        }
+        log.sort();
+        assert_eq!(log, [1, 2, 3, 4].map(|n| format!("validate at {n} together")));
+        // Each key of what was read was validated where it is.
+        let validated = noted.validated.lock();
+        for key in ["a", "ak", "az", "b", "bx", "ca", "cl", "cm", "cmx", "cz", "d", "e", "zy"] {
+            let node = match key.as_bytes() {
+                [b'c', second, ..] if is_split && *second >= b'm' => 5,
+                [first, ..] => 1 + u64::from(first.min(&b'd') - b'a'),
+                [] => unreachable!(),
+            };
+            let is_there = validated.iter().any(|(at, reads)| {
+                let in_span = reads.spans.iter().any(|span| span.contains(key.as_bytes()));
+                *at == node && (in_span || reads.points.iter().any(|read| read.key == key))
+            });
+            assert!(is_there, "{key} at {node}: {validated:?}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use braid_cluster::{Reply, Router, Transport};
 use braid_consensus::ReplicaId;
+use braid_env::clock::{Clock, Hlc, WallClock};
 use braid_kv::{ReadAt, ScanMany, ScannedMany, SpanRows, SpanScan, Spans};
 use braid_lsm::{CommitTs, KeySpan, RowBatch};
 use braid_range::{
@@ -27,6 +28,10 @@ struct Letters {
     requests: AtomicU64,
     /// What was known of the clock of each node that was asked for rows.
     known: Mutex<Vec<Option<CommitTs>>>,
+    /// What the first node's clock would show.
+    zero: CommitTs,
+    /// It says nothing of its clock.
+    silent: Option<NodeId>,
 }
 
 /// What a node's clock shows, in the end.
@@ -36,7 +41,7 @@ fn clock_of(node: NodeId) -> CommitTs {
 
 impl Letters {
     fn answer(&self, node: NodeId, request: &Request) -> Reply {
-        let clock = clock_of(node);
+        let clock = CommitTs(self.zero.0 + clock_of(node).0);
         if let Ask::Clock = &request.ask {
             return Reply { times: AnswerTimes::of(clock), answer: Answer::Fine };
         }
@@ -93,7 +98,8 @@ impl Transport for Letters {
         let ask = |(node, request): &(NodeId, Request)| {
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             let is_refused = self.refuses.is_some_and(|each| number.is_multiple_of(each));
-            (!is_refused).then(|| self.answer(*node, request))
+            let is_silent = matches!(request.ask, Ask::Clock) && self.silent == Some(*node);
+            (!is_refused && !is_silent).then(|| self.answer(*node, request))
         };
         requests.iter().map(ask).collect()
     }
@@ -294,4 +300,39 @@ fn clocks_of_many_are_seen_before_their_ranges_are_read() {
     let one = request(vec![scan(KeySpan::new("c", "cz"), 9)], false, 1_000, 1_000_000);
     router.scan_many(&one).expect("it answers");
     assert_eq!(*letters.rounds.lock(), [[3]]);
+}
+
+/// Whoever keeps a view takes one above all clocks that it hears of, and asks no more. Of a node
+/// that does not say what its clock shows, it knows nothing then.
+#[test]
+fn a_view_that_stays_is_above_all_clocks() {
+    let keys = (0..RANGES).map(|n| vec![b'a' + n as u8, b'k']).collect();
+    let ahead = CommitTs(Hlc::from_micros(WallClock.now_micros() + 100_000));
+    let silent = Some(NodeId(4));
+    let letters = Arc::new(Letters { keys, zero: ahead, silent, ..Letters::default() });
+    let router = router(&letters);
+    let all = |at| ScanMany {
+        at: ReadAt::Time(at),
+        ..request(vec![scan(KeySpan::new("a", "zz"), 9)], false, 1_000, 1_000_000)
+    };
+    let begun = router.begin(None).expect("it begins");
+    let at = router.settle(begun.txn, begun.read_ts);
+    assert!(letters.rounds.lock().is_empty(), "nobody is known to serve anything");
+    // Who serves them gets known by that.
+    assert_eq!(all_rows(&router, all(at))[0].len(), RANGES as usize);
+    letters.rounds.lock().clear();
+    letters.known.lock().clear();
+    let at = router.settle(begun.txn, at);
+    assert_eq!(*letters.rounds.lock(), [vec![0; RANGES as usize - 1]]);
+    assert!(clock_of(NodeId(RANGES)).0 + ahead.0 < at.0, "{at:?}");
+    all_rows(&router, all(at));
+    // The clock of who was silent is asked for once more.
+    assert_eq!(letters.rounds.lock()[1], [0]);
+    let known = |n: u64| match n {
+        1 => Some(at),
+        4 => None,
+        _ => Some(CommitTs(ahead.0 + clock_of(NodeId(n)).0)),
+    };
+    assert_eq!(*letters.known.lock(), (1..=RANGES).map(known).collect::<Vec<_>>());
+    router.leave(begun.txn, at);
 }

@@ -51,6 +51,12 @@ pub fn statistics(table: u32) -> Vec<u8> {
     key(b'a', &[table])
 }
 
+/// By this key those exclude each other who analyze a table because it has changed. Nothing is
+/// there.
+pub fn analyzing(table: u32) -> Vec<u8> {
+    key(b'a', &[table, 0])
+}
+
 /// By this key changes of what all sessions see exclude each other.
 pub fn shared_changes() -> Vec<u8> {
     key(b'b', &[])

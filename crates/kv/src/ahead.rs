@@ -198,11 +198,18 @@ impl Told {
         }
     }
 
-    pub(crate) fn add_point(&mut self, key: Bytes, value: Option<Bytes>, at: ReadAt) {
-        let bytes = key.len() + value.as_ref().map_or(0, Bytes::len) + ANSWER_BYTES;
+    /// Values of keys, of one answer.
+    pub(crate) fn add_points(
+        &mut self,
+        told: impl ExactSizeIterator<Item = (Bytes, Option<Bytes>)>,
+        at: ReadAt,
+    ) {
         let lot = &mut self.of_mut(at).new;
-        lot.bytes += bytes;
-        lot.points.insert(key, value);
+        lot.points.reserve(told.len());
+        for (key, value) in told {
+            lot.bytes += key.len() + value.as_ref().map_or(0, Bytes::len) + ANSWER_BYTES;
+            lot.points.insert(key, value);
+        }
         self.count(at);
     }
 

@@ -1,12 +1,12 @@
 //! A transaction's reads: answers of the far side with its own writes laid over them.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use braid_env::memory::LARGE_VALUE;
 use braid_lsm::{CommitTs, KeySpan, RowBatch};
 use bytes::Bytes;
+use foldhash::{HashMap, HashSet};
 
 use crate::buffer::Lookup;
 use crate::error::KvResult;
@@ -170,7 +170,7 @@ impl Txn {
         let (at, wanted) = {
             let state = self.open_state()?;
             let at = state.read_at(mode);
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::default();
             let known = |key: &Bytes| -> KvResult<bool> {
                 Ok(state.ahead.point(key, at).is_some()
                     || !matches!(state.own.get(key)?, Lookup::Unknown))
@@ -193,9 +193,7 @@ impl Txn {
             self.pass(large_bytes(&got.values))?;
             let mut state = self.open_state()?;
             let told = state.ahead.told(self.coordinator().memory());
-            for (key, value) in request.keys.into_iter().zip(got.values) {
-                told.add_point(key, value, at);
-            }
+            told.add_points(request.keys.into_iter().zip(got.values), at);
         }
         Ok(())
     }
@@ -215,7 +213,7 @@ impl Txn {
         let (at, wanted) = {
             let mut state = self.open_state()?;
             let at = state.read_at(options.mode);
-            let mut uses: HashMap<&KeySpan, usize> = HashMap::new();
+            let mut uses: HashMap<&KeySpan, usize> = HashMap::default();
             spans.iter().for_each(|span| *uses.entry(span).or_default() += 1);
             let mut wanted: Vec<(KeySpan, usize)> = Vec::new();
             for span in spans {

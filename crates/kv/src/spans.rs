@@ -346,6 +346,13 @@ pub trait Spans: Send + Sync {
     /// Another read timestamp for a transaction, instead of `old`: now.
     fn refresh(&self, txn: TxnId, old: CommitTs) -> CommitTs;
 
+    /// The same for a reader that keeps this view while it tells others what it sees, so that it
+    /// cannot read at a later time once it is in doubt about what was there before. Asks others if
+    /// there are any, and waits for them a moment at most.
+    fn settle(&self, txn: TxnId, old: CommitTs) -> CommitTs {
+        self.refresh(txn, old)
+    }
+
     /// A transaction has ended.
     fn leave(&self, txn: TxnId, read_ts: CommitTs);
 

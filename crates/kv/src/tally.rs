@@ -5,9 +5,12 @@
 //! has grown by.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::spans::Work;
 
@@ -147,4 +150,99 @@ thread_local! {
     }) };
     static TOUCHED: RefCell<Option<Vec<u64>>> = const { RefCell::new(None) };
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// What all readers of a transaction have asked together.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) gets: AtomicU64,
+    pub(crate) rows_scanned: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) span_deletes: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) sent: Sent,
+    pub(crate) participants: AtomicU64,
+    pub(crate) commit_nanos: AtomicU64,
+    pub(crate) entries: AtomicU64,
+    pub(crate) tombstones: AtomicU64,
+    pub(crate) blocks: AtomicU64,
+    pub(crate) blocks_from_disk: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) lock_waits: AtomicU64,
+    pub(crate) lock_wait_nanos: AtomicU64,
+}
+
+/// What was asked of ranges and of other nodes.
+#[derive(Default)]
+pub(crate) struct Sent {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+    nanos: AtomicU64,
+    ranges: Mutex<BTreeSet<u64>>,
+    /// How many there are, for who does not want to lock them.
+    pub(crate) touched: AtomicU64,
+}
+
+impl Sent {
+    pub(crate) fn network(&self) -> Network {
+        Network {
+            calls: self.calls.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            nanos: self.nanos.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn begin_touching(&self) {
+        let mut all = self.ranges.lock();
+        all.clear();
+        self.touched.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add(&self, more: Network, ranges: Vec<u64>) {
+        if more != Network::default() {
+            self.calls.fetch_add(more.calls, Ordering::Relaxed);
+            self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
+            self.nanos.fetch_add(more.nanos, Ordering::Relaxed);
+        }
+        if !ranges.is_empty() {
+            let mut all = self.ranges.lock();
+            all.extend(ranges);
+            self.touched.store(all.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Counts {
+    /// Somebody else had to be waited for, if it took any time.
+    pub(crate) fn add_wait(&self, nanos: u64) {
+        if nanos > 0 {
+            self.lock_waits.fetch_add(1, Ordering::Relaxed);
+            self.lock_wait_nanos.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// What was looked at for an answer.
+    pub(crate) fn add_work(&self, work: Work) {
+        Tally::add_work(work);
+        let add = |counter: &AtomicU64, more: u64| {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        add(&self.entries, work.entries);
+        add(&self.tombstones, work.tombstones);
+        add(&self.blocks, work.blocks);
+        add(&self.blocks_from_disk, work.blocks_from_disk);
+        add(&self.bytes, work.bytes);
+    }
+
+    pub(crate) fn work(&self) -> Work {
+        Work {
+            entries: self.entries.load(Ordering::Relaxed),
+            tombstones: self.tombstones.load(Ordering::Relaxed),
+            blocks: self.blocks.load(Ordering::Relaxed),
+            blocks_from_disk: self.blocks_from_disk.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! One transaction: reads, writes, locks, savepoints, end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::read_set::{ReadMark, ReadSet};
 use crate::row_form::{KeyNames, KeyTime};
 use crate::shown::Shown;
 use crate::spans::{Begun, Commit, Committed, LockItem, Spans, Validate, Work, Writes};
-use crate::tally::{Network, StopsBy, Tally};
+use crate::tally::{Counts, Network, StopsBy, Tally};
 
 /// A large value that was read is there so many times: as it was read, as a value, in a message.
 const COPIES: usize = 3;
@@ -171,100 +171,6 @@ pub struct Txn {
     /// Locks under a lease of the node. Locked before the state.
     pub(crate) leased: Mutex<Leased>,
     pub(crate) counts: Counts,
-}
-
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) gets: AtomicU64,
-    pub(crate) rows_scanned: AtomicU64,
-    writes: AtomicU64,
-    span_deletes: AtomicU64,
-    requests: AtomicU64,
-    sent: Sent,
-    participants: AtomicU64,
-    commit_nanos: AtomicU64,
-    entries: AtomicU64,
-    tombstones: AtomicU64,
-    blocks: AtomicU64,
-    blocks_from_disk: AtomicU64,
-    bytes: AtomicU64,
-    lock_waits: AtomicU64,
-    lock_wait_nanos: AtomicU64,
-}
-
-/// What was asked of ranges and of other nodes.
-#[derive(Default)]
-struct Sent {
-    calls: AtomicU64,
-    bytes: AtomicU64,
-    nanos: AtomicU64,
-    ranges: Mutex<BTreeSet<u64>>,
-    /// How many there are, for who does not want to lock them.
-    touched: AtomicU64,
-}
-
-impl Sent {
-    fn network(&self) -> Network {
-        Network {
-            calls: self.calls.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-            nanos: self.nanos.load(Ordering::Relaxed),
-        }
-    }
-
-    fn begin_touching(&self) {
-        let mut all = self.ranges.lock();
-        all.clear();
-        self.touched.store(0, Ordering::Relaxed);
-    }
-
-    fn add(&self, more: Network, ranges: Vec<u64>) {
-        if more != Network::default() {
-            self.calls.fetch_add(more.calls, Ordering::Relaxed);
-            self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
-            self.nanos.fetch_add(more.nanos, Ordering::Relaxed);
-        }
-        if !ranges.is_empty() {
-            let mut all = self.ranges.lock();
-            all.extend(ranges);
-            self.touched.store(all.len() as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Counts {
-    /// Somebody else had to be waited for, if it took any time.
-    pub(crate) fn add_wait(&self, nanos: u64) {
-        if nanos > 0 {
-            self.lock_waits.fetch_add(1, Ordering::Relaxed);
-            self.lock_wait_nanos.fetch_add(nanos, Ordering::Relaxed);
-        }
-    }
-
-    /// What was looked at for an answer.
-    pub(crate) fn add_work(&self, work: Work) {
-        Tally::add_work(work);
-        let add = |counter: &AtomicU64, more: u64| {
-            if more > 0 {
-                counter.fetch_add(more, Ordering::Relaxed);
-            }
-        };
-        add(&self.entries, work.entries);
-        add(&self.tombstones, work.tombstones);
-        add(&self.blocks, work.blocks);
-        add(&self.blocks_from_disk, work.blocks_from_disk);
-        add(&self.bytes, work.bytes);
-    }
-
-    fn work(&self) -> Work {
-        Work {
-            entries: self.entries.load(Ordering::Relaxed),
-            tombstones: self.tombstones.load(Ordering::Relaxed),
-            blocks: self.blocks.load(Ordering::Relaxed),
-            blocks_from_disk: self.blocks_from_disk.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-        }
-    }
 }
 
 /// All that a transaction is, at its coordinator. Nothing of it is anywhere else but its locks, and
@@ -486,6 +392,21 @@ impl Txn {
         state.memory.noted.release();
         state.depends_on.clear();
         self.refresh(&mut state);
+        Ok(())
+    }
+
+    /// Restarts for the first statement of a block. If it keeps its view from now on, others are
+    /// asked once, so that no later statement is in doubt: see [`Spans::settle`].
+    ///
+    /// # Errors
+    /// As [`Txn::restart`].
+    pub fn restart_to_stay(&self) -> KvResult<()> {
+        self.restart()?;
+        let keeps = self.options.isolation == Isolation::RepeatableRead || self.read_only();
+        if keeps && self.options.as_of.is_none() {
+            let mut state = self.open_state()?;
+            state.read_ts = self.spans().settle(self.id, state.read_ts);
+        }
         Ok(())
     }
 

@@ -36,14 +36,14 @@ use crate::roster::{MAX_MEMBERS, Roster};
 
 /// Of a leaseholder that dies others take over after so long, and an election: within 6 s, in the
 /// median within 3.
-const LEASE: Duration = Duration::from_millis(3500);
+const LEASE: Duration = Duration::from_millis(3000);
 /// It is looked so often who leads how many ranges.
 const SPREAD_TICKS: u64 = 7;
 /// It is said so often which transactions run, and done what those over several ranges have left.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
-/// Locks of a node that has not said so for so long go: others wait for them no longer than for a
-/// lease.
-const COORDINATOR_PATIENCE: Duration = LEASE;
+/// Locks of a node that has not said so for so long go: others wait for them hardly longer than for
+/// a lease.
+const COORDINATOR_PATIENCE: Duration = Duration::from_millis(3500);
 /// What coordinators of other nodes have left is looked for every so many times.
 const RECOVERY: u64 = 5;
 /// From one try to join to the next.

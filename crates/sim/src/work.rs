@@ -99,15 +99,30 @@ fn write_or_change(
         Some(often) if random.chance(often, 1_000) => {
             schemas::change(desk, random.below(plan.keys) as u32, value | 1, ops)
         }
+        None if random.chance(1, 8) => survey(desk, plan, random, ops),
         _ => transaction(desk, plan, random, value, ops),
     }
+}
+
+/// Looks at several things, one after the other, from a time that stays the same. It has told
+/// somebody of the first one when it comes to the next, so that it cannot begin again.
+fn survey(desk: &Desk, plan: &Plan, random: &mut Random, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
+    let txn = desk.coordinator.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;
+    txn.restart_to_stay()?;
+    for key in steps(random, plan).into_iter().flat_map(|step| step.reads()) {
+        let found = rows(&txn, key)?;
+        ops.lock().extend(data::seen(&found, key));
+        pause(Duration::from_micros(random.below(100_000)));
+    }
+    txn.commit().map(drop)
 }
 
 /// Reads a register.
 fn read(desk: &Desk, n: u32, ops: &Mutex<Vec<Op>>) -> KvResult<()> {
     let options = TxnOptions { read_only: true, ..TxnOptions::default() };
     let (txn, key) = (desk.coordinator.begin(options)?, Key::Register(n));
-    ops.lock().extend(data::seen(&rows(&txn, key)?, key));
+    let found = rows(&txn, key)?;
+    ops.lock().extend(data::seen(&found, key));
     txn.commit().map(drop)
 }
 

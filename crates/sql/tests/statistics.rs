@@ -7,7 +7,7 @@ use crate::harness::{run, session, state, try_run};
 use braid_env::clock::WallClock;
 use braid_env::fs::MemFs;
 use braid_env::random::Random;
-use braid_kv::{Store, StoreOptions};
+use braid_kv::{Store, StoreOptions, TxnOptions};
 use braid_planner::{ColumnStatistics, TableStatistics};
 use braid_rows::TableLayout;
 use braid_sql::session::Session;
@@ -389,6 +389,21 @@ fn tables_that_change_much_are_analyzed_by_themselves() {
     assert!(go_on() && statistics(&db, "u").is_some());
     run(s, "truncate t, u");
     assert!(!go_on() && !go_on(), "what is gone needs no statistics");
+}
+
+/// Nodes that begin at the same time would all read the same tables.
+#[test]
+fn a_table_is_analyzed_by_one_node_at_a_time() {
+    let db = database();
+    let s = &mut session(&db);
+    run(s, "create table t (a int primary key)");
+    fill(s, "t", 0..100, |n| format!("({n})"));
+    let id = layout(&db, "t").table.id;
+    let elsewhere = db.coordinator().begin(TxnOptions::default()).unwrap();
+    elsewhere.put(braid_keys::system::analyzing(id), "claimed").unwrap();
+    assert!(!db.analyze_changed(&|| false).unwrap() && statistics(&db, "t").is_none());
+    elsewhere.rollback();
+    assert!(db.analyze_changed(&|| false).unwrap() && statistics(&db, "t").is_some());
 }
 
 #[test]

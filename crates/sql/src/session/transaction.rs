@@ -120,8 +120,13 @@ impl OpenTxn {
         moved: bool,
         epoch: Option<u64>,
     ) -> SqlResult<()> {
-        if self.is_untold() { self.txn.restart() } else { self.txn.begin_statement() }
+        if self.is_untold() { self.txn.restart_to_stay() } else { self.txn.begin_statement() }
             .map_err(kv_error)?;
+        self.look_at_catalog(db, moved, epoch)
+    }
+
+    /// The catalog moves with the view.
+    fn look_at_catalog(&mut self, db: &Database, moved: bool, epoch: Option<u64>) -> SqlResult<()> {
         match self.changed {
             None if moved || self.sees_others() => {
                 let calm = epoch.is_some() && epoch == self.epoch;
@@ -146,7 +151,11 @@ impl OpenTxn {
         let fixed = self.changed == Some(SeenBy::All) || !self.sees_others();
         match known || fixed || self.is_failed() {
             true => Ok(()),
-            false => self.begin_statement(db, false, epoch),
+            false => {
+                if self.is_untold() { self.txn.restart() } else { self.txn.begin_statement() }
+                    .map_err(kv_error)?;
+                self.look_at_catalog(db, false, epoch)
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 //!   and no other node's was less than a minute ago                        each counts its own
 //!   and it took at most a tenth of the time since then (of a table        it may read thousands of
 //!   that is written a fiftieth), and none failed in the last minute       ranges
+//!   and no other node is about it: the table's claim is free              all begin at once
 //! ```
 //! Counts begin anew with a process. So the first time, tables are looked for that hold much, or
 //! much more than then, and about which nothing is known.
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use braid_catalog::{Catalog, Table, kv_error};
-use braid_kv::TxnOptions;
+use braid_keys::system;
+use braid_kv::{Isolation, LockMode, Locked, Txn, TxnOptions, Wait};
 use braid_types::{SqlError, SqlResult, SqlState};
 use parking_lot::Mutex;
 
@@ -42,9 +44,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 const MUCH_BYTES: u64 = 64 << 10;
 const MORE_BYTES: u64 = 8 << 20;
 
-/// Tables that have something to be found out about, after the start of the process.
+/// Tables that have something to be found out about, after the start of the process; and when that
+/// was looked for.
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<Option<VecDeque<u32>>>);
+pub(super) struct Waiting(Mutex<Option<(u64, VecDeque<u32>)>>);
 
 impl Database {
     /// Analyzes the table that has changed most since its last ANALYZE, if one has changed enough;
@@ -56,6 +59,10 @@ impl Database {
         }
         let (txn, catalog) = self.begin(TxnOptions { read_only: true, ..TxnOptions::default() })?;
         let Some(table) = self.next_to_analyze(&catalog)? else { return Ok(false) };
+        let Some(_claim) = self.claim_to_analyze(table.id)? else {
+            self.waits(table.id);
+            return Ok(false);
+        };
         let stop = || {
             if ending() {
                 return Err(SqlError::new(SqlState::ADMIN_SHUTDOWN, "the node is stopping"));
@@ -116,14 +123,41 @@ impl Database {
         }
     }
 
-    /// The next of those that were there when the process began.
+    /// As long as this lives nobody else in the cluster analyzes the table by itself; `None`:
+    /// somebody does, and what comes of that is looked at next time.
+    fn claim_to_analyze(&self, table: u32) -> SqlResult<Option<Arc<Txn>>> {
+        let options = TxnOptions { isolation: Isolation::ReadCommitted, ..TxnOptions::default() };
+        let txn = self.coordinator().begin(options).map_err(kv_error)?;
+        let key = system::analyzing(table);
+        let locked = txn.lock(&key, LockMode::Exclusive, Wait::SkipLocked).map_err(kv_error)?;
+        Ok((locked == Locked::Yes).then_some(txn))
+    }
+
+    /// A table is looked at later, behind the others.
+    fn waits(&self, table: u32) {
+        if let Some((_, left)) = &mut *self.statistics_state().waiting.0.lock()
+            && !left.contains(&table)
+        {
+            left.push_back(table);
+        }
+    }
+
+    /// The next of those that were there when the process began, and that no other node has
+    /// analyzed since.
     fn next_waiting(&self, catalog: &Catalog) -> SqlResult<Option<Arc<Table>>> {
         let mut waiting = self.statistics_state().waiting.0.lock();
         if waiting.is_none() {
-            *waiting = Some(self.unknown(catalog)?);
+            let now = self.coordinator().wall_clock_us();
+            *waiting = Some((now, self.unknown(catalog)?));
         }
-        let next = waiting.as_mut().and_then(VecDeque::pop_front);
-        Ok(next.and_then(|id| catalog.table(id)).cloned())
+        let Some((made, left)) = waiting.as_mut() else { return Ok(None) };
+        while let Some(id) = left.pop_front() {
+            let Some(table) = catalog.table(id) else { continue };
+            if self.record(table).is_none_or(|record| record.at_us < *made) {
+                return Ok(Some(table.clone()));
+            }
+        }
+        Ok(None)
     }
 
     fn unknown(&self, catalog: &Catalog) -> SqlResult<VecDeque<u32>> {
