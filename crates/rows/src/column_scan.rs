@@ -280,7 +280,7 @@ impl IndexScan {
         }
         let mut live = vec![true; entries.count()];
         let (mut keys, mut of) = (Vec::new(), Vec::new());
-        let row_keys = self.way.row_keys(table, entries.iter())?;
+        let row_keys = table.0.row_keys(table.1, entries.iter())?;
         for (at, (live, key)) in live.iter_mut().zip(row_keys).enumerate() {
             match key {
                 None => *live = false,
@@ -311,7 +311,7 @@ impl IndexScan {
         if entries.count() == 0 {
             return Ok(None);
         }
-        let keys = self.way.row_keys(table, entries.iter())?;
+        let keys = table.0.row_keys(table.1, entries.iter())?;
         let entries = entries.part(|at| keys[at].is_some());
         let keys: Vec<Bytes> = keys.into_iter().flatten().collect();
         let (txn, layout, mode) = (&self.spans.txn, &self.spans.layout, self.spans.options.mode);

@@ -36,6 +36,80 @@ impl TableLayout {
         (0..wanted.len()).all(|at| !wanted[at] || told(at))
     }
 
+    /// The key of the row that an index entry stands for; `None` if it is of another index.
+    pub fn row_key_of_entry(
+        &self,
+        index: &IndexLayout,
+        key: &[u8],
+        value: &[u8],
+    ) -> SqlResult<Option<Vec<u8>>> {
+        let mut row_key = Vec::with_capacity(key.len() + 16);
+        let is_own = self.append_row_key(index, (key, value), &mut row_key)?;
+        Ok(is_own.then_some(row_key))
+    }
+
+    fn append_row_key(
+        &self,
+        index: &IndexLayout,
+        (key, value): (&[u8], &[u8]),
+        out: &mut Vec<u8>,
+    ) -> SqlResult<bool> {
+        if let Some(from) = &index.row_places
+            && let Some(places) = places(index, key)?
+        {
+            self.rows.append_key_of_columns(from.iter().map(|at| places[*at]), out);
+            return Ok(true);
+        }
+        let Some(row) = self.row_of_entry(index, key, value)? else { return Ok(false) };
+        out.extend_from_slice(&self.row_key(&row)?);
+        Ok(true)
+    }
+
+    /// The keys of the rows that entries stand for, all in one piece of memory; `None` for an entry
+    /// of another index.
+    pub(super) fn row_keys<'e>(
+        &self,
+        index: &IndexLayout,
+        entries: impl Iterator<Item = (&'e [u8], &'e [u8])>,
+    ) -> SqlResult<Vec<Option<Bytes>>> {
+        let expected = entries.size_hint().0;
+        let (mut keys, mut ends) =
+            (Vec::with_capacity(expected * 32), Vec::with_capacity(expected));
+        for entry in entries {
+            let is_own = self.append_row_key(index, entry, &mut keys)?;
+            ends.push(is_own.then_some(keys.len()));
+        }
+        let (keys, mut start) = (Bytes::from(keys), 0);
+        let key = |end: Option<usize>| {
+            let end = end?;
+            let key = keys.slice(start..end);
+            start = end;
+            Some(key)
+        };
+        Ok(ends.into_iter().map(key).collect())
+    }
+
+    /// A row of which only the columns are set that an index entry holds.
+    pub fn row_of_entry(
+        &self,
+        index: &IndexLayout,
+        key: &[u8],
+        value: &[u8],
+    ) -> SqlResult<Option<Row>> {
+        let mut row = vec![Datum::Null; self.table.columns.len()];
+        if !index.layout.decode(key, &mut row, None)? {
+            return Ok(None);
+        }
+        let value = split_pending(value)?.map_or(value, |(_, rest)| rest);
+        let mut r = RowReader::new(value)?;
+        while let Some((id, payload)) = r.next_column()? {
+            if let Some(k) = self.rows.columns().iter().find(|k| k.column == id) {
+                row[k.ordinal] = decode_payload(payload, &k.ty)?;
+            }
+        }
+        Ok(Some(row))
+    }
+
     /// The wanted columns of a row, of an entry that [covers](TableLayout::is_covered_by) them.
     fn row_from_entry(
         &self,
@@ -73,9 +147,6 @@ type Places<'a> = [&'a [u8]; COLUMNS_MAX];
 
 /// How entries of one index lead to rows of their table.
 pub(super) struct EntryWay {
-    /// For each column of a row's key, which column of an entry's key holds the same bytes; `None`
-    /// if some do not.
-    key: Option<Vec<usize>>,
     /// Columns of an entry's key, that are none of a row's key.
     own: Vec<usize>,
     /// By ordinal, which columns of a row are decoded.
@@ -89,14 +160,9 @@ pub(super) struct EntryWay {
 impl EntryWay {
     pub(super) fn new(table: &TableLayout, index: &IndexLayout) -> EntryWay {
         let (entry, row) = (index.layout.columns(), table.rows.columns());
-        let place = |key: &super::KeyColumn| {
-            entry.iter().position(|own| own.column == key.column && own.dir == key.dir)
-        };
-        let fits = entry.len() <= COLUMNS_MAX;
-        let key = fits.then(|| row.iter().map(place).collect::<Option<Vec<usize>>>()).flatten();
         let is_own = |at: &usize| row.iter().all(|key| key.column != entry[*at].column);
         let own = (0..entry.len()).filter(is_own).collect();
-        EntryWay { key, own, wanted: None, covered: None, scratch: Vec::new() }
+        EntryWay { own, wanted: None, covered: None, scratch: Vec::new() }
     }
 
     /// Decodes these columns only, and those of the index.
@@ -130,40 +196,6 @@ impl EntryWay {
         table.row_from_entry(index, entry, covered)
     }
 
-    /// The keys of the rows that entries stand for, all in one piece of memory; `None` for an entry
-    /// of another index.
-    pub(super) fn row_keys<'e>(
-        &self,
-        (table, index): (&TableLayout, &IndexLayout),
-        entries: impl ExactSizeIterator<Item = (&'e [u8], &'e [u8])>,
-    ) -> SqlResult<Vec<Option<Bytes>>> {
-        let mut keys = Vec::with_capacity(entries.len() * 32);
-        let mut ends = Vec::with_capacity(entries.len());
-        for (key, value) in entries {
-            if let Some(from) = &self.key
-                && let Some(places) = places(index, key)?
-            {
-                let columns = from.iter().map(|at| places[*at]);
-                table.rows.append_key_of_columns(columns, &mut keys);
-            } else {
-                let Some(key) = table.row_key_of_entry(index, key, value)? else {
-                    ends.push(None);
-                    continue;
-                };
-                keys.extend_from_slice(&key);
-            }
-            ends.push(Some(keys.len()));
-        }
-        let (keys, mut start) = (Bytes::from(keys), 0);
-        let key = |end: Option<usize>| {
-            let end = end?;
-            let key = keys.slice(start..end);
-            start = end;
-            Some(key)
-        };
-        Ok(ends.into_iter().map(key).collect())
-    }
-
     /// The row, if the entry is one that it has.
     pub(super) fn row(
         &mut self,
@@ -175,7 +207,7 @@ impl EntryWay {
         if !index.takes(&row)? {
             return Ok(None);
         }
-        let known = self.key.as_ref().map(|_| places(index, entry)).transpose()?;
+        let known = index.row_places.as_ref().map(|_| places(index, entry)).transpose()?;
         let Some(places) = known.flatten() else {
             return Ok((index.key_of(&row)? == entry).then_some(row));
         };
@@ -191,8 +223,11 @@ impl EntryWay {
     }
 }
 
-/// The columns of an entry's key, if it holds all of them.
+/// The columns of an entry's key, if it holds all of them, and they are not very many.
 fn places<'a>(index: &IndexLayout, key: &'a [u8]) -> SqlResult<Option<Places<'a>>> {
+    if index.layout.columns().len() > COLUMNS_MAX {
+        return Ok(None);
+    }
     let mut places: Places<'a> = [&[]; COLUMNS_MAX];
     let whole = index.layout.split(key, |at, bytes| places[at] = bytes)?;
     Ok(whole.then_some(places))

@@ -389,6 +389,9 @@ pub struct IndexLayout {
     pub declared: usize,
     /// Which rows have entries, if not all.
     pub predicate: Option<Predicate>,
+    /// For each column of a row's key, which column of an entry's key holds the same bytes; `None`
+    /// if some do not.
+    pub(super) row_places: Option<Vec<usize>>,
 }
 
 impl IndexLayout {
@@ -562,8 +565,12 @@ fn index_layout(catalog: &Catalog, table: &Arc<Table>, index: &Index) -> SqlResu
     let (is_root, own) = (elements.is_empty(), columns.len() - inherited);
     elements.push(Element::new(is_root, index.id, index.generation, own));
     let predicate = Predicate::of_index(table, index)?;
+    let place = |c: &braid_catalog::IndexColumn| {
+        columns.iter().position(|own| own.column == c.column && own.dir == direction(c))
+    };
+    let row_places = table.primary.columns.iter().map(place).collect();
     let layout = Layout { elements, columns };
-    Ok(IndexLayout { index: index.clone(), layout, declared, predicate })
+    Ok(IndexLayout { index: index.clone(), layout, declared, predicate, row_places })
 }
 
 impl TableLayout {
@@ -860,38 +867,6 @@ impl TableLayout {
             of[at] = true;
         }
         of
-    }
-
-    /// The key of the row that an index entry stands for.
-    pub fn row_key_of_entry(
-        &self,
-        index: &IndexLayout,
-        key: &[u8],
-        value: &[u8],
-    ) -> SqlResult<Option<Vec<u8>>> {
-        let row = self.row_of_entry(index, key, value)?;
-        row.map(|row| self.row_key(&row)).transpose()
-    }
-
-    /// A row of which only the columns are set that an index entry holds.
-    pub fn row_of_entry(
-        &self,
-        index: &IndexLayout,
-        key: &[u8],
-        value: &[u8],
-    ) -> SqlResult<Option<Row>> {
-        let mut row = vec![Datum::Null; self.table.columns.len()];
-        if !index.layout.decode(key, &mut row, None)? {
-            return Ok(None);
-        }
-        let value = split_pending(value)?.map_or(value, |(_, rest)| rest);
-        let mut r = RowReader::new(value)?;
-        while let Some((id, payload)) = r.next_column()? {
-            if let Some(k) = self.rows.columns.iter().find(|k| k.column == id) {
-                row[k.ordinal] = decode_payload(payload, &k.ty)?;
-            }
-        }
-        Ok(Some(row))
     }
 
     /// The row with everything interleaved in it.

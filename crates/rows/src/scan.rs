@@ -400,7 +400,7 @@ impl IndexScan {
         let mut of = Vec::new();
         let erased = self.liveness.known().filter(|_| covers);
         let stored = (0..entries.len()).map(|at| (entries.key(at), entries.value(at)));
-        let row_keys = self.way.row_keys(table, stored.clone())?;
+        let row_keys = layout.row_keys(table.1, stored.clone())?;
         for (entry, key) in stored.zip(row_keys) {
             let Some(key) = key else { continue };
             if erased.is_some_and(|erased| !erased.may_hold(&key)) {
@@ -491,11 +491,8 @@ pub fn rows_ahead<'a>(
     entries: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     mode: ReadMode,
 ) -> SqlResult<()> {
-    let mut keys = Vec::new();
-    for (key, value) in entries {
-        keys.extend(layout.row_key_of_entry(index, key, value)?.map(Bytes::from));
-    }
-    txn.get_ahead(keys, mode).map_err(kv_error)
+    let keys = layout.row_keys(index, entries)?;
+    txn.get_ahead(keys.into_iter().flatten(), mode).map_err(kv_error)
 }
 
 /// The row behind an index entry, if the entry is live.

@@ -159,7 +159,7 @@ fn kind(value: &Datum) -> u8 {
 
 /// A row used as hash key: equal as GROUP BY and DISTINCT mean it (NULL equals NULL, 1.0 equals
 /// 1.00, NaN equals NaN).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct GroupKey(pub Vec<Datum>);
 
 impl PartialEq for GroupKey {

@@ -20,7 +20,7 @@ use sqlparser::ast::{
 };
 
 use super::select::SortKey;
-use super::stream::compare;
+use super::sorting::compare;
 use crate::answer::{ColumnBatch, StoredColumns};
 
 /// One aggregate; its expressions are over the joined row. No argument is `count(*)`.

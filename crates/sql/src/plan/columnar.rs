@@ -1,6 +1,9 @@
 //! Plain reads of one table, in columns: what is selected are columns, or aggregates over them, and
 //! the spans say all that is asked of a row. Then no row is ever put together: keys and values
 //! become columns, and these what the client is sent.
+//!
+//! Where rows are filtered, grouped, put together or sorted, each of them stands in the same place
+//! for a moment ([`OneByOne`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,11 +12,12 @@ use braid_kv::ReadMode;
 use braid_types::{Datum, SqlResult, SqlType};
 
 use super::aggregate::{Aggregate, State};
+use super::joined::passes;
 use super::rows::RowSource;
 use super::select::{Output, Parts};
 use crate::answer::{ColumnBatch, StoredColumns};
 use crate::session::Context;
-use braid_rows::{Form, IndexScan, Liveness, RowDecoder, TableScan};
+use braid_rows::{Form, IndexScan, Liveness, Row, RowDecoder, TableScan};
 
 /// Rows of the first batch.
 const FIRST_ROWS: usize = 256;
@@ -87,18 +91,7 @@ impl ColumnarRows {
         limit: Option<u64>,
     ) -> SqlResult<Option<ColumnarRows>> {
         let [step] = parts.steps.as_slice() else { return Ok(None) };
-        let layout = &step.layout;
-        let plain = parts.sort.is_empty()
-            && parts.locking.is_none()
-            && ctx.within.measured.is_none()
-            && step.access.rest.is_empty()
-            && !step.access.is_point(layout)
-            && step.after.is_empty()
-            && step.semi.is_none()
-            && step.value.is_none()
-            && step.made.is_none()
-            && (step.access.index.is_some() || !layout.has_children || layout.jumps());
-        if !plain {
+        if !parts.sort.is_empty() || !step.access.rest.is_empty() {
             return Ok(None);
         }
         let columns: Option<Vec<usize>> = match &parts.output {
@@ -112,9 +105,31 @@ impl ColumnarRows {
             }
             Output::Groups(_) => None,
         };
-        let Some(columns) = columns else { return Ok(None) };
+        match columns {
+            Some(columns) => ColumnarRows::of_first_step(ctx, parts, columns, limit),
+            None => Ok(None),
+        }
+    }
+
+    /// Rows of the table of the first step, whatever else is asked of them.
+    fn of_first_step(
+        ctx: &Context,
+        parts: &Parts,
+        columns: Vec<usize>,
+        limit: Option<u64>,
+    ) -> SqlResult<Option<ColumnarRows>> {
+        let step = &parts.steps[0];
+        let layout = &step.layout;
+        let plain = parts.locking.is_none()
+            && ctx.within.measured.is_none()
+            && !step.access.is_point(layout)
+            && step.after.is_empty()
+            && step.semi.is_none()
+            && step.value.is_none()
+            && step.made.is_none()
+            && (step.access.index.is_some() || !layout.has_children || layout.jumps());
         let table = &layout.table.columns;
-        if columns.iter().any(|at| table[*at].expression.is_some()) {
+        if !plain || columns.iter().any(|at| table[*at].expression.is_some()) {
             return Ok(None);
         }
         let wanted = step.wanted.clone();
@@ -188,5 +203,55 @@ impl ColumnarRows {
             return Ok(None);
         }
         Ok(Some(StoredColumns::new(columns, self.types.clone(), rows)))
+    }
+}
+
+/// Rows of the table of a plan's first step that pass what its spans do not express, each in the
+/// place of the one before it.
+pub(super) struct OneByOne {
+    parts: Arc<Parts>,
+    rows: ColumnarRows,
+    batch: Option<StoredColumns>,
+    at: usize,
+    row: Row,
+}
+
+impl OneByOne {
+    /// Opens such a read; `None` if these rows do not come in columns.
+    pub(super) fn open(ctx: &Context, parts: &Arc<Parts>) -> SqlResult<Option<OneByOne>> {
+        let step = &parts.steps[0];
+        let width = step.layout.table.columns.len();
+        let is_wanted = |at: &usize| step.wanted.as_ref().is_none_or(|wanted| wanted[*at]);
+        let columns = (0..width).filter(is_wanted).collect();
+        let rows = ColumnarRows::of_first_step(ctx, parts, columns, None)?;
+        let (parts, row) = (parts.clone(), vec![Datum::Null; width]);
+        Ok(rows.map(|rows| OneByOne { parts, rows, batch: None, at: 0, row }))
+    }
+
+    /// The row that was looked at last.
+    pub(super) fn take(&mut self) -> Row {
+        let width = self.row.len();
+        std::mem::replace(&mut self.row, vec![Datum::Null; width])
+    }
+
+    /// The next row, by the columns of the table; those that nobody wants are NULL.
+    pub(super) fn next(&mut self, ctx: &Context) -> SqlResult<Option<&Row>> {
+        loop {
+            while self.batch.as_ref().is_none_or(|batch| self.at >= batch.rows()) {
+                (self.batch, self.at) = (self.rows.next(ctx)?, 0);
+                if self.batch.is_none() {
+                    return Ok(None);
+                }
+            }
+            if let Some(batch) = &self.batch {
+                for (place, column) in self.rows.columns.iter().enumerate() {
+                    self.row[*column] = batch.value(place, self.at);
+                }
+            }
+            self.at += 1;
+            if passes(&self.parts.steps[0].access.rest, &self.row, ctx)? {
+                return Ok(Some(&self.row));
+            }
+        }
     }
 }

@@ -31,8 +31,8 @@ use super::joined::passes;
 use super::rows::RowSource;
 use super::select::{SortKey, Step, count_for};
 use super::semi;
+use super::sorting::compare;
 use super::sorting::sorted;
-use super::stream::compare;
 use crate::session::Context;
 
 /// Which rows of a step are wanted for each row before it.

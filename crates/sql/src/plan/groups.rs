@@ -8,21 +8,21 @@
 //! over keys and aggregates ([`super::shown`]), of which ORDER BY names some; grouping sets are for
 //! general plans, and so are many rows.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use braid_catalog::memory_error;
 use braid_rows::{Row, row_memory};
 use braid_scalar::{Bound, ParamTypes, Scope, Volatility, ident_name, needs_general_query};
-use braid_types::{Datum, GroupKey, SqlResult};
+use braid_types::{GroupKey, SqlResult};
+use foldhash::HashMap;
 use sqlparser::ast::{self, Distinct, GroupByExpr, OrderByKind, SelectItem};
 
 use super::aggregate::{Aggregate, State};
+use super::columnar::OneByOne;
 use super::joined::Joined;
-use super::select::SortKey;
+use super::select::{Parts, SortKey};
 use super::shown::{Showing, Shown};
-use super::sorting::sorted;
-use super::stream::compare;
+use super::sorting::{compare, sorted};
 use crate::dml::returning;
 use crate::general_query::ColumnInfo;
 use crate::session::Context;
@@ -138,28 +138,24 @@ impl Groups {
     ///
     /// # Errors
     /// Of reading and computing; 53200 when they do not fit.
-    pub(super) fn collect(&self, ctx: &Context, mut joined: Joined) -> SqlResult<Vec<Row>> {
-        let mut numbers: HashMap<GroupKey, usize> = HashMap::new();
-        let mut groups: Vec<(Row, Vec<State>)> = Vec::new();
-        while let Some((_, row)) = joined.next_row()? {
-            let key = self.keys.iter().map(|key| key.eval(&row, &ctx.eval));
-            let key = GroupKey(key.collect::<SqlResult<Vec<Datum>>>()?);
-            let at = match numbers.entry(key) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    let account = Some(&ctx.memory);
-                    let states = self.aggregates.iter().map(|a| a.start(account));
-                    let states: Vec<State> = states.collect();
-                    let bytes = 2 * row_memory(&new.key().0) + states.len() * STATE_BYTES;
-                    ctx.memory.take("groups", bytes).map_err(|e| memory_error(&e))?;
-                    groups.push((new.key().0.clone(), states));
-                    *new.insert(groups.len() - 1)
-                }
-            };
-            for (aggregate, state) in self.aggregates.iter().zip(&mut groups[at].1) {
-                aggregate.add(state, &row, &ctx.eval)?;
+    pub(super) fn collect(&self, ctx: &Arc<Context>, parts: &Arc<Parts>) -> SqlResult<Vec<Row>> {
+        let mut found = Found::default();
+        let alone = parts.steps.len() == 1;
+        if let Some(mut rows) = alone.then(|| OneByOne::open(ctx, parts)).transpose()?.flatten() {
+            while let Some(row) = rows.next(ctx)? {
+                found.add(self, row, ctx)?;
+            }
+        } else {
+            let mut joined = Joined::open(ctx.clone(), parts.clone(), None);
+            while let Some((_, row)) = joined.next_row()? {
+                found.add(self, &row, ctx)?;
             }
         }
+        self.finish(ctx, found.groups)
+    }
+
+    /// What is shown of groups, sorted.
+    fn finish(&self, ctx: &Context, groups: Vec<(Row, Vec<State>)>) -> SqlResult<Vec<Row>> {
         let mut out = Vec::with_capacity(groups.len());
         for (mut group, mut states) in groups {
             for (aggregate, state) in self.aggregates.iter().zip(&mut states) {
@@ -207,6 +203,39 @@ impl Groups {
     /// All expressions over the joined row.
     pub(super) fn exprs(&self) -> impl Iterator<Item = &Bound> {
         self.keys.iter().chain(self.aggregates.iter().flat_map(Aggregate::exprs))
+    }
+}
+
+/// Groups, in the order in which their first rows came.
+#[derive(Default)]
+struct Found {
+    numbers: HashMap<GroupKey, usize>,
+    groups: Vec<(Row, Vec<State>)>,
+    /// Of the row that is looked at.
+    key: GroupKey,
+}
+
+impl Found {
+    fn add(&mut self, by: &Groups, row: &Row, ctx: &Context) -> SqlResult<()> {
+        let own = &mut self.key.0;
+        own.clear();
+        for key in &by.keys {
+            own.push(key.eval(row, &ctx.eval)?);
+        }
+        let at = match self.numbers.get(&self.key) {
+            Some(known) => *known,
+            None => {
+                let account = Some(&ctx.memory);
+                let states: Vec<State> = by.aggregates.iter().map(|a| a.start(account)).collect();
+                let bytes = 2 * row_memory(&self.key.0) + states.len() * STATE_BYTES;
+                ctx.memory.take("groups", bytes).map_err(|e| memory_error(&e))?;
+                self.numbers.insert(self.key.clone(), self.groups.len());
+                self.groups.push((self.key.0.clone(), states));
+                self.groups.len() - 1
+            }
+        };
+        let mut each = by.aggregates.iter().zip(&mut self.groups[at].1);
+        each.try_for_each(|(aggregate, state)| aggregate.add(state, row, &ctx.eval))
     }
 }
 

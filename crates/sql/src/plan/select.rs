@@ -6,9 +6,9 @@ use braid_catalog::{Lost, Table, kv_error};
 use braid_kv::{KvError, LockMode, Locked, ReadMode, Wait};
 use braid_types::{Datum, SqlError, SqlResult, SqlState};
 
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, State};
 use super::build::first_rows;
-use super::columnar::ColumnarRows;
+use super::columnar::{ColumnarRows, OneByOne};
 use super::compound::{Keys, Made, Telling};
 use super::first_rows::FirstRows;
 use super::groups::Groups;
@@ -261,7 +261,7 @@ impl Chain {
             return Ok(Box::new(VecRows::new(Vec::new())));
         }
         if let Output::Groups(groups) = &p.output {
-            let rows = groups.collect(ctx, Joined::open(ctx.clone(), p.clone(), None))?;
+            let rows = groups.collect(ctx, p)?;
             let [skip, most] = [Some(offset), limit].map(|n| n.map(|n| n as usize));
             let kept = rows.into_iter().skip(skip.unwrap_or(0)).take(most.unwrap_or(usize::MAX));
             return Ok(Box::new(VecRows::new(kept.collect())));
@@ -287,30 +287,47 @@ impl Chain {
         let aggregates = totals.list.as_slice();
         let account = Some(&ctx.memory);
         let mut states: Vec<_> = aggregates.iter().map(|a| a.start(account)).collect();
-        let first = self.parts.first_only.then_some(1);
-        let columns = match run {
-            true => ColumnarRows::open(ctx, &self.parts, first)?,
-            false => None,
-        };
-        if let Some(columns) = columns {
-            columns.aggregate(ctx, aggregates, &mut states)?;
-        } else if run {
-            let mut add = |row: &[Datum]| {
-                let mut each = aggregates.iter().zip(&mut states);
-                each.try_for_each(|(a, s)| a.add(s, row, &ctx.eval))
-            };
-            let first = first.map(|rows| rows as usize);
-            let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first);
-            while let Some((_, row)) = joined.next_row()? {
-                add(&row)?;
-                if self.parts.first_only {
-                    break;
-                }
-            }
+        if run {
+            self.add_all(ctx, aggregates, &mut states)?;
         }
         let given = aggregates.iter().zip(&mut states).map(|(a, s)| a.finish(s, &ctx.eval));
         let given = given.collect::<SqlResult<Row>>()?;
         totals.shown.row(&given, &ctx.eval)
+    }
+
+    /// Adds all rows to aggregates.
+    fn add_all(
+        &self,
+        ctx: &Arc<Context>,
+        aggregates: &[Aggregate],
+        states: &mut [State],
+    ) -> SqlResult<()> {
+        let first = self.parts.first_only.then_some(1);
+        if let Some(columns) = ColumnarRows::open(ctx, &self.parts, first)? {
+            return columns.aggregate(ctx, aggregates, states);
+        }
+        let mut add = |row: &[Datum]| {
+            let mut each = aggregates.iter().zip(&mut *states);
+            each.try_for_each(|(a, s)| a.add(s, row, &ctx.eval))
+        };
+        let alone = first.is_none() && self.parts.steps.len() == 1;
+        if let Some(mut rows) =
+            alone.then(|| OneByOne::open(ctx, &self.parts)).transpose()?.flatten()
+        {
+            while let Some(row) = rows.next(ctx)? {
+                add(row)?;
+            }
+            return Ok(());
+        }
+        let first = first.map(|rows| rows as usize);
+        let mut joined = Joined::open(ctx.clone(), self.parts.clone(), first);
+        while let Some((_, row)) = joined.next_row()? {
+            add(&row)?;
+            if self.parts.first_only {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// EXPLAIN.

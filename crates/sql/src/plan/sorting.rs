@@ -1,4 +1,7 @@
-//! Sorting that stops when it is asked to.
+//! The first rows of an order, and sorting that stops when it is asked to.
+//!
+//! Of many rows only the first are wanted: once there are twice as many as that, the others go, and
+//! with them all that would come behind.
 //!
 //! A sort of millions of rows takes seconds. Pieces are sorted and then merged two by two, with a
 //! look at the cancel flag in between:
@@ -10,11 +13,88 @@
 //! ```
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
-use braid_types::SqlResult;
+use braid_catalog::memory_error;
+use braid_env::memory::Held;
+use braid_rows::{Row, row_memory};
+use braid_types::{Datum, SqlResult};
+use bytes::Bytes;
+
+use super::select::SortKey;
+use crate::session::Context;
 
 /// Rows between two looks.
 const PIECE: usize = 4096;
+/// Fewer rows are kept though not all of them are wanted.
+const FEW: usize = 64;
+
+/// Rows that are to be sorted; all of them are held.
+pub(super) struct Order<'a> {
+    ctx: &'a Context,
+    sort: &'a [SortKey],
+    /// So many of the first are wanted.
+    most: Option<usize>,
+    /// Each with the values that it is sorted by.
+    all: Vec<(Row, Bytes, Row)>,
+    memory: &'a mut Held,
+    held: usize,
+    /// So many as are wanted do not come behind a row with these values.
+    last: Option<Row>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(
+        ctx: &'a Context,
+        sort: &'a [SortKey],
+        most: Option<usize>,
+        memory: &'a mut Held,
+    ) -> Order<'a> {
+        let held = memory.bytes();
+        Order { ctx, sort, most, all: Vec::new(), memory, held, last: None }
+    }
+
+    /// The values that a row is sorted by; `None` if enough others come before it.
+    pub(super) fn wants(&self, row: &Row) -> SqlResult<Option<Row>> {
+        let values = self.sort.iter().map(|key| key.expr.eval(row, &self.ctx.eval));
+        let values = values.collect::<SqlResult<Row>>()?;
+        // Of equal ones the first come first.
+        let is_behind = |last: &Row| compare(self.sort, &values, last) != Ordering::Less;
+        Ok((!self.last.as_ref().is_some_and(is_behind)).then_some(values))
+    }
+
+    /// Takes a row that is wanted so far.
+    ///
+    /// # Errors
+    /// 53200 when the rows do not fit.
+    pub(super) fn add(&mut self, values: Row, key: Bytes, row: Row) -> SqlResult<()> {
+        let bytes = memory_of(&values, &key, &row);
+        self.memory.grow(bytes).map_err(|e| memory_error(&e))?;
+        self.held += bytes;
+        self.all.push((values, key, row));
+        let Some(most) = self.most.filter(|most| self.all.len() >= most.saturating_mul(2).max(FEW))
+        else {
+            return Ok(());
+        };
+        self.all.sort_by(|a, b| compare(self.sort, &a.0, &b.0));
+        let gone: usize = self.all.drain(most..).map(|(v, k, r)| memory_of(&v, &k, &r)).sum();
+        self.last = self.all.last().map(|(values, ..)| values.clone());
+        self.held -= gone;
+        self.memory.resize(self.held).map_err(|e| memory_error(&e))
+    }
+
+    /// All that were taken, in their order.
+    pub(super) fn rows(self) -> SqlResult<VecDeque<(Bytes, Row)>> {
+        let by_values =
+            |a: &(Row, Bytes, Row), b: &(Row, Bytes, Row)| compare(self.sort, &a.0, &b.0);
+        let all = sorted(self.all, by_values, || self.ctx.check_cancel())?;
+        Ok(all.into_iter().map(|(_, key, row)| (key, row)).collect())
+    }
+}
+
+fn memory_of(values: &Row, key: &Bytes, row: &Row) -> usize {
+    key.len() + row_memory(values) + row_memory(row)
+}
 
 /// Sorts rows; equal ones keep their order.
 ///
@@ -72,6 +152,36 @@ fn merge<T>(
         };
         out.extend(if from_right { right.next() } else { left.next() });
     }
+}
+
+/// The order of two rows of sort values.
+pub(super) fn compare(keys: &[SortKey], a: &[Datum], b: &[Datum]) -> Ordering {
+    use Ordering::{Equal, Greater, Less};
+    for ((k, x), y) in keys.iter().zip(a).zip(b) {
+        let o = match (x.is_null(), y.is_null()) {
+            (true, true) => Equal,
+            (true, false) => {
+                if k.nulls_first {
+                    Less
+                } else {
+                    Greater
+                }
+            }
+            (false, true) => {
+                if k.nulls_first {
+                    Greater
+                } else {
+                    Less
+                }
+            }
+            _ if k.desc => y.cmp_sql(x),
+            _ => x.cmp_sql(y),
+        };
+        if o != Equal {
+            return o;
+        }
+    }
+    Equal
 }
 
 #[cfg(test)]

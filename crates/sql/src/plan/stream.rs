@@ -16,11 +16,11 @@ use braid_scalar::{Bound, Volatility};
 use braid_types::{Datum, SqlError, SqlResult};
 use bytes::Bytes;
 
-use super::columnar::ColumnarRows;
+use super::columnar::{ColumnarRows, OneByOne};
 use super::joined::Joined;
-use super::select::{EachRow, Locking, Output, Parts, SortKey};
+use super::select::{EachRow, Locking, Output, Parts};
 use super::select_list::compute_windows;
-use super::sorting::sorted;
+use super::sorting::Order;
 use crate::answer::Answer;
 use crate::general_query::RowStream;
 use crate::session::Context;
@@ -103,10 +103,13 @@ impl SelectStream {
             return Ok(out);
         }
         let mut memory = out.ctx.memory.hold("sort");
-        let ready = windowed(&parts, &mut joined, &out.ctx, &mut memory)?;
+        let ready = windowed((&out.ctx, &parts), &mut joined, &mut memory)?;
         let mut rows = match (parts.sort.is_empty(), ready) {
             (true, Some(ready)) => ready,
-            (_, ready) => sorted_rows(&out.ctx, &parts, (joined, ready), most, &mut memory)?,
+            (_, ready) => {
+                let found = (joined, ready);
+                sorted_rows((&out.ctx, &parts), found, (late, most), &mut memory)?
+            }
         };
         out.sorting = Some(memory);
         if late == all {
@@ -244,43 +247,54 @@ impl RowStream for SelectStream {
     }
 }
 
+/// The rows of so many steps, if these are one, and nobody needs keys.
+fn of_one_table(
+    ctx: &Arc<Context>,
+    parts: &Arc<Parts>,
+    steps: usize,
+) -> SqlResult<Option<OneByOne>> {
+    match steps == 1 && parts.locking.is_none() {
+        true => OneByOne::open(ctx, parts),
+        false => Ok(None),
+    }
+}
+
 /// All rows in the order that was asked for, or so many of the first; they are held.
 fn sorted_rows(
-    ctx: &Context,
-    parts: &Parts,
-    (mut joined, mut ready): (Joined, Option<VecDeque<(Bytes, Row)>>),
-    most: Option<usize>,
+    (ctx, parts): (&Arc<Context>, &Arc<Parts>),
+    (mut joined, ready): (Joined, Option<VecDeque<(Bytes, Row)>>),
+    (late, most): (usize, Option<usize>),
     memory: &mut Held,
 ) -> SqlResult<VecDeque<(Bytes, Row)>> {
-    let (mut all, mut held) = (Vec::new(), memory.bytes());
-    while let Some((key, row)) = match &mut ready {
-        Some(rows) => rows.pop_front(),
-        None => joined.next_row()?,
-    } {
-        let sort_values = parts.sort.iter().map(|k| k.expr.eval(&row, &ctx.eval));
-        let sort_values = sort_values.collect::<SqlResult<Row>>()?;
-        let bytes = key.len() + row_memory(&sort_values) + row_memory(&row);
-        memory.grow(bytes).map_err(|e| memory_error(&e))?;
-        held += bytes;
-        all.push((sort_values, key, row));
-        // Of many rows only the first are wanted: the others go before they are many.
-        if let Some(most) = most.filter(|most| all.len() >= most.saturating_mul(2).max(1024)) {
-            all.sort_by(|a, b| compare(&parts.sort, &a.0, &b.0));
-            let gone = all.drain(most..).map(|(s, k, r)| k.len() + row_memory(&s) + row_memory(&r));
-            held -= gone.sum::<usize>();
-            memory.resize(held).map_err(|e| memory_error(&e))?;
+    let mut order = Order::new(ctx, &parts.sort, most, memory);
+    if let Some(ready) = ready {
+        for (key, row) in ready {
+            if let Some(values) = order.wants(&row)? {
+                order.add(values, key, row)?;
+            }
+        }
+        return order.rows();
+    }
+    if let Some(mut rows) = of_one_table(ctx, parts, late)? {
+        while let Some(row) = rows.next(ctx)? {
+            if let Some(values) = order.wants(row)? {
+                order.add(values, Bytes::new(), rows.take())?;
+            }
+        }
+        return order.rows();
+    }
+    while let Some((key, row)) = joined.next_row()? {
+        if let Some(values) = order.wants(&row)? {
+            order.add(values, key, row)?;
         }
     }
-    let by_keys = |a: &(Row, Bytes, Row), b: &(Row, Bytes, Row)| compare(&parts.sort, &a.0, &b.0);
-    let all = sorted(all, by_keys, || ctx.check_cancel())?;
-    Ok(all.into_iter().map(|(_, key, row)| (key, row)).collect())
+    order.rows()
 }
 
 /// All rows with the values of windows over them, if there are windows.
 fn windowed(
-    parts: &Parts,
+    (ctx, parts): (&Arc<Context>, &Arc<Parts>),
     joined: &mut Joined,
-    ctx: &Context,
     held: &mut Held,
 ) -> SqlResult<Option<VecDeque<(Bytes, Row)>>> {
     let windows = match &parts.output {
@@ -288,9 +302,22 @@ fn windowed(
         _ => return Ok(None),
     };
     let mut rows = Vec::new();
-    while let Some((key, row)) = joined.next_row()? {
+    let mut keep = |key: Bytes, row: Row| {
         held.grow(key.len() + row_memory(&row)).map_err(|e| memory_error(&e))?;
         rows.push((key, row));
+        Ok::<(), SqlError>(())
+    };
+    match of_one_table(ctx, parts, parts.steps.len())? {
+        Some(mut found) => {
+            while found.next(ctx)?.is_some() {
+                keep(Bytes::new(), found.take())?;
+            }
+        }
+        None => {
+            while let Some((key, row)) = joined.next_row()? {
+                keep(key, row)?;
+            }
+        }
     }
     compute_windows(windows, &mut rows, ctx, held)?;
     Ok(Some(rows.into()))
@@ -305,34 +332,4 @@ fn are_moved(exprs: &[Bound]) -> bool {
         e.as_column().is_some_and(|at| exprs[..n].iter().all(|o| o.as_column() != Some(at)))
     };
     exprs.len() <= MOVED_MAX && exprs.iter().enumerate().all(once)
-}
-
-/// The order of two rows of sort values.
-pub(super) fn compare(keys: &[SortKey], a: &[Datum], b: &[Datum]) -> std::cmp::Ordering {
-    use std::cmp::Ordering::{Equal, Greater, Less};
-    for ((k, x), y) in keys.iter().zip(a).zip(b) {
-        let o = match (x.is_null(), y.is_null()) {
-            (true, true) => Equal,
-            (true, false) => {
-                if k.nulls_first {
-                    Less
-                } else {
-                    Greater
-                }
-            }
-            (false, true) => {
-                if k.nulls_first {
-                    Greater
-                } else {
-                    Less
-                }
-            }
-            _ if k.desc => y.cmp_sql(x),
-            _ => x.cmp_sql(y),
-        };
-        if o != Equal {
-            return o;
-        }
-    }
-    Equal
 }

@@ -18,7 +18,7 @@ use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType};
 
 use super::aggregate::{Aggregate, State};
 use super::select::{SortKey, count};
-use super::stream::compare;
+use super::sorting::compare;
 use crate::session::Context;
 
 /// What is computed from the rows of a step.

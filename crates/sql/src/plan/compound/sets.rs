@@ -24,8 +24,8 @@ use crate::general_query::{ColumnInfo, RowStream};
 use crate::plan::build::limits;
 use crate::plan::groups::MANY_ROWS;
 use crate::plan::select::{SortKey, count};
+use crate::plan::sorting::compare;
 use crate::plan::sorting::sorted;
-use crate::plan::stream::compare;
 use crate::session::{Context, VecRows};
 
 /// What all that is kept is called when it does not fit.

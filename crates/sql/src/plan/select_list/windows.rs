@@ -32,8 +32,8 @@ use super::frames::Frame;
 use crate::plan::aggregate::{Aggregate, State};
 use crate::plan::select::SortKey;
 use crate::plan::shown::{STAND_INS, stand_in};
+use crate::plan::sorting::compare;
 use crate::plan::sorting::sorted;
-use crate::plan::stream::compare;
 use crate::session::Context;
 
 /// One window function; its expressions are over the joined row.
