@@ -34,6 +34,8 @@ mod stopping;
 mod support;
 #[path = "three_nodes/tpcc.rs"]
 mod tpcc;
+#[path = "three_nodes/views.rs"]
+mod views;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
