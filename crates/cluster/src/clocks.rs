@@ -66,7 +66,10 @@ impl Router {
         if nodes.is_empty() {
             return Vec::new();
         }
-        let ask = |node: NodeId| (node, Request::of_node(Ask::Clock));
+        let ask = |node: NodeId| {
+            self.count_call(node);
+            (node, Request::of_node(Ask::Clock))
+        };
         let requests: Vec<(NodeId, Request)> = nodes.into_iter().map(ask).collect();
         let stop = Tally::stop_flag();
         let stop = stop.as_deref().unwrap_or(&self.never);

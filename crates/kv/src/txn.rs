@@ -404,6 +404,8 @@ impl Txn {
         self.restart()?;
         let keeps = self.options.isolation == Isolation::RepeatableRead || self.read_only();
         if keeps && self.options.as_of.is_none() {
+            // A node that is alone asks nobody.
+            let _asking = self.coordinator.leases().map(|_| self.count_request());
             let mut state = self.open_state()?;
             state.read_ts = self.spans().settle(self.id, state.read_ts);
         }
