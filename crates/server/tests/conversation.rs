@@ -708,7 +708,7 @@ fn names_of_objects_are_oids_for_clients() {
 }
 
 /// The types of a statement's parameters, as they are described.
-fn described(talk: &mut Talk) -> Vec<u32> {
+fn parameters(talk: &mut Talk) -> Vec<u32> {
     let mut oids = Vec::new();
     while let Some((kind, body)) = talk.message() {
         match kind {
@@ -752,7 +752,7 @@ fn a_parameter_that_becomes_a_value_of_a_domain_is_of_it() {
         talk.parse("", sql);
         talk.send(b'D', b"S\0");
         talk.sync();
-        assert_eq!(described(&mut talk), want, "{sql}");
+        assert_eq!(parameters(&mut talk), want, "{sql}");
     }
     // Asked at Bind, and nothing is run.
     talk.parse("i", "insert into t values ($1, $2, $3, $4)");
@@ -772,7 +772,7 @@ fn a_parameter_that_becomes_a_value_of_a_domain_is_of_it() {
     talk.send(b'P', &declared.concat());
     talk.send(b'D', b"S\0");
     talk.sync();
-    assert_eq!(described(&mut talk), [posint]);
+    assert_eq!(parameters(&mut talk), [posint]);
     talk.bind("", &["-4"]);
     talk.sync();
     assert_eq!(talk.answer(), "Error(ERROR 23514) I");

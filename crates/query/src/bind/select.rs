@@ -809,10 +809,8 @@ impl Binder<'_> {
         let offset = offset.map(|e| self.row_count(e, "OFFSET")).transpose()?;
         let with_ties = query.fetch.is_some();
         if limit.iter().chain(&offset).any(|count| !count.columns().is_empty()) {
-            if with_ties {
-                return Err(SqlError::unsupported("WITH TIES of as many rows as a column says"));
-            }
-            let plan = self.as_many_as(bound.plan, limit.as_ref(), offset.as_ref())?;
+            let page = (limit.as_ref(), offset.as_ref());
+            let plan = self.as_many_as(bound.plan, page, with_ties)?;
             return Ok(Bounded { plan, columns: bound.columns });
         }
         if let Some(limit) = limit.as_ref().filter(|_| !with_ties)

@@ -1,5 +1,5 @@
-//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along. And as many
-//! rows as columns of a query around say.
+//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along. And as
+//! many rows as columns of a query around say.
 //!
 //! ```text
 //!   offset 1 fetch 2      rows by their keys      10   20   20   20   30
@@ -79,14 +79,17 @@ impl Binder<'_> {
     pub(super) fn as_many_as(
         &mut self,
         plan: LogicalPlan,
-        limit: Option<&Bound>,
-        offset: Option<&Bound>,
+        (limit, offset): (Option<&Bound>, Option<&Bound>),
+        with_ties: bool,
     ) -> SqlResult<LogicalPlan> {
+        if with_ties {
+            return Err(SqlError::unsupported("WITH TIES of as many rows as a column says"));
+        }
         let (input, order) = match plan {
             LogicalPlan::Sort(sort) => (Arc::unwrap_or_clone(sort.input), sort.expr),
             LogicalPlan::Projection(above) if is_sorted(&above.input) => {
                 let input = Arc::unwrap_or_clone(above.input);
-                let input = Arc::new(self.as_many_as(input, limit, offset)?);
+                let input = Arc::new(self.as_many_as(input, (limit, offset), false)?);
                 return Projection::try_new(above.expr, input)
                     .map(LogicalPlan::Projection)
                     .map_err(from_df);
