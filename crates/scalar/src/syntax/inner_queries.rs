@@ -65,12 +65,15 @@ pub fn deparse_column<'e>(
     Some((parts.into_iter().map(Deparsed::of).collect(), ty))
 }
 
-/// A call of a function in FROM, and its columns: one without a name is called as the relation.
+/// Columns of a function in FROM: one without a name is called as the relation.
+pub type RowColumns = Vec<(Option<String>, SqlType)>;
+
+/// A call of a function in FROM, and its columns.
 pub fn deparse_rows(
     name: &str,
     args: &[&Expr],
     within: Within<'_>,
-) -> Option<(Deparsed, Vec<(Option<String>, SqlType)>)> {
+) -> Option<(Deparsed, RowColumns)> {
     let deparser = Deparser::of_query(within);
     let args: Vec<Read> = args.iter().map(|arg| deparser.read(arg)).collect::<Option<_>>()?;
     let given = args.iter().map(|arg| arg.ty().cloned().unwrap_or(SqlType::Unknown));

@@ -33,7 +33,8 @@ pub use cast_params::{LATE_ITEM, decide_by_casts, parameter};
 pub use deparse::{Deparsed, deparse, deparse_of_domain};
 pub(crate) use guests::{bind_element, bind_guest, safe_cast};
 pub use inner_queries::{
-    InnerQueries, Level, Within, deparse_column, deparse_query, deparse_rows, deparse_window,
+    InnerQueries, Level, RowColumns, Within, deparse_column, deparse_query, deparse_rows,
+    deparse_window,
 };
 pub(crate) use interval_literal::{bind_interval, interval_text};
 pub use literals::{SPECIAL, typed_literal, untyped_items};
