@@ -693,13 +693,13 @@ fn with_variables(error: SqlError, q: &ast::Query, scope: &Scope) -> SqlError {
         let bound = braid_scalar::bind_unsettled(e, scope, &mut ParamTypes::default());
         bound.is_ok_and(|bound| !bound.columns().is_empty())
     };
-    let clause = match (limit, offset) {
-        (Some(e), _) if has_columns(e) => "LIMIT",
-        (_, Some(offset)) if has_columns(&offset.value) => "OFFSET",
+    let (clause, e) = match (limit, offset) {
+        (Some(e), _) if has_columns(e) => ("LIMIT", e),
+        (_, Some(offset)) if has_columns(&offset.value) => ("OFFSET", &offset.value),
         _ => return error,
     };
     let text = format!("argument of {clause} must not contain variables");
-    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text)
+    braid_scalar::at_beginning(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text), e)
 }
 
 /// FOR UPDATE and FOR SHARE; outer `None` if not ours.
