@@ -83,6 +83,8 @@ struct Plan {
     query: ast::Query,
     columns: Vec<ColumnInfo>,
     params: Vec<SqlType>,
+    /// Of these the ones that are of domains, with their oids.
+    domains: Vec<(usize, u32)>,
     /// Functions of users that it calls.
     called: Vec<u32>,
     common: Arc<RuntimeEnv>,
@@ -241,6 +243,7 @@ impl GeneralQueries for Engine {
             query: query.clone(),
             columns,
             params: binder.params().finish(),
+            domains: binder.params().domains().to_vec(),
             called: binder.params().called().to_vec(),
             common: self.common.clone(),
             gate: self.gate.clone(),
@@ -397,6 +400,10 @@ impl GeneralPlan for Plan {
 
     fn param_types(&self) -> &[SqlType] {
         &self.params
+    }
+
+    fn param_domains(&self) -> &[(usize, u32)] {
+        &self.domains
     }
 
     fn called(&self) -> &[u32] {

@@ -235,7 +235,7 @@ const LINES: &[Line] = &[
         SPANNER,
         "SELECT Name, COUNT(*) FROM Singers GROUP BY ALL",
         "",
-        "by what has no aggregate in it; not with a star in the select list",
+        "by what has no aggregate in it, and the columns of a star",
     ),
     Line(
         SPANNER,

@@ -18,7 +18,7 @@ use crate::conversion::{at_stranger, coerce, fold, settle, unify};
 use crate::scope::is_star;
 use crate::syntax::{
     at_beginning, at_its_place, bind_element, bind_interval, comparison, interval_text,
-    operator_name, plain_operator, safe_cast,
+    operator_name, parameter, plain_operator, safe_cast,
 };
 use crate::{
     BindContext, Bound, CaseBranch, CmpOp, Node, Scope, ident_name, refinement_of, sql_type_of,
@@ -858,6 +858,9 @@ fn bind_cast(
 ) -> SqlResult<Bound> {
     let ty = sql_type_of(data_type, ctx.params().named_types())?;
     let refinement = refinement_of(data_type, ctx.params().named_types())?;
+    if let (Some(domain), Some(index)) = (refinement.domain_oid(), parameter(expr)) {
+        ctx.params().decide_domain(index, &ty.base(), domain);
+    }
     if refinement.fields.is_some() {
         let value = bind_unsettled(expr, scope, ctx)?;
         if let Some(interval) = interval_text(&value, &refinement)? {

@@ -29,6 +29,9 @@ pub trait TypeNames: std::fmt::Debug + Send + Sync {
     /// Those of binding conditions.
     fn refinement_of_type(&self, ty: &SqlType) -> SqlResult<Refinement>;
 
+    /// The oid of the arrays of a type of a user.
+    fn array_oid(&self, element: u32) -> Option<u32>;
+
     /// The collation of a user that a name means, with its schema if one is written.
     ///
     /// # Errors
@@ -53,6 +56,9 @@ pub trait TypeNames: std::fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct ParamTypes {
     types: Vec<Option<SqlType>>,
+    /// Parameters that are of a domain, or arrays of one, with its oid: their types are those that
+    /// its values are kept as.
+    domains: Vec<(usize, u32)>,
     named: Option<Arc<dyn TypeNames>>,
     /// Functions of users whose bodies this is bound in.
     active: Vec<u32>,
@@ -159,6 +165,26 @@ impl ParamTypes {
         if slot.is_none() {
             *slot = Some(ty.clone());
         }
+    }
+
+    /// The same of a parameter that becomes a value of a domain, or an array of such, by its oid.
+    pub fn decide_domain(&mut self, index: usize, ty: &SqlType, oid: u32) {
+        if self.get(index).is_none() {
+            self.domains.push((index, oid));
+        }
+        self.decide(index, ty);
+    }
+
+    /// Takes over which parameters another planning has found to be of domains.
+    pub fn note_domains(&mut self, domains: &[(usize, u32)]) {
+        let is_known = |index| self.domains.iter().any(|(known, _)| *known == index);
+        let new: Vec<_> = domains.iter().filter(|(index, _)| !is_known(*index)).copied().collect();
+        self.domains.extend(new);
+    }
+
+    /// The parameters that are of domains, or arrays of them, with their oids.
+    pub fn domains(&self) -> &[(usize, u32)] {
+        &self.domains
     }
 
     /// Number of parameters mentioned so far.
@@ -392,8 +418,8 @@ pub struct PreparedStatement {
     pub text: Arc<str>,
     /// When, in microseconds since 2000-01-01 UTC.
     pub micros: i64,
-    /// Types of its parameters.
-    pub params: Vec<SqlType>,
+    /// Types of its parameters, by oid.
+    pub params: Vec<u32>,
     /// By PREPARE, not by the protocol.
     pub from_sql: bool,
 }

@@ -76,9 +76,10 @@ pub use scope::{
     Padding, Scope, ScopeColumn, all_fields, ident_name, is_only, missing_table, object_name_parts,
 };
 pub use syntax::{
-    Deparsed, LATE_ITEM, SPECIAL, at_beginning, beginning, column_by_number, comparison,
-    decide_by_casts, deparse, deparse_of_domain, deparse_query, deparse_window, direction,
-    names_itself, typed_literal, untyped_items, with_in_order,
+    Deparsed, FURTHER_LEFT, InnerQueries, LATE_ITEM, Level, RowColumns, SPECIAL, Within,
+    at_beginning, beginning, column_by_number, comparison, decide_by_casts, deparse,
+    deparse_column, deparse_of_domain, deparse_query, deparse_rows, deparse_window, direction,
+    further_in, names_itself, parameter, typed_literal, untyped_items, with_in_order,
 };
 pub use texts::collated::{compared_form, equality_form, order_form, order_forms, value_of_form};
 pub use texts::collator::{COLLATION_VERSION, check_locale};

@@ -24,6 +24,8 @@ pub struct Domain {
     pub name: String,
     /// Its schema, and its name there.
     pub place: Option<(String, String)>,
+    /// Its oid, and that of arrays of it; of the system's own none.
+    pub oids: Option<(u32, u32)>,
     /// NULL is refused.
     pub not_null: bool,
     /// Names and conditions, over a row that is the value alone.
@@ -93,6 +95,12 @@ impl Refinement {
             }
             _ => Ok(value),
         }
+    }
+
+    /// The oid of the domain that it is of, or of the arrays of one.
+    pub fn domain_oid(&self) -> Option<u32> {
+        let of_elements = || Some(self.elements.as_ref()?.domain.as_ref()?.oids?.1);
+        self.domain.as_ref().map_or_else(of_elements, |domain| domain.oids.map(|oids| oids.0))
     }
 
     /// What is asked of arrays of such values.

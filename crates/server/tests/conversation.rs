@@ -706,3 +706,74 @@ fn names_of_objects_are_oids_for_clients() {
     let data = "CopyOut Data(s.u\\t{integer,text}\\n) CopyDone Complete(COPY 1) T";
     assert_eq!(talk.answer(), data);
 }
+
+/// The types of a statement's parameters, as they are described.
+fn parameters(talk: &mut Talk) -> Vec<u32> {
+    let mut oids = Vec::new();
+    while let Some((kind, body)) = talk.message() {
+        match kind {
+            b't' => {
+                let parts = body[2..].chunks(4).map(|oid| oid.try_into().expect("four bytes"));
+                oids.extend(parts.map(u32::from_be_bytes));
+            }
+            b'Z' => break,
+            _ => {}
+        }
+    }
+    oids
+}
+
+#[test]
+fn a_parameter_that_becomes_a_value_of_a_domain_is_of_it() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query(
+        "create domain posint as int check (value > 0); create domain w as varchar(3) not null; \
+         create table t (id int primary key, p posint, w w, l posint[])",
+    );
+    talk.until_ready();
+    talk.query(
+        "select 'posint'::regtype::oid, 'w'::regtype::oid, 'posint[]'::regtype::oid from t \
+         union all select 'posint'::regtype::oid, 'w'::regtype::oid, 'posint[]'::regtype::oid",
+    );
+    let (rows, _) = talk.until_ready();
+    let row = rows.split("Row(").nth(1).and_then(|row| row.split(')').next()).expect("a row");
+    let oids: Vec<u32> = row.split(',').map(|oid| oid.parse().expect("an oid")).collect();
+    let (posint, word, list) = (oids[0], oids[1], oids[2]);
+    for (sql, want) in [
+        ("insert into t values ($1, $2, $3, $4)", vec![23, posint, word, list]),
+        ("insert into t select $1, $2, 'x', null from t", vec![23, posint]),
+        ("update t set p = $1 where p = $2", vec![posint, 23]),
+        ("select $1::posint, $2::posint[]", vec![posint, list]),
+        ("select count(*) from t group by id having sum(p) > $1::posint", vec![posint]),
+        ("insert into t (id, p) values ($1, $1)", vec![23]),
+        ("select p + $1 from t", vec![23]),
+    ] {
+        talk.parse("", sql);
+        talk.send(b'D', b"S\0");
+        talk.sync();
+        assert_eq!(parameters(&mut talk), want, "{sql}");
+    }
+    // Asked at Bind, and nothing is run.
+    talk.parse("i", "insert into t values ($1, $2, $3, $4)");
+    for (values, want) in [
+        (["1", "-1", "x", "{1}"], "Error(ERROR 23514) I"),
+        (["1", "1", "long", "{1}"], "Error(ERROR 22001) I"),
+        (["1", "1", "x", "{1,-1}"], "Error(ERROR 23514) I"),
+        (["1", "1", "x", "{1}"], "Bound Complete(INSERT 0 1) I"),
+    ] {
+        talk.bind("i", &values);
+        talk.execute(0);
+        talk.sync();
+        assert_eq!(talk.answer().trim_start_matches("Parsed "), want);
+    }
+    // A client that declares the domain is told the domain.
+    let declared = [text(""), text("select $1"), vec![0, 1], posint.to_be_bytes().to_vec()];
+    talk.send(b'P', &declared.concat());
+    talk.send(b'D', b"S\0");
+    talk.sync();
+    assert_eq!(parameters(&mut talk), [posint]);
+    talk.bind("", &["-4"]);
+    talk.sync();
+    assert_eq!(talk.answer(), "Error(ERROR 23514) I");
+}

@@ -175,6 +175,10 @@ pub trait GeneralPlan: Send + Sync {
     fn columns(&self) -> &[ColumnInfo];
     /// Types of `$1`, `$2`, ...
     fn param_types(&self) -> &[SqlType];
+    /// Of these the ones that are of domains, or arrays of them, with their oids.
+    fn param_domains(&self) -> &[(usize, u32)] {
+        &[]
+    }
     /// Functions of users that it calls, not counting those that their bodies call.
     fn called(&self) -> &[u32] {
         &[]

@@ -176,25 +176,10 @@ impl Visitor for Uses<'_> {
     }
 }
 
-/// What GROUP BY ALL groups by: the items of the select list that are computed of single rows.
-///
-/// # Errors
-/// 0A000 for a star, whose columns are not known yet.
-pub(super) fn grouped_by_all(select: &ast::Select) -> SqlResult<Vec<ast::Expr>> {
-    let mut out = Vec::new();
-    for item in &select.projection {
-        let expr = match item {
-            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                expr
-            }
-            _ => return Err(SqlError::unsupported("GROUP BY ALL of a select list with a star")),
-        };
-        let constant = matches!(expr, ast::Expr::Value(_));
-        if !constant && expr.walk(&mut OfRows { inside: 0 }).is_continue() {
-            out.push(expr.clone());
-        }
-    }
-    Ok(out)
+/// Whether GROUP BY ALL groups by an item of the select list: it is computed of single rows.
+pub(super) fn is_grouped_by_all(expr: &ast::Expr) -> bool {
+    let constant = matches!(expr, ast::Expr::Value(_));
+    !constant && expr.walk(&mut OfRows { inside: 0 }).is_continue()
 }
 
 /// Stops at an aggregate or a window function that no query within has.

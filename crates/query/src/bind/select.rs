@@ -18,7 +18,7 @@ use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
 
-use super::aggregate_level::grouped_by_all;
+use super::aggregate_level::is_grouped_by_all;
 use super::assumed::{Page, row_count};
 use super::from::from_order;
 use super::function_table::{columns_of, sets_not_allowed};
@@ -395,7 +395,7 @@ impl Binder<'_> {
         let all;
         let exprs = match &select.group_by {
             ast::GroupByExpr::All(modifiers) if modifiers.is_empty() => {
-                all = grouped_by_all(select)?;
+                all = self.grouped_by_all(select)?;
                 &all
             }
             ast::GroupByExpr::All(_) => return Err(SqlError::unsupported("GROUP BY ALL")),
@@ -407,6 +407,41 @@ impl Binder<'_> {
         let targets = targets_of(select);
         self.bind_groups(exprs, &targets)?;
         Ok(!exprs.is_empty() || matches!(select.group_by, ast::GroupByExpr::All(_)))
+    }
+
+    /// What GROUP BY ALL groups by: the items of the select list that are computed of single rows.
+    fn grouped_by_all(&mut self, select: &ast::Select) -> SqlResult<Vec<ast::Expr>> {
+        let mut out = Vec::new();
+        for item in &select.projection {
+            let table = match item {
+                ast::SelectItem::UnnamedExpr(expr)
+                | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                    if is_grouped_by_all(expr) {
+                        out.push(expr.clone());
+                    }
+                    continue;
+                }
+                ast::SelectItem::Wildcard(_) => None,
+                ast::SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => braid_scalar::object_name_parts(name).pop(),
+                other => {
+                    let what = format!("GROUP BY ALL of {other} in a select list");
+                    return Err(SqlError::unsupported(what));
+                }
+            };
+            for at in self.level().scope.expand_star(table.as_deref())? {
+                let column = self.level().scope.columns()[at].clone();
+                if column.hidden && !self.is_using_column(&column.name) {
+                    continue;
+                }
+                let parts = column.table.into_iter().chain([column.name]);
+                let parts = parts.map(|part| ast::Ident::with_quote('"', part)).collect();
+                out.push(ast::Expr::CompoundIdentifier(parts));
+            }
+        }
+        Ok(out)
     }
 
     fn regroup_all(
@@ -773,6 +808,11 @@ impl Binder<'_> {
         let limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?;
         let offset = offset.map(|e| self.row_count(e, "OFFSET")).transpose()?;
         let with_ties = query.fetch.is_some();
+        if limit.iter().chain(&offset).any(|count| !count.columns().is_empty()) {
+            let page = (limit.as_ref(), offset.as_ref());
+            let plan = self.as_many_as(bound.plan, page, with_ties)?;
+            return Ok(Bounded { plan, columns: bound.columns });
+        }
         if let Some(limit) = limit.as_ref().filter(|_| !with_ties)
             && self.chooses_page(limit, offset.as_ref())
             && let Some(page) = Page::of(limit, offset.as_ref(), &self.eval)?
@@ -834,15 +874,18 @@ impl Binder<'_> {
                 false => Err(at_beginning(sets_not_allowed(clause), expr)),
             }
         })?;
-        let bound = coerce(bound, &SqlType::Int8, CastContext::Assignment, self)
-            .map_err(|e| at_beginning(e, expr))?;
-        if !bound.columns().is_empty() {
-            return Err(SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                format!("argument of {clause} must not contain variables"),
-            ));
-        }
-        Ok(bound)
+        let bound = match bound.columns().is_empty() {
+            true => bound,
+            // Columns of queries around: they belong to this level.
+            false => {
+                let own = std::mem::take(&mut self.level().scope);
+                let bound = braid_scalar::bind_unsettled(expr, &scope, self);
+                self.level().scope = own;
+                bound?
+            }
+        };
+        coerce(bound, &SqlType::Int8, CastContext::Assignment, self)
+            .map_err(|e| at_beginning(e, expr))
     }
 }
 

@@ -1,4 +1,5 @@
-//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along.
+//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along. And as
+//! many rows as columns of a query around say.
 //!
 //! ```text
 //!   offset 1 fetch 2      rows by their keys      10   20   20   20   30
@@ -8,7 +9,8 @@
 
 use std::sync::Arc;
 
-use braid_types::{SqlError, SqlResult};
+use braid_scalar::{Applied, Bound, EvalContext, Node, Volatility};
+use braid_types::{Datum, SqlError, SqlResult, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::functions_window::rank::rank_udwf;
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -17,9 +19,10 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition, WindowUDF, lit,
 };
 
+use super::assumed::row_count;
 use super::function_table::columns_of;
 use super::window::{up_to_here, window_column};
-use super::{Binder, column};
+use super::{Binder, SlotKind, column};
 use crate::error::from_df;
 
 impl Binder<'_> {
@@ -71,6 +74,47 @@ impl Binder<'_> {
             .map_err(from_df)
     }
 
+    /// The rows of a plan after as many as one value says, and as many as another says: both are
+    /// values of columns of queries around.
+    pub(super) fn as_many_as(
+        &mut self,
+        plan: LogicalPlan,
+        (limit, offset): (Option<&Bound>, Option<&Bound>),
+        with_ties: bool,
+    ) -> SqlResult<LogicalPlan> {
+        if with_ties {
+            return Err(SqlError::unsupported("WITH TIES of as many rows as a column says"));
+        }
+        let (input, order) = match plan {
+            LogicalPlan::Sort(sort) => (Arc::unwrap_or_clone(sort.input), sort.expr),
+            LogicalPlan::Projection(above) if is_sorted(&above.input) => {
+                let input = Arc::unwrap_or_clone(above.input);
+                let input = Arc::new(self.as_many_as(input, (limit, offset), false)?);
+                return Projection::try_new(above.expr, input)
+                    .map(LogicalPlan::Projection)
+                    .map_err(from_df);
+            }
+            other => (other, Vec::new()),
+        };
+        let own = columns_of(&input);
+        let (numbered, place) = self.numbered(input, row_number_udwf(), &order)?;
+        let slot = self.add_slot(SlotKind::Plan(column(&place)), SqlType::Int8);
+        let all = || Bound::constant(Datum::Null, SqlType::Int8);
+        let args = vec![
+            Bound::column(slot, SqlType::Int8),
+            limit.cloned().unwrap_or_else(all),
+            offset.cloned().unwrap_or_else(all),
+        ];
+        let is_one = Bound::new(Node::Apply(Arc::new(IsOneOf), args), SqlType::Bool);
+        let kept = self.plan_expr(&is_one)?;
+        let builder = LogicalPlanBuilder::from(numbered).filter(kept).map_err(from_df)?;
+        let builder = if order.is_empty() { Ok(builder) } else { builder.sort(order) };
+        builder
+            .and_then(|builder| builder.project(own))
+            .and_then(LogicalPlanBuilder::build)
+            .map_err(from_df)
+    }
+
     /// A column with the number of each row in an order.
     fn numbered(
         &mut self,
@@ -85,5 +129,42 @@ impl Binder<'_> {
         call.params.window_frame = up_to_here(order);
         let plan = window_column(input, call, name.clone(), &DataType::Int64)?;
         Ok((plan, name))
+    }
+}
+
+/// Whether its rows are sorted before it shows some of their columns.
+fn is_sorted(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(above) => is_sorted(&above.input),
+        _ => false,
+    }
+}
+
+/// Whether the row of a number is one of so many after so many.
+struct IsOneOf;
+
+impl Applied for IsOneOf {
+    fn apply(&self, args: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
+        let [Datum::Int8(number), limit, offset] = args else {
+            return Err(SqlError::internal("the number of a row is missing"));
+        };
+        let number = usize::try_from(*number).unwrap_or(0);
+        let most = row_count(limit.clone(), "LIMIT")?;
+        let skip = row_count(offset.clone(), "OFFSET")?.unwrap_or(0);
+        let is_one = number > skip && most.is_none_or(|most| number - skip <= most);
+        Ok(Datum::Bool(is_one))
+    }
+
+    fn label(&self) -> String {
+        "limit".to_string()
+    }
+
+    fn volatility(&self) -> Volatility {
+        Volatility::Immutable
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }

@@ -27,7 +27,7 @@ pub fn table(name: &str) -> Option<SystemTable> {
 
 fn pg_prepared_statements(v: &View<'_>) -> Made {
     let row = |p: PreparedStatement| {
-        let types = p.params.iter().map(|ty| Datum::Oid(ty.oid())).collect();
+        let types = p.params.into_iter().map(Datum::Oid).collect();
         vec![
             text(p.name),
             text(p.text),

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use braid_walk::Walk;
 use sqlparser::ast::{DataType, Expr, SelectItem, Value, Visitor};
 
-use crate::{ParamTypes, sql_type_of};
+use crate::{ParamTypes, refinement_of, sql_type_of};
 
 /// How the names of items begin that are bound after WHERE. Nobody can type them.
 pub const LATE_ITEM: &str = "\0late ";
@@ -39,14 +39,18 @@ impl Casts<'_> {
         let Some(index) = parameter(expr).filter(|index| !self.used.contains(index)) else {
             return;
         };
-        if let Ok(ty) = sql_type_of(ty, self.params.named_types()) {
-            self.params.decide(index, &ty.base());
+        let named = self.params.named_types();
+        let of_domain = refinement_of(ty, named).ok().and_then(|asked| asked.domain_oid());
+        match (sql_type_of(ty, named), of_domain) {
+            (Ok(ty), Some(domain)) => self.params.decide_domain(index, &ty.base(), domain),
+            (Ok(ty), None) => self.params.decide(index, &ty.base()),
+            (Err(_), _) => {}
         }
     }
 }
 
 /// The number of a parameter, from 0.
-fn parameter(expr: &Expr) -> Option<usize> {
+pub fn parameter(expr: &Expr) -> Option<usize> {
     match expr {
         Expr::Nested(inner) => parameter(inner),
         Expr::Value(value) => match &value.value {

@@ -15,11 +15,12 @@ use std::rc::Rc;
 
 use braid_types::{IntervalFields, SqlType, Style, TypeCategory, quote_ident};
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, CaseWhen, DataType, DuplicateTreatment, Expr, Function,
-    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
-    Subscript, TrimWhereField, UnaryOperator, Value, WindowSpec, WindowType,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Subscript, TrimWhereField,
+    UnaryOperator, Value,
 };
 
+use super::inner_queries::Within;
 use super::interval_literal::typmod_of;
 use super::literals::{SPECIAL, cast_name, number, quoted, typed_literal};
 use super::operator_names::{comparison, operator_name};
@@ -35,6 +36,10 @@ use crate::{
 pub struct Deparsed(Rc<Printed>, SqlType);
 
 impl Deparsed {
+    pub(super) fn of(part: Part) -> Deparsed {
+        Deparsed(part.printed, part.ty)
+    }
+
     /// Its type.
     pub fn ty(&self) -> &SqlType {
         &self.1
@@ -48,6 +53,15 @@ impl Deparsed {
     /// The same within a query, whose expressions are further to the right.
     pub fn text_in_query(&self, for_people: bool) -> String {
         self.0.text_at(for_people, 8)
+    }
+
+    /// The same where it becomes of another type without being asked.
+    pub fn text_below_cast(&self, for_people: bool) -> String {
+        let shown = self.text_in_query(for_people);
+        match for_people && !self.0.is_simple(Kind::Converted { by_function: true }, true) {
+            true => format!("({shown})"),
+            false => shown,
+        }
     }
 
     /// The same as a key in a list of keys; a column needs no parentheses there.
@@ -68,29 +82,13 @@ impl Deparsed {
 /// Reads an expression over these columns; `None` for what this does not know, which is then best
 /// shown as it was written.
 pub fn deparse(expr: &Expr, scope: &Scope) -> Option<Deparsed> {
-    let deparser = Deparser { scope, names: Names::Bare };
-    deparser.known(expr).map(|part| Deparsed(part.printed, part.ty))
+    Deparser { scope, names: Names::Bare, query: None }.known(expr).map(Deparsed::of)
 }
 
 /// The same of a condition of a domain over this type, whose value is called VALUE.
 pub fn deparse_of_domain(expr: &Expr, base: &SqlType) -> Option<Deparsed> {
     let scope = Scope::table("", None, [("value".to_string(), base.clone(), true)]);
-    let deparser = Deparser { scope: &scope, names: Names::Value };
-    deparser.known(expr).map(|part| Deparsed(part.printed, part.ty))
-}
-
-/// The same of a query over these relations: columns are shown with them, and there may be
-/// aggregates.
-pub fn deparse_query(expr: &Expr, scope: &Scope) -> Option<Deparsed> {
-    let deparser = Deparser { scope, names: Names::Qualified };
-    deparser.known(expr).map(|part| Deparsed(part.printed, part.ty))
-}
-
-/// What a window of such a query is made of, in parentheses.
-pub fn deparse_window(window: &WindowSpec, scope: &Scope, for_people: bool) -> Option<String> {
-    let deparser = Deparser { scope, names: Names::Qualified };
-    let pieces = deparser.window(window)?;
-    Some(Printed::new(Kind::Atom, pieces)?.text_at(for_people, 8))
+    Deparser { scope: &scope, names: Names::Value, query: None }.known(expr).map(Deparsed::of)
 }
 
 /// What columns are called.
@@ -98,7 +96,7 @@ pub fn deparse_window(window: &WindowSpec, scope: &Scope, for_people: bool) -> O
 enum Names {
     /// By their names.
     Bare,
-    /// With their relations.
+    /// With their relations: it stands in a query.
     Qualified,
     /// There is one, VALUE.
     Value,
@@ -107,6 +105,8 @@ enum Names {
 pub(super) struct Deparser<'a> {
     scope: &'a Scope,
     names: Names,
+    /// The query that it stands in.
+    pub(super) query: Option<Within<'a>>,
 }
 
 /// An expression with its type.
@@ -118,7 +118,7 @@ pub(super) struct Part {
 
 /// What an expression says.
 #[derive(Clone)]
-enum Read {
+pub(super) enum Read {
     /// A text in quotes, which has no type yet.
     Literal(String),
     /// The same of NULL.
@@ -128,7 +128,7 @@ enum Read {
 
 impl Read {
     /// `None`: it has none yet.
-    fn ty(&self) -> Option<&SqlType> {
+    pub(super) fn ty(&self) -> Option<&SqlType> {
         match self {
             Read::Known(part) => Some(&part.ty),
             _ => None,
@@ -136,7 +136,7 @@ impl Read {
     }
 
     /// Where a value of a type is wanted.
-    fn as_type(&self, want: &SqlType) -> Option<Rc<Printed>> {
+    pub(super) fn as_type(&self, want: &SqlType) -> Option<Rc<Printed>> {
         match self {
             // A name of an object has another value later.
             Read::Literal(_) if want.names_objects() => None,
@@ -148,7 +148,7 @@ impl Read {
     }
 }
 
-fn known(kind: Kind, pieces: Vec<Piece>, ty: SqlType) -> Option<Part> {
+pub(super) fn known(kind: Kind, pieces: Vec<Piece>, ty: SqlType) -> Option<Part> {
     Some(Part { printed: Printed::new(kind, pieces)?, ty })
 }
 
@@ -162,7 +162,7 @@ fn converted(part: &Part, want: &SqlType, name: String) -> Option<Rc<Printed>> {
     Printed::new(Kind::Converted { by_function: !is_view }, pieces)
 }
 
-fn plain(expr: &Expr) -> &Expr {
+pub(super) fn plain(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => plain(inner),
         other => other,
@@ -170,7 +170,7 @@ fn plain(expr: &Expr) -> &Expr {
 }
 
 /// What an operator makes of a type: texts of all kinds are compared as `text`.
-fn operand(ty: &SqlType) -> SqlType {
+pub(super) fn operand(ty: &SqlType) -> SqlType {
     match ty {
         SqlType::Varchar(_) => SqlType::Text,
         SqlType::Char(_) => SqlType::Char(0),
@@ -188,7 +188,7 @@ fn is_integer(ty: &SqlType) -> bool {
 }
 
 /// Parts with what stands between them.
-fn listed(parts: impl IntoIterator<Item = Rc<Printed>>) -> Vec<Piece> {
+pub(super) fn listed(parts: impl IntoIterator<Item = Rc<Printed>>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::new();
     for part in parts {
         if !out.is_empty() {
@@ -322,14 +322,27 @@ fn stand_ins(parts: &[Read]) -> (Scope, Vec<Expr>) {
     (scope, exprs)
 }
 
-fn bound(expr: &Expr, scope: &Scope) -> Option<Bound> {
+pub(super) fn bound(expr: &Expr, scope: &Scope) -> Option<Bound> {
     bind(expr, scope, &mut ParamTypes::default()).ok()
 }
 
+/// An operator by its name.
+pub(super) fn operator_sign(op: &BinaryOperator) -> Option<&str> {
+    comparison(op).map(|c| c.symbol()).or_else(|| operator_name(op))
+}
+
+/// The types that the sides of an operator are taken as.
+pub(super) fn binary_types(
+    l: Option<&SqlType>,
+    sign: &str,
+    r: Option<&SqlType>,
+) -> Option<(SqlType, SqlType)> {
+    sides(l, sign, r).or_else(|| sides_found(l, sign, r))
+}
+
 fn binary(l: &Read, op: &BinaryOperator, r: &Read) -> Option<Part> {
-    let sign = comparison(op).map(|c| c.symbol()).or_else(|| operator_name(op))?;
-    let types = sides(l.ty(), sign, r.ty()).or_else(|| sides_found(l.ty(), sign, r.ty()));
-    let (left, right) = types?;
+    let sign = operator_sign(op)?;
+    let (left, right) = binary_types(l.ty(), sign, r.ty())?;
     let ty = match comparison(op) {
         Some(_) => SqlType::Bool,
         None => {
@@ -354,14 +367,13 @@ fn binary(l: &Read, op: &BinaryOperator, r: &Read) -> Option<Part> {
 }
 
 fn distinct(l: &Read, r: &Read) -> Option<Part> {
-    let types = sides(l.ty(), "=", r.ty()).or_else(|| sides_found(l.ty(), "=", r.ty()));
-    let (left, right) = types?;
+    let (left, right) = binary_types(l.ty(), "=", r.ty())?;
     let (left, right) = (l.as_type(&left)?, r.as_type(&right)?);
     let pieces = vec![Piece::Operand(left), " IS DISTINCT FROM ".into(), Piece::Operand(right)];
     known(Kind::Test, pieces, SqlType::Bool)
 }
 
-fn not(part: Part) -> Option<Part> {
+pub(super) fn not(part: Part) -> Option<Part> {
     known(Kind::Not, vec!["NOT ".into(), Piece::Operand(part.printed)], SqlType::Bool)
 }
 
@@ -407,7 +419,25 @@ fn called(name: &str, args: &[Read]) -> Option<Part> {
     known(Kind::Atom, pieces, bound.ty().clone())
 }
 
-impl Deparser<'_> {
+impl<'a> Deparser<'a> {
+    pub(super) fn of_query(within: Within<'a>) -> Deparser<'a> {
+        Deparser { scope: &within.level.scope, names: Names::Qualified, query: Some(within) }
+    }
+
+    /// Values that become of one type, which is the second; those that have one yet keep theirs.
+    pub(super) fn alike<'e>(
+        &self,
+        values: impl Iterator<Item = &'e Expr>,
+    ) -> Option<(Vec<Part>, SqlType)> {
+        let values = self.read_all(values)?;
+        let ty = common(&values)?;
+        let part = |value: &Read| match value {
+            Read::Known(part) => Some(part.clone()),
+            literal => Some(Part { printed: literal.as_type(&ty)?, ty: ty.clone() }),
+        };
+        Some((values.iter().map(part).collect::<Option<_>>()?, ty))
+    }
+
     /// An expression by itself: a text in quotes is one.
     pub(super) fn known(&self, expr: &Expr) -> Option<Part> {
         Some(match self.read(expr)? {
@@ -420,7 +450,7 @@ impl Deparser<'_> {
         exprs.into_iter().map(|e| self.read(e)).collect()
     }
 
-    fn read(&self, expr: &Expr) -> Option<Read> {
+    pub(super) fn read(&self, expr: &Expr) -> Option<Read> {
         let digits = |digits: &str, minus| {
             let (text, ty) = number(digits, minus)?;
             Some(Part { printed: Printed::atom(text)?, ty })
@@ -477,7 +507,10 @@ impl Deparser<'_> {
                 };
                 Part { printed: Printed::atom(text)?, ty: bound.ty().clone() }
             }
-            other => self.test(other).or_else(|| self.call(other))?,
+            other => {
+                let known = self.test(other).or_else(|| self.with_query(other));
+                known.or_else(|| self.call(other))?
+            }
         };
         Some(Read::Known(part))
     }
@@ -488,16 +521,14 @@ impl Deparser<'_> {
     }
 
     fn column(&self, expr: &Expr, name: &Ident) -> Option<Part> {
+        if let Some(query) = self.query {
+            return query.column(expr);
+        }
         let bound = bound(expr, self.scope)?;
-        let Node::Column(at) = bound.node() else { return None };
+        let Node::Column(_) = bound.node() else { return None };
         let text = match self.names {
             Names::Value => "VALUE".to_string(),
-            Names::Bare => quote_ident(&ident_name(name)).to_string(),
-            Names::Qualified => {
-                let column = self.scope.columns().get(*at)?;
-                let table = column.table.as_ref()?;
-                format!("{}.{}", quote_ident(table), quote_ident(&column.name))
-            }
+            Names::Bare | Names::Qualified => quote_ident(&ident_name(name)).to_string(),
         };
         Some(Part { printed: Printed::atom(text)?, ty: bound.ty().clone() })
     }
@@ -668,8 +699,11 @@ impl Deparser<'_> {
         right: &Expr,
         word: &str,
     ) -> Option<Part> {
+        if let Expr::Subquery(query) = plain(right) {
+            return self.with_any(left, op, (word, &**query));
+        }
         let op = super::plain_operator(op).ok()?;
-        let sign = comparison(&op).map(|c| c.symbol()).or_else(|| operator_name(&op))?;
+        let sign = operator_sign(&op)?;
         let needle = self.read(left)?;
         let array = match self.read(right)? {
             Read::Known(array) => array,
@@ -824,6 +858,14 @@ impl Deparser<'_> {
         });
         let args: Vec<&Expr> = args.collect::<Option<_>>().filter(|_| is_plain)?;
         let args = self.read_all(args)?;
+        if name == "grouping" && self.query.is_some() {
+            let keys = args.iter().map(|arg| match arg {
+                Read::Known(key) => Some(key.printed.clone()),
+                _ => None,
+            });
+            let pieces = around("GROUPING(", listed(keys.collect::<Option<Vec<_>>>()?), ")");
+            return known(Kind::Atom, pieces, SqlType::Int4);
+        }
         if matches!(name.as_str(), "coalesce" | "greatest" | "least" | "nullif") {
             let common = common(&args)?;
             let args: Option<Vec<_>> = args.iter().map(|a| a.as_type(&common)).collect();
@@ -831,55 +873,6 @@ impl Deparser<'_> {
             return known(Kind::Atom, pieces, common);
         }
         called(&name, &args)
-    }
-
-    /// An aggregate or a window function.
-    fn aggregate(
-        &self,
-        name: &str,
-        function: &Function,
-        list: &FunctionArgumentList,
-    ) -> Option<Part> {
-        let is_plain = list.clauses.is_empty()
-            && function.within_group.is_empty()
-            && function.null_treatment.is_none();
-        if !is_plain {
-            return None;
-        }
-        let args = list.args.iter().map(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => self.read(e),
-            _ => None,
-        });
-        let (args, ty) = match list.args.as_slice() {
-            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => (vec!["*".into()], SqlType::Int8),
-            _ => {
-                let args: Vec<Read> = args.collect::<Option<_>>()?;
-                let given = |arg: &Read| arg.ty().map_or(SqlType::Unknown, operand);
-                let given: Vec<SqlType> = args.iter().map(given).collect();
-                let choice = resolve(name, &given, false).ok()?;
-                let args = args.iter().zip(&choice.args).map(|(arg, ty)| arg.as_type(ty));
-                (listed(args.collect::<Option<Vec<_>>>()?), choice.ret)
-            }
-        };
-        let distinct = match list.duplicate_treatment {
-            Some(DuplicateTreatment::Distinct) => "DISTINCT ",
-            _ => "",
-        };
-        let mut pieces = around(format!("{}({distinct}", quote_ident(name)), args, ")");
-        if let Some(condition) = &function.filter {
-            let condition = Piece::Whole(self.known(condition)?.printed);
-            pieces.extend([" FILTER (WHERE ".into(), condition, ")".into()]);
-        }
-        if let Some(over) = &function.over {
-            pieces.push(" OVER ".into());
-            match over {
-                WindowType::NamedWindow(name) => {
-                    pieces.push(quote_ident(&ident_name(name)).to_string().into());
-                }
-                WindowType::WindowSpec(window) => pieces.extend(self.window(window)?),
-            }
-        }
-        known(Kind::Atom, pieces, ty)
     }
 
     fn case(

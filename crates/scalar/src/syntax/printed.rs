@@ -34,6 +34,8 @@ pub(super) enum Kind {
     },
     /// AT TIME ZONE, a call that brings its parentheses.
     Syntax,
+    /// What has a query in it, and brings its parentheses, too.
+    Query,
 }
 
 /// Which operators bind tighter.
@@ -53,6 +55,8 @@ pub(super) enum Piece {
     Operand(Rc<Printed>),
     /// A key of a list of keys that is no column.
     Key(Rc<Printed>),
+    /// The lines of a query.
+    Lines(String),
 }
 
 impl From<&str> for Piece {
@@ -78,7 +82,7 @@ impl Printed {
     /// `None` if it would be too long.
     pub(super) fn new(kind: Kind, pieces: Vec<Piece>) -> Option<Rc<Printed>> {
         let length = pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.len(),
+            Piece::Text(text) | Piece::Lines(text) => text.len(),
             Piece::Whole(inner) | Piece::Operand(inner) | Piece::Key(inner) => inner.length + 2,
         });
         let length = length.sum();
@@ -104,7 +108,7 @@ impl Printed {
 
     fn write(&self, out: &mut Out, indent: usize) {
         let encloses = match self.kind {
-            Kind::Atom | Kind::Case | Kind::Converted { .. } => false,
+            Kind::Atom | Kind::Case | Kind::Converted { .. } | Kind::Query => false,
             Kind::Syntax => true,
             _ => !out.for_people,
         };
@@ -117,6 +121,7 @@ impl Printed {
             match piece {
                 Piece::Text(text) if self.kind == Kind::Case => out.lines(text, indent),
                 Piece::Text(text) => out.text.push_str(text),
+                Piece::Lines(text) => out.text.push_str(&further_in(text, inner)),
                 Piece::Whole(part) => part.write(out, inner),
                 Piece::Key(part) => {
                     let bare = !part.is_enclosed_as_key(out.for_people);
@@ -146,7 +151,7 @@ impl Printed {
     }
 
     /// Whether people read it right without parentheses as a part of another.
-    fn is_simple(&self, parent: Kind, is_first: bool) -> bool {
+    pub(super) fn is_simple(&self, parent: Kind, is_first: bool) -> bool {
         let in_connective = matches!(parent, Kind::And | Kind::Or | Kind::Not);
         match self.kind {
             Kind::Atom | Kind::Case | Kind::Syntax => true,
@@ -166,7 +171,7 @@ impl Printed {
                 },
                 _ => in_connective,
             },
-            Kind::Test => in_connective,
+            Kind::Test | Kind::Query => in_connective,
             Kind::And | Kind::Not => matches!(parent, Kind::And | Kind::Or),
             Kind::Or => parent == Kind::Or,
             Kind::Other => false,
@@ -196,6 +201,30 @@ impl Printed {
             || self.kind == Kind::Atom
                 && matches!(self.pieces.last(), Some(Piece::Text(text)) if text == ")")
     }
+}
+
+/// What a line begins with that stands further left than those around it.
+pub const FURTHER_LEFT: char = '\u{1}';
+
+/// The lines of a query within another one, so far to the right. What is in quotes is not moved.
+pub fn further_in(text: &str, by: usize) -> String {
+    let mut out = String::with_capacity(text.len() + by * 8);
+    let mut quote = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        out.push(c);
+        match (c, quote) {
+            ('\'' | '"', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            ('\n', None) if rest.peek() == Some(&FURTHER_LEFT) => {
+                rest.next();
+                out.extend(std::iter::repeat_n(' ', by.saturating_sub(8)));
+            }
+            ('\n', None) => out.extend(std::iter::repeat_n(' ', by)),
+            _ => {}
+        }
+    }
+    out
 }
 
 struct Out {

@@ -7,6 +7,7 @@ use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgum
 
 use crate::bind::bind_unsettled;
 use crate::conversion::{coerce, fold, written_arguments};
+use crate::registry::ArgType;
 use crate::resolve::{no_match, resolve};
 use crate::{
     Applied, BindContext, Bound, Builtin, EvalContext, Node, Scope, Volatility, object_name_parts,
@@ -51,11 +52,11 @@ pub(crate) fn bind_spread(
     args.push(bind_unsettled(array, scope, ctx)?);
     let mut args = written_arguments(name, args)?;
     let array = args.pop().ok_or_else(|| SqlError::internal("the array is missing"))?;
+    let no_array =
+        || SqlError::new(SqlState::DATATYPE_MISMATCH, "VARIADIC argument must be an array");
     let element = match array.ty() {
         SqlType::Unknown => SqlType::Text,
-        ty => ty.element().cloned().ok_or_else(|| {
-            SqlError::new(SqlState::DATATYPE_MISMATCH, "VARIADIC argument must be an array")
-        })?,
+        ty => ty.element().cloned().ok_or_else(no_array)?,
     };
     let mut given: Vec<SqlType> = args.iter().map(|arg| arg.ty().clone()).collect();
     given.push(element.array_of());
@@ -65,6 +66,10 @@ pub(crate) fn bind_spread(
     // The array is all of the last parameter, and no part of it.
     if !choice.function.variadic || choice.function.args.len() != types.len() {
         return Err(none());
+    }
+    // Whoever takes values of any types does not say what a text without one is.
+    if *array.ty() == SqlType::Unknown && choice.function.args.last() == Some(&ArgType::Any) {
+        return Err(no_array());
     }
     let (last, wanted) = choice.args.split_last().ok_or_else(none)?;
     let mut converted = Vec::with_capacity(args.len() + 1);

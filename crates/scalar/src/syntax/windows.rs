@@ -1,20 +1,21 @@
-//! Windows as PostgreSQL's `pg_get_viewdef` prints them.
+//! Windows and aggregates as PostgreSQL's `pg_get_viewdef` prints them.
 //!
 //! ```text
 //!   sum(b) OVER (ORDER BY a DESC NULLS LAST ROWS 1 PRECEDING)
 //!
 //!   sum(t.b) OVER (ORDER BY t.a DESC NULLS LAST ROWS 1 PRECEDING)
 //! ```
-//! A frame with EXCLUDE is not known here.
 
-use braid_types::quote_ident;
+use braid_types::{SqlType, quote_ident};
 use sqlparser::ast::{
-    Expr, OrderByExpr, UnaryOperator, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArgumentList, OrderByExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowSpec,
+    WindowType,
 };
 
-use super::deparse::Deparser;
-use super::printed::Piece;
-use crate::ident_name;
+use super::deparse::{Deparser, Part, Read, known, listed, operand};
+use super::printed::{Kind, Piece};
+use crate::{ident_name, resolve};
 
 impl Deparser<'_> {
     /// What it is made of, in parentheses.
@@ -23,8 +24,14 @@ impl Deparser<'_> {
         if let Some(name) = &window.window_name {
             parts.push(vec![quote_ident(&ident_name(name)).to_string().into()]);
         }
-        if !window.partition_by.is_empty() {
-            let keys = window.partition_by.iter().map(|key| Some(vec![self.key(key)?]));
+        let (mut keys, mut excluded) = (window.partition_by.as_slice(), "");
+        if let [first, rest @ ..] = keys
+            && let Some(words) = Deparser::exclusion(first)
+        {
+            (keys, excluded) = (rest, words);
+        }
+        if !keys.is_empty() {
+            let keys = keys.iter().map(|key| Some(vec![self.key(key)?]));
             parts.push(after("PARTITION BY ", keys.collect::<Option<_>>()?));
         }
         if !window.order_by.is_empty() {
@@ -32,7 +39,9 @@ impl Deparser<'_> {
             parts.push(after("ORDER BY ", keys.collect::<Option<_>>()?));
         }
         if let Some(frame) = &window.window_frame {
-            parts.push(self.frame(frame)?);
+            let mut frame = self.frame(frame)?;
+            frame.push(excluded.into());
+            parts.push(frame);
         }
         let mut out: Vec<Piece> = vec!["(".into()];
         for (at, part) in parts.into_iter().enumerate() {
@@ -45,11 +54,64 @@ impl Deparser<'_> {
         Some(out)
     }
 
-    fn key(&self, expr: &Expr) -> Option<Piece> {
-        // What is in front of the keys of a frame with EXCLUDE.
-        if matches!(expr, Expr::UnaryOp { op: UnaryOperator::PGPrefixFactorial, .. }) {
+    /// An aggregate or a window function.
+    pub(super) fn aggregate(
+        &self,
+        name: &str,
+        function: &Function,
+        list: &FunctionArgumentList,
+    ) -> Option<Part> {
+        if !function.within_group.is_empty() || function.null_treatment.is_some() {
             return None;
         }
+        let order = match list.clauses.as_slice() {
+            [] => &[][..],
+            [FunctionArgumentClause::OrderBy(keys)] => keys,
+            _ => return None,
+        };
+        let args = list.args.iter().map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => self.read(e),
+            _ => None,
+        });
+        let (args, ty) = match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => (vec!["*".into()], SqlType::Int8),
+            _ => {
+                let args: Vec<Read> = args.collect::<Option<_>>()?;
+                let given = |arg: &Read| arg.ty().map_or(SqlType::Unknown, operand);
+                let given: Vec<SqlType> = args.iter().map(given).collect();
+                let choice = resolve(name, &given, false).ok()?;
+                let args = args.iter().zip(&choice.args).map(|(arg, ty)| arg.as_type(ty));
+                (listed(args.collect::<Option<Vec<_>>>()?), choice.ret)
+            }
+        };
+        let distinct = match list.duplicate_treatment {
+            Some(DuplicateTreatment::Distinct) => "DISTINCT ",
+            _ => "",
+        };
+        let mut pieces = vec![format!("{}({distinct}", quote_ident(name)).into()];
+        pieces.extend(args);
+        if !order.is_empty() {
+            let keys = order.iter().map(|key| self.sorted(key));
+            pieces.extend(after(" ORDER BY ", keys.collect::<Option<_>>()?));
+        }
+        pieces.push(")".into());
+        if let Some(condition) = &function.filter {
+            let condition = Piece::Whole(self.known(condition)?.printed);
+            pieces.extend([" FILTER (WHERE ".into(), condition, ")".into()]);
+        }
+        if let Some(over) = &function.over {
+            pieces.push(" OVER ".into());
+            match over {
+                WindowType::NamedWindow(name) => {
+                    pieces.push(quote_ident(&ident_name(name)).to_string().into());
+                }
+                WindowType::WindowSpec(window) => pieces.extend(self.window(window)?),
+            }
+        }
+        known(Kind::Atom, pieces, ty)
+    }
+
+    fn key(&self, expr: &Expr) -> Option<Piece> {
         let printed = self.known(expr)?.printed;
         let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
         Some(if is_column { Piece::Whole(printed) } else { Piece::Key(printed) })

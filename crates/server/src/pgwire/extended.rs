@@ -17,7 +17,7 @@ use braid_sql::answer::Answer;
 use braid_sql::object_names::names_objects;
 use braid_sql::session::transaction::aborted;
 use braid_sql::{ColumnInfo, Outcome, Prepared, Rows, Session};
-use braid_types::{Datum, SqlError, SqlState, SqlType, checked_text};
+use braid_types::{Datum, SqlError, SqlState, checked_text};
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
@@ -136,19 +136,6 @@ impl Connection {
             // Gone even if the new one turns out to be wrong.
             self.extended.unnamed = None;
         }
-        let types = parse
-            .type_oids
-            .iter()
-            .map(|&oid| match oid {
-                0 => Ok(None),
-                oid => self.session.type_of_oid(oid).map(Some).ok_or_else(|| {
-                    SqlError::new(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!("parameter type with OID {oid} does not exist"),
-                    )
-                }),
-            })
-            .collect::<Result<Vec<Option<SqlType>>, SqlError>>()?;
         let mut statements = self.session.parse_script(parse.query)?;
         if statements.len() > 1 {
             return Err(SqlError::syntax(
@@ -158,9 +145,10 @@ impl Connection {
         }
         let statement = statements.pop().expect("an empty text is one empty statement");
         if parse.name.is_empty() {
-            self.extended.unnamed = Some(self.session.prepare(statement, &types)?);
+            let prepared = self.session.prepare_declared(statement, &parse.type_oids)?;
+            self.extended.unnamed = Some(prepared);
         } else {
-            self.session.prepare_named(parse.name, statement, &types)?;
+            self.session.prepare_named(parse.name, statement, &parse.type_oids)?;
         }
         self.wire.send(&ParseComplete::new())?;
         Ok(())
@@ -210,6 +198,7 @@ impl Connection {
                 value => rows::decode(value, ty, format, &style)?,
             });
         }
+        self.session.as_domains(&prepared, &mut parameters)?;
         let portal = Portal {
             prepared,
             parameters,
@@ -244,8 +233,7 @@ impl Connection {
         match target {
             Target::Statement(name) => {
                 let prepared = self.statement(name)?;
-                let oids = prepared.param_types().iter().map(SqlType::oid).collect();
-                self.wire.send(&ParameterDescription::new(oids))?;
+                self.wire.send(&ParameterDescription::new(prepared.param_oids()))?;
                 describe_columns(&mut self.wire, prepared.columns(), &[])
             }
             Target::Portal(name) => {

@@ -510,6 +510,7 @@ fn rows(
     let (query, pending) = (without.as_ref().unwrap_or(query), pending.unwrap_or_default());
     let (with_marks, defaults) = marked(query).unzip();
     let query = with_marks.as_ref().unwrap_or(query);
+    untyped::decide_domains(query, table, targets, params);
     let typed = untyped::typed(query, table, targets);
     let source = Source::plan(ctx, typed.as_ref().unwrap_or(query), params)?;
     let from_values = matches!(&*query.body, ast::SetExpr::Values(_));
@@ -647,6 +648,7 @@ pub(super) fn bind_column(
     if commit_time::is_pending(e) {
         return commit_time::pending(table, at);
     }
+    untyped::decide_domain(e, c, params);
     braid_scalar::bind_to(e, &c.ty, scope, params)
         .map_err(|err| crate::ddl::named_column(err, &c.name, "expression"))
 }

@@ -50,6 +50,7 @@ impl Source {
         for (i, ty) in g.param_types().iter().enumerate() {
             params.decide(i, ty);
         }
+        params.note_domains(g.param_domains());
         g.called().iter().for_each(|function| params.note_called(*function));
         Ok(Source::General(g))
     }

@@ -222,7 +222,7 @@ impl BoundSelect {
                 _ => return Ok(None),
             }
         }
-        let page = limits(q, params)?;
+        let page = limits(q, params).map_err(|e| with_variables(e, q, &scope))?;
         let Some(locking) = locking(q, select, &tables[..joined])? else { return Ok(None) };
         Ok(Some(BoundSelect { tables, joined, asks, filter, output, columns, sort, page, locking }))
     }
@@ -682,6 +682,24 @@ pub(super) fn limits_over(
         )),
         Some(_) => Err(SqlError::unsupported("this LIMIT clause")),
     }
+}
+
+/// 42P10 for columns of the query itself in its LIMIT or OFFSET.
+fn with_variables(error: SqlError, q: &ast::Query, scope: &Scope) -> SqlError {
+    let Some(LimitClause::LimitOffset { limit, offset, .. }) = &q.limit_clause else {
+        return error;
+    };
+    let has_columns = |e: &ast::Expr| {
+        let bound = braid_scalar::bind_unsettled(e, scope, &mut ParamTypes::default());
+        bound.is_ok_and(|bound| !bound.columns().is_empty())
+    };
+    let (clause, e) = match (limit, offset) {
+        (Some(e), _) if has_columns(e) => ("LIMIT", e),
+        (_, Some(offset)) if has_columns(&offset.value) => ("OFFSET", &offset.value),
+        _ => return error,
+    };
+    let text = format!("argument of {clause} must not contain variables");
+    braid_scalar::at_beginning(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text), e)
 }
 
 /// FOR UPDATE and FOR SHARE; outer `None` if not ours.

@@ -141,7 +141,7 @@ impl Session {
     }
 
     /// The type with this oid, built in or made by a user.
-    pub fn type_of_oid(&self, oid: u32) -> Option<SqlType> {
+    pub(crate) fn type_of_oid(&self, oid: u32) -> Option<SqlType> {
         SqlType::from_oid(oid, -1)
             .or_else(|| self.planning_context(None).ok()?.catalog.sql_type_by_oid(oid))
     }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style};
-use sqlparser::ast::{DataType, Expr, Statement as Sql, Value};
+use braid_types::{Datum, SqlError, SqlResult, SqlState, Style};
+use sqlparser::ast::{DataType, Expr, Statement as Sql};
 
 use super::client::Session;
 use super::outcome::Outcome;
@@ -15,6 +15,12 @@ use braid_scalar::{PreparedStatement, Scope, SessionFunctions};
 /// 42809.
 fn no_select() -> SqlError {
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, "prepared statement is not a SELECT")
+}
+
+/// 42704.
+fn no_type(oid: u32) -> SqlError {
+    let text = format!("parameter type with OID {oid} does not exist");
+    SqlError::new(SqlState::UNDEFINED_OBJECT, text)
 }
 
 impl Session {
@@ -47,12 +53,23 @@ impl Session {
         }
         let ctx = self.planning_context(None)?;
         let mut none = ctx.no_params();
-        args.iter()
-            .zip(&target.params)
-            .map(|(a, ty)| {
-                braid_scalar::bind_to(a, ty, &Scope::empty(), &mut none)?.eval(&[], &ctx.eval)
-            })
-            .collect()
+        let values = args.iter().zip(&target.params).map(|(a, ty)| {
+            braid_scalar::bind_to(a, ty, &Scope::empty(), &mut none)?.eval(&[], &ctx.eval)
+        });
+        let mut values = values.collect::<SqlResult<Vec<Datum>>>()?;
+        ctx.as_domains(target, &mut values)?;
+        Ok(values)
+    }
+
+    /// Values of parameters that are of domains, as these want them.
+    ///
+    /// # Errors
+    /// 23502 and 23514 of the domains; those of a value that is too long for them.
+    pub fn as_domains(&self, target: &Prepared, values: &mut [Datum]) -> SqlResult<()> {
+        match target.domains.is_empty() {
+            true => Ok(()),
+            false => self.planning_context(None)?.as_domains(target, values),
+        }
     }
 
     /// 42P05 if a prepared statement has this name.
@@ -66,20 +83,42 @@ impl Session {
         Ok(())
     }
 
+    /// Plans a statement of whose parameters a client has declared some, by the oids of their
+    /// types; 0 is none.
+    ///
+    /// # Errors
+    /// 42704 if there is no such type; those of [`Session::prepare`].
+    pub fn prepare_declared(
+        &mut self,
+        statement: Statement,
+        oids: &[u32],
+    ) -> SqlResult<Arc<Prepared>> {
+        let (mut types, mut domains) = (Vec::new(), Vec::new());
+        for (at, &oid) in oids.iter().enumerate() {
+            let ty = (oid != 0).then(|| self.type_of_oid(oid).ok_or_else(|| no_type(oid)));
+            let ty = ty.transpose()?;
+            if ty.as_ref().is_some_and(|ty| ty.oid() != oid) {
+                domains.push((at, oid));
+            }
+            types.push(ty);
+        }
+        Ok(self.prepare(statement, &types)?.of_domains(domains))
+    }
+
     /// Plans a statement and keeps it under a name. PREPARE and the protocol's Parse share their
     /// names: what one makes, EXECUTE, Bind, DEALLOCATE and Close of the other find.
     ///
     /// # Errors
-    /// 42P05 if the name is taken; those of [`Session::prepare`].
+    /// 42P05 if the name is taken; those of [`Session::prepare_declared`].
     pub fn prepare_named(
         &mut self,
         name: &str,
         statement: Statement,
-        declared: &[Option<SqlType>],
+        oids: &[u32],
     ) -> SqlResult<()> {
         self.check_unnamed(name)?;
         let text = statement.text.clone();
-        let prepared = self.prepare(statement, declared)?;
+        let prepared = self.prepare_declared(statement, oids)?;
         self.keep_prepared(name, prepared, text, false);
         Ok(())
     }
@@ -106,7 +145,7 @@ impl Session {
 
     fn keep_prepared(&mut self, name: &str, kept: Arc<Prepared>, text: Arc<str>, from_sql: bool) {
         let micros = self.state.clock_micros();
-        let (name, params) = (name.to_string(), kept.params.clone());
+        let (name, params) = (name.to_string(), kept.param_oids());
         let shown = PreparedStatement { name: name.clone(), text, micros, params, from_sql };
         self.state.prepared.lock().insert(name.clone(), shown);
         self.named.insert(name, kept);
@@ -121,10 +160,15 @@ impl Session {
         text: &Arc<str>,
     ) -> SqlResult<()> {
         let ctx = self.planning_context(None)?;
+        let (names, mut domains) = (ctx.no_params(), Vec::new());
+        for (at, ty) in types.iter().enumerate() {
+            let asked = braid_scalar::refinement_of(ty, names.named_types())?;
+            domains.extend(asked.domain_oid().map(|oid| (at, oid)));
+        }
         let types =
             types.iter().map(|t| ctx.type_of(t).map(Some)).collect::<SqlResult<Vec<_>>>()?;
         self.check_unnamed(name)?;
-        let p = self.prepare_inner(inner.clone(), &types)?;
+        let p = self.prepare_inner(inner.clone(), &types)?.of_domains(domains);
         self.keep_prepared(name, p, text.clone(), true);
         Ok(())
     }
@@ -161,10 +205,8 @@ impl Session {
         });
         let literals = literals.collect::<SqlResult<Vec<_>>>()?;
         let _: ControlFlow<()> = braid_walk::expressions_mut(&mut *query, |e| {
-            if let Expr::Value(value) = e
-                && let Value::Placeholder(place) = &value.value
-                && let Some(at) = place.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
-                && let Some(literal) = at.checked_sub(1).and_then(|at| literals.get(at))
+            if let Expr::Value(_) = e
+                && let Some(literal) = braid_scalar::parameter(e).and_then(|at| literals.get(at))
             {
                 *e = literal.clone();
             }

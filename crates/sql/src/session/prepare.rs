@@ -181,13 +181,13 @@ impl Session {
             (_, None) => (Plan::Utility, None),
         };
         columns.iter_mut().flatten().for_each(|column| column.as_declared(&ctx.catalog));
-        let params = match &plan {
-            Plan::General(g) => g.param_types().to_vec(),
-            Plan::Declare(d) => match &d.rows {
-                Plan::General(g) => g.param_types().to_vec(),
-                _ => params.finish(),
-            },
-            _ => params.finish(),
+        let rows = match &plan {
+            Plan::Declare(d) => &d.rows,
+            plan => plan,
+        };
+        let (params, domains) = match rows {
+            Plan::General(g) => (g.param_types().to_vec(), g.param_domains().to_vec()),
+            _ => (params.finish(), params.domains().to_vec()),
         };
         Ok(Prepared {
             newer: Mutex::default(),
@@ -196,6 +196,7 @@ impl Session {
             plan,
             columns,
             params,
+            domains,
             catalog: ctx.catalog.clone(),
             search_path: ctx.search_path.clone(),
             counted: Mutex::default(),

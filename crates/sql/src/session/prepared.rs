@@ -27,6 +27,8 @@ pub struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) columns: Option<Vec<ColumnInfo>>,
     pub(crate) params: Vec<SqlType>,
+    /// Of these the ones that are of domains, or arrays of them, with their oids.
+    pub(crate) domains: Vec<(usize, u32)>,
     /// The catalog it was planned with: another one means planning again.
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) search_path: Arc<Vec<String>>,
@@ -82,6 +84,31 @@ impl Prepared {
     /// Types of `$1`, `$2`, ...
     pub fn param_types(&self) -> &[SqlType] {
         &self.params
+    }
+
+    /// The types of `$1`, `$2`, ... as clients are told them: of a domain the domain.
+    pub fn param_oids(&self) -> Vec<u32> {
+        let mut oids: Vec<u32> = self.params.iter().map(SqlType::oid).collect();
+        for (at, domain) in &self.domains {
+            if let Some(oid) = oids.get_mut(*at) {
+                *oid = *domain;
+            }
+        }
+        oids
+    }
+
+    /// The same with parameters that were declared as ones of domains. Nobody else has it yet.
+    pub(super) fn of_domains(self: Arc<Self>, declared: Vec<(usize, u32)>) -> Arc<Prepared> {
+        if declared.is_empty() {
+            return self;
+        }
+        match Arc::try_unwrap(self) {
+            Ok(mut own) => {
+                own.domains.extend(declared);
+                Arc::new(own)
+            }
+            Err(shared) => shared,
+        }
     }
 
     /// Result columns, if it returns rows.

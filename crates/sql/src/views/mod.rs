@@ -12,7 +12,7 @@
 //! `target` of [`crate::dml`]); here is only what their queries say, which the system catalogs tell
 //! as well.
 //!
-//! [`printed`]: their text as PostgreSQL prints it.
+//! [`mod@printed`]: their text as PostgreSQL prints it.
 
 mod printed;
 mod simple;

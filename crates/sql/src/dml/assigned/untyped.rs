@@ -6,7 +6,8 @@
 //! ```
 //! Elsewhere such a literal is text; here it is what the column wants, and so is a parameter.
 
-use braid_catalog::Table;
+use braid_catalog::{Column, Refined, Table, oid_of};
+use braid_scalar::ParamTypes;
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
@@ -48,6 +49,39 @@ pub(in crate::dml) fn typed(
         *query.body = ast::SetExpr::Select(Box::new(select));
         query
     })
+}
+
+/// Parameters in a select list that become values of columns of domains are of these.
+pub(in crate::dml) fn decide_domains(
+    query: &ast::Query,
+    table: &Table,
+    targets: &[usize],
+    params: &mut ParamTypes,
+) {
+    let ast::SetExpr::Select(select) = &*query.body else { return };
+    for (item, at) in select.projection.iter().zip(targets) {
+        match item {
+            ast::SelectItem::UnnamedExpr(e) | ast::SelectItem::ExprWithAlias { expr: e, .. } => {
+                decide_domain(e, &table.columns[*at], params);
+            }
+            _ => break,
+        }
+    }
+}
+
+/// A parameter that becomes a value of a column of a domain is one of that domain.
+pub(in crate::dml) fn decide_domain(expr: &ast::Expr, column: &Column, params: &mut ParamTypes) {
+    let Some(index) = braid_scalar::parameter(expr) else { return };
+    let oid = match column.refinement {
+        Some(Refined::Domain(id)) => Some(oid_of(id)),
+        Some(Refined::Elements(id)) => {
+            params.named_types().and_then(|names| names.array_oid(oid_of(id)))
+        }
+        _ => None,
+    };
+    if let Some(oid) = oid {
+        params.decide_domain(index, &column.ty.base(), oid);
+    }
 }
 
 fn has_no_type(expr: &ast::Expr) -> bool {

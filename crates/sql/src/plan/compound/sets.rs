@@ -352,14 +352,7 @@ pub(super) fn is_open(operand: &SetExpr, params: &ParamTypes) -> bool {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
             return false;
         };
-        let mut expr = expr;
-        while let Expr::Nested(inner) = expr {
-            expr = inner;
-        }
-        let Expr::Value(value) = expr else { return false };
-        let ast::Value::Placeholder(name) = &value.value else { return false };
-        let number = name.strip_prefix('$').and_then(|n| n.parse::<usize>().ok());
-        number.and_then(|n| params.get(n.checked_sub(1)?)).is_none()
+        braid_scalar::parameter(expr).is_some_and(|index| params.get(index).is_none())
     })
 }
 

@@ -104,6 +104,7 @@ impl LockedPlan {
         for (at, ty) in rows.param_types().iter().enumerate() {
             params.decide(at, ty);
         }
+        params.note_domains(rows.param_domains());
         if q.fetch.is_some() {
             return Err(SqlError::unsupported(format!("WITH TIES with {}", clause(&q.locks))));
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use braid_catalog::{Catalog, Column, Domain, Refined, Relation, TypeKind, UserType, oid_of};
 use braid_parser::parse_expr;
 use braid_scalar::{ParamTypes, Refinement, Scope, TypeNames, UserBody, UserFunction};
-use braid_types::{Collation, IntervalFields, SqlError, SqlResult, SqlType};
+use braid_types::{CastContext, Collation, Datum, IntervalFields, SqlError, SqlResult, SqlType};
 use sqlparser::ast::DataType;
 
 use super::standard_domains;
+use crate::session::prepared::Prepared;
 use crate::session::{functions, is_temporary_schema};
 
 /// The types of a database as a search path sees them.
@@ -148,6 +149,10 @@ impl TypeNames for InReach {
         of_type(&self.catalog, ty, &mut self.params())
     }
 
+    fn array_oid(&self, element: u32) -> Option<u32> {
+        self.catalog.user_type_by_oid(element).map(|user| oid_of(user.array))
+    }
+
     fn collation(&self, parts: &[String]) -> SqlResult<Option<Arc<Collation>>> {
         let catalog = &self.catalog;
         let found = match parts {
@@ -208,13 +213,16 @@ fn of_domain(catalog: &Catalog, id: u32, params: &mut ParamTypes) -> SqlResult<R
     let inner = of_declared(catalog, domain.over, &base, params)?;
     let mut own = judged(domain, name, &base, params)?;
     if let (Some(judge), Some(schema)) = (&mut own.domain, catalog.schema_by_id(user.schema)) {
-        Arc::make_mut(judge).place = Some((schema.name.clone(), user.name.clone()));
+        let judge = Arc::make_mut(judge);
+        judge.place = Some((schema.name.clone(), user.name.clone()));
+        judge.oids = Some((oid_of(user.id), oid_of(user.array)));
     }
     // All conditions are told by the name of the outermost domain, the inner ones first.
     let domain = match (inner.domain, own.domain) {
         (Some(inner), Some(own)) => Some(Arc::new(braid_scalar::Domain {
             name: own.name.clone(),
             place: own.place.clone(),
+            oids: own.oids,
             not_null: inner.not_null || own.not_null,
             checks: inner.checks.iter().chain(&own.checks).cloned().collect(),
         })),
@@ -289,7 +297,8 @@ pub(crate) fn judged(
         let bound = braid_scalar::bind_bool(&expr, "CHECK", &scope, params)?;
         checks.push((check.name.clone(), bound));
     }
-    let judge = braid_scalar::Domain { name, place: None, not_null: domain.not_null, checks };
+    let not_null = domain.not_null;
+    let judge = braid_scalar::Domain { name, place: None, oids: None, not_null, checks };
     let (domain_digits, fields) =
         (domain.precision, domain.fields.and_then(|typmod| IntervalFields::of_typmod(typmod).0));
     let domain = Some(Arc::new(judge));
@@ -353,6 +362,28 @@ impl crate::session::Context {
     /// Those of binding a domain's conditions.
     pub(crate) fn refinement(&self, column: &Column) -> SqlResult<Refinement> {
         of_declared(&self.catalog, column.refinement, &column.ty, &mut self.no_params())
+    }
+
+    /// Values of parameters that are of domains, as these want them.
+    ///
+    /// # Errors
+    /// 23502 and 23514 of the domains; those of a value that is too long for them.
+    pub(crate) fn as_domains(&self, target: &Prepared, values: &mut [Datum]) -> SqlResult<()> {
+        for (at, oid) in &target.domains {
+            let Some(found) = self.catalog.by_oid(*oid) else { continue };
+            let asked = of_domain(&self.catalog, found.user.id, &mut self.no_params())?;
+            let asked = if found.is_array { asked.of_elements() } else { asked };
+            let (Some(ty), Some(value)) = (self.catalog.sql_type_by_oid(*oid), values.get_mut(*at))
+            else {
+                continue;
+            };
+            let (from, context) = (ty.base(), CastContext::Assignment);
+            if from != ty {
+                *value = braid_scalar::convert_datum(value, &from, &ty, context, &self.eval)?;
+            }
+            *value = asked.refine(std::mem::replace(value, Datum::Null), &self.eval)?;
+        }
+        Ok(())
     }
 
     /// For binding an expression without parameters.

@@ -56,7 +56,8 @@ impl StandardDomain {
             checks.push((name.to_string(), bound));
         }
         let name = format!("information_schema.{}", self.name);
-        let domain = Some(Arc::new(Domain { name, place: None, not_null: false, checks }));
+        let domain =
+            Some(Arc::new(Domain { name, place: None, oids: None, not_null: false, checks }));
         Ok(Refinement { precision: self.precision, domain, ..Refinement::default() })
     }
 }
