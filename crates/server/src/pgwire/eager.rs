@@ -14,8 +14,9 @@
 //! each gives way to whoever is ready to run, and after one pause of the client nobody looks until
 //! it has been quick again. Where more clients are busy than there are processors, there is always
 //! work, and nobody looks. Neither does whoever had to give way: others than clients want the
-//! processor, too, and keep it for a slice of the system's, a millisecond or more, while the message
-//! comes. Who sleeps is woken for it at once. (*Competitive spinning*: Karlin, Li, Manasse, Owicki, 1991.)
+//! processor, too, and keep it for a slice of the system's, a millisecond or more, while the
+//! message comes. Who sleeps is woken for it at once. (*Competitive spinning*: Karlin, Li, Manasse,
+//! Owicki, 1991.)
 
 use std::net::TcpStream;
 use std::sync::OnceLock;
