@@ -17,6 +17,17 @@ fn stops(client: &mut Client, sql: &str, ends: &[&str]) {
     println!("{sql}: {state} after {took:?}");
 }
 
+/// Nobody waits for a login until his own patience is over: there are other nodes.
+fn sends_clients_away(cluster: &Cluster, n: usize) {
+    let url = cluster.nodes[n].lock().as_ref().map(|node| node.url.clone()).expect("it runs");
+    let begun = WallClock.monotonic_nanos();
+    let error = Client::connect(&url, NoTls).map(drop).expect_err("it serves nobody");
+    let took = Duration::from_nanos(WallClock.monotonic_nanos() - begun);
+    assert_eq!(error.code().map(|code| code.code()), Some("57P03"), "{error:?}");
+    assert!(took < SOON, "{took:?}");
+    println!("a new client: 57P03 after {took:?}");
+}
+
 #[test]
 fn who_waits_for_a_majority_stops_when_he_is_told_to() {
     let cluster = Cluster::start(3 * PATIENCE, &[]);
@@ -41,6 +52,7 @@ fn who_waits_for_a_majority_stops_when_he_is_told_to() {
     (0..2).for_each(|n| cluster.kill(n));
     // As long as a lease lasts it may be served.
     WallClock.sleep(Duration::from_secs(5));
+    sends_clients_away(&cluster, 2);
     for sql in [
         "SELECT * FROM t",
         "SELECT count(*) FROM t a JOIN t b USING (v)",

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use braid_sql::answer::Answer;
 use braid_sql::{Cause, ColumnInfo, Database, Outcome, Prepared, Rows, Session, SessionOptions};
@@ -40,6 +41,11 @@ pub(crate) struct Connection {
 
 /// Bytes of the process id that a notification begins with.
 const PID: usize = 4;
+
+/// Who says who it is waits no longer than this for a node that does not reach the ranges of the
+/// catalog. Clients that know of other nodes try these then; their own patience ends after 10 s
+/// mostly. A range whose leaseholder died is served again sooner.
+const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Why a thread has nothing more to do for a connection.
 pub(crate) enum Pause {
@@ -78,7 +84,25 @@ fn open_session(
         pid: Some(backend.pid),
         client: backend.socket.peer_addr().ok(),
     };
-    Session::new(database, options)
+    backend.statement.begin(Some(LOGIN_PATIENCE));
+    let session = Session::new(database, options);
+    backend.statement.end();
+    let in_vain = backend.interrupt.cause() == Some(Cause::StatementTimeout);
+    // It was raised for this alone.
+    backend.interrupt.begin_statement();
+    match session {
+        Err(_) if in_vain => Err(no_login()),
+        other => other,
+    }
+}
+
+/// 57P03: clients that know of other nodes go there.
+fn no_login() -> SqlError {
+    let text = "the node cannot take clients now: it does not reach the ranges of the catalog";
+    SqlError::new(SqlState("57P03"), text).with_hint(
+        "Connect to another node. This one serves clients again when it reaches a majority of the \
+         nodes.",
+    )
 }
 
 impl Connection {
