@@ -49,7 +49,7 @@ pub struct Within<'a> {
     pub queries: &'a dyn InnerQueries,
 }
 
-/// Reads an expression of a query, as [`super::deparse`] does: columns are shown with their
+/// Reads an expression of a query, as [`super::deparse()`] does: columns are shown with their
 /// relations, and there may be aggregates.
 pub fn deparse_query(expr: &Expr, within: Within<'_>) -> Option<Deparsed> {
     let part = Deparser::of_query(within).known(expr)?;
