@@ -383,16 +383,7 @@ impl Txn {
     /// # Errors
     /// [`KvError::Retry`] when locks are lost: then another transaction must try it.
     pub fn restart(&self) -> KvResult<()> {
-        let mut state = self.open_state()?;
-        state.check_locks()?;
-        state.own = OwnWrites::default();
-        state.memory.written.release();
-        state.memory.layered.release();
-        state.reads.clear();
-        state.memory.noted.release();
-        state.depends_on.clear();
-        self.refresh(&mut state);
-        Ok(())
+        self.begin_anew(false)
     }
 
     /// Restarts for the first statement of a block. If it keeps its view from now on, others are
@@ -401,13 +392,27 @@ impl Txn {
     /// # Errors
     /// As [`Txn::restart`].
     pub fn restart_to_stay(&self) -> KvResult<()> {
-        self.restart()?;
         let keeps = self.options.isolation == Isolation::RepeatableRead || self.read_only();
-        if keeps && self.options.as_of.is_none() {
-            // A node that is alone asks nobody.
-            let _asking = self.coordinator.leases().map(|_| self.count_request());
-            let mut state = self.open_state()?;
-            state.read_ts = self.spans().settle(self.id, state.read_ts);
+        self.begin_anew(keeps && self.options.as_of.is_none())
+    }
+
+    fn begin_anew(&self, stays: bool) -> KvResult<()> {
+        // A node that is alone asks nobody.
+        let _asking = self.coordinator.leases().filter(|_| stays).map(|_| self.count_request());
+        let mut state = self.open_state()?;
+        state.check_locks()?;
+        state.own = OwnWrites::default();
+        state.memory.written.release();
+        state.memory.layered.release();
+        state.reads.clear();
+        state.memory.noted.release();
+        state.depends_on.clear();
+        match stays {
+            true => {
+                state.ahead.clear();
+                state.read_ts = self.spans().settle(self.id, state.read_ts);
+            }
+            false => self.refresh(&mut state),
         }
         Ok(())
     }
