@@ -653,6 +653,24 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     }
 }
 
+/// Works while clients of two nodes add to one of so many rows of `hot` after the other.
+fn beside_writers(cluster: &Cluster, rows: i64, work: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stops = StopsWriters(&stop);
+        for n in 0..2 {
+            let stop = &stop;
+            scope.spawn(move || {
+                let mut client = cluster.client(n);
+                for id in (0..rows).cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
+                    run(&mut client, &format!("UPDATE hot SET n = n + 1 WHERE id = {id}"));
+                }
+            });
+        }
+        work();
+    });
+}
+
 /// Others write all the time, through other nodes, and leases move: readers of all kinds get an
 /// answer at once, and a block that sees one state sees it until its end.
 #[test]
@@ -664,18 +682,7 @@ fn nobody_who_reads_is_told_to_try_again_while_others_write() {
         "CREATE TABLE hot (id bigint PRIMARY KEY, n bigint);
          INSERT INTO hot SELECT g, 0 FROM generate_series(0, 11) g",
     );
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let _stops = StopsWriters(&stop);
-        for n in 0..2 {
-            let (cluster, stop) = (&cluster, &stop);
-            scope.spawn(move || {
-                let mut client = cluster.client(n);
-                for id in (0..12).cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
-                    run(&mut client, &format!("UPDATE hot SET n = n + 1 WHERE id = {id}"));
-                }
-            });
-        }
+    beside_writers(&cluster, 12, || {
         run(&mut client, "ALTER TABLE hot SPLIT AT VALUES (2), (4), (6), (8), (10)");
         let sum = "SELECT count(*), sum(n)::bigint FROM hot";
         let joined = "SELECT count(*), sum(a.n + b.n)::bigint FROM hot a JOIN hot b USING (id)";

@@ -15,18 +15,7 @@ fn a_view_that_stays_is_not_in_doubt_beside_writers() {
          INSERT INTO hot SELECT g, 0 FROM generate_series(0, 23) g",
     );
     run(&mut client, "ALTER TABLE hot SPLIT AT VALUES (3), (6), (9), (12), (15), (18), (21)");
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let _stops = StopsWriters(&stop);
-        for n in 0..2 {
-            let (cluster, stop) = (&cluster, &stop);
-            scope.spawn(move || {
-                let mut client = cluster.client(n);
-                for id in (0..24).cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
-                    run(&mut client, &format!("UPDATE hot SET n = n + 1 WHERE id = {id}"));
-                }
-            });
-        }
+    beside_writers(&cluster, 24, || {
         let sum = "SELECT count(*), sum(n)::bigint FROM hot";
         let all = rows(&mut client, sum);
         let (mut in_doubt, mut last) = (0, all[0][1]);
