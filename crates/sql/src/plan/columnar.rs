@@ -217,8 +217,16 @@ pub(super) struct OneByOne {
 }
 
 impl OneByOne {
-    /// Opens such a read; `None` if these rows do not come in columns.
-    pub(super) fn open(ctx: &Context, parts: &Arc<Parts>) -> SqlResult<Option<OneByOne>> {
+    /// Opens a read of what so many steps give; `None` if these are several, or their rows do not
+    /// come in columns.
+    pub(super) fn open(
+        ctx: &Context,
+        parts: &Arc<Parts>,
+        steps: usize,
+    ) -> SqlResult<Option<OneByOne>> {
+        if steps != 1 {
+            return Ok(None);
+        }
         let step = &parts.steps[0];
         let width = step.layout.table.columns.len();
         let is_wanted = |at: &usize| step.wanted.as_ref().is_none_or(|wanted| wanted[*at]);

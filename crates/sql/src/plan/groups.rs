@@ -140,8 +140,7 @@ impl Groups {
     /// Of reading and computing; 53200 when they do not fit.
     pub(super) fn collect(&self, ctx: &Arc<Context>, parts: &Arc<Parts>) -> SqlResult<Vec<Row>> {
         let mut found = Found::default();
-        let alone = parts.steps.len() == 1;
-        if let Some(mut rows) = alone.then(|| OneByOne::open(ctx, parts)).transpose()?.flatten() {
+        if let Some(mut rows) = OneByOne::open(ctx, parts, parts.steps.len())? {
             while let Some(row) = rows.next(ctx)? {
                 found.add(self, row, ctx)?;
             }

@@ -310,9 +310,9 @@ impl Chain {
             let mut each = aggregates.iter().zip(&mut *states);
             each.try_for_each(|(a, s)| a.add(s, row, &ctx.eval))
         };
-        let alone = first.is_none() && self.parts.steps.len() == 1;
-        if let Some(mut rows) =
-            alone.then(|| OneByOne::open(ctx, &self.parts)).transpose()?.flatten()
+        let steps = self.parts.steps.len();
+        if first.is_none()
+            && let Some(mut rows) = OneByOne::open(ctx, &self.parts, steps)?
         {
             while let Some(row) = rows.next(ctx)? {
                 add(row)?;

@@ -103,7 +103,7 @@ impl SelectStream {
             return Ok(out);
         }
         let mut memory = out.ctx.memory.hold("sort");
-        let ready = windowed((&out.ctx, &parts), &mut joined, &mut memory)?;
+        let ready = windowed(&parts, &mut joined, &out.ctx, &mut memory)?;
         let mut rows = match (parts.sort.is_empty(), ready) {
             (true, Some(ready)) => ready,
             (_, ready) => {
@@ -247,18 +247,6 @@ impl RowStream for SelectStream {
     }
 }
 
-/// The rows of so many steps, if these are one, and nobody needs keys.
-fn of_one_table(
-    ctx: &Arc<Context>,
-    parts: &Arc<Parts>,
-    steps: usize,
-) -> SqlResult<Option<OneByOne>> {
-    match steps == 1 && parts.locking.is_none() {
-        true => OneByOne::open(ctx, parts),
-        false => Ok(None),
-    }
-}
-
 /// All rows in the order that was asked for, or so many of the first; they are held.
 fn sorted_rows(
     (ctx, parts): (&Arc<Context>, &Arc<Parts>),
@@ -275,7 +263,8 @@ fn sorted_rows(
         }
         return order.rows();
     }
-    if let Some(mut rows) = of_one_table(ctx, parts, late)? {
+    // Of rows that are not locked nobody needs the keys.
+    if let Some(mut rows) = OneByOne::open(ctx, parts, late)? {
         while let Some(row) = rows.next(ctx)? {
             if let Some(values) = order.wants(row)? {
                 order.add(values, Bytes::new(), rows.take())?;
@@ -293,8 +282,9 @@ fn sorted_rows(
 
 /// All rows with the values of windows over them, if there are windows.
 fn windowed(
-    (ctx, parts): (&Arc<Context>, &Arc<Parts>),
+    parts: &Parts,
     joined: &mut Joined,
+    ctx: &Context,
     held: &mut Held,
 ) -> SqlResult<Option<VecDeque<(Bytes, Row)>>> {
     let windows = match &parts.output {
@@ -302,22 +292,9 @@ fn windowed(
         _ => return Ok(None),
     };
     let mut rows = Vec::new();
-    let mut keep = |key: Bytes, row: Row| {
+    while let Some((key, row)) = joined.next_row()? {
         held.grow(key.len() + row_memory(&row)).map_err(|e| memory_error(&e))?;
         rows.push((key, row));
-        Ok::<(), SqlError>(())
-    };
-    match of_one_table(ctx, parts, parts.steps.len())? {
-        Some(mut found) => {
-            while found.next(ctx)?.is_some() {
-                keep(Bytes::new(), found.take())?;
-            }
-        }
-        None => {
-            while let Some((key, row)) = joined.next_row()? {
-                keep(key, row)?;
-            }
-        }
     }
     compute_windows(windows, &mut rows, ctx, held)?;
     Ok(Some(rows.into()))
