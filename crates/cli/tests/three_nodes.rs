@@ -27,6 +27,8 @@ mod over_nodes;
 mod participants;
 #[path = "three_nodes/past.rs"]
 mod past;
+#[path = "support/ports.rs"]
+mod ports;
 #[path = "three_nodes/settings.rs"]
 mod settings;
 #[path = "three_nodes/stopping.rs"]
@@ -39,7 +41,7 @@ mod views;
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ use std::time::Duration;
 use braid_env::clock::{Clock, WallClock};
 use braid_env::random::Random;
 use parking_lot::Mutex;
+use ports::free_addresses;
 use postgres::{Client, NoTls};
 use support::Node;
 
@@ -112,13 +115,6 @@ fn show_logs(folder: &Path) {
     let _ = std::io::stderr().write_all(shown.as_bytes());
 }
 
-/// A port below those that the system gives to clients: none of them takes it while its node is
-/// away.
-fn free_port(random: &mut Random) -> TcpListener {
-    let mut any = || TcpListener::bind(("127.0.0.1", 10_000 + random.below(20_000) as u16)).ok();
-    (0..1_000).find_map(|_| any()).expect("a port is free")
-}
-
 /// Three founders, and two that may join; some of them running.
 struct Cluster {
     folder: tempfile::TempDir,
@@ -160,12 +156,9 @@ impl Cluster {
 
     /// Nobody runs yet.
     fn new(limit: Duration, arguments: &'static [&'static str]) -> Cluster {
-        let mut random = Random::seeded(WallClock.now_micros() ^ u64::from(std::process::id()));
-        let listeners: Vec<TcpListener> = (0..2 * NODES).map(|_| free_port(&mut random)).collect();
-        let address = |l: &TcpListener| l.local_addr().expect("it listens").to_string();
-        let mut members: Vec<String> = listeners.iter().map(address).collect();
+        let addresses = free_addresses(2 * NODES);
+        let mut members: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
         let http = members.split_off(NODES);
-        drop(listeners);
         let folder = tempfile::tempdir().expect("a folder");
         let nodes: Nodes = Arc::new((0..NODES).map(|_| Mutex::new(None)).collect());
         let _watchdog = Watchdog::after(limit, folder.path(), nodes.clone());

@@ -3,6 +3,8 @@
 
 #[path = "three_members/growing.rs"]
 mod growing;
+#[path = "../../cli/tests/support/ports.rs"]
+mod ports;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,16 +20,10 @@ use braid_node::frame::{Hello, Purpose, WireError, greet};
 use braid_node::{Member, MemberError, MemberOptions, Order, order};
 use braid_range::NodeId;
 use bytes::Bytes;
+use ports::free_addresses;
 
 const ACCOUNTS: u64 = 12;
 const EACH: u64 = 100;
-
-/// A port below those that the system gives to clients: none of them takes it while its node is
-/// away.
-fn free_port(random: &mut Random) -> TcpListener {
-    let mut any = || TcpListener::bind(("127.0.0.1", 10_000 + random.below(20_000) as u16)).ok();
-    (0..1_000).find_map(|_| any()).expect("a port is free")
-}
 
 struct Cluster {
     members: Vec<SocketAddr>,
@@ -36,10 +32,7 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Cluster {
-        // Ports that were free a moment ago, all at the same time.
-        let mut random = Random::seeded(WallClock.now_micros() ^ u64::from(std::process::id()));
-        let listeners: Vec<TcpListener> = (0..3).map(|_| free_port(&mut random)).collect();
-        let members = listeners.iter().map(|l| l.local_addr().expect("it listens")).collect();
+        let members = free_addresses(3);
         Cluster { members, disks: (0..3).map(|_| Arc::new(MemFs::new())).collect() }
     }
 
@@ -266,9 +259,7 @@ fn a_lost_member_is_replaced_and_another_one_leaves() {
     members.pop().expect("there are three").stop();
 
     let join = |cluster: &mut Cluster, told: Vec<SocketAddr>, at: Option<SocketAddr>| {
-        let mut random = Random::seeded(WallClock.now_micros());
-        let free = free_port(&mut random).local_addr().expect("it listens");
-        cluster.members.push(at.unwrap_or(free));
+        cluster.members.push(at.unwrap_or_else(|| free_addresses(1)[0]));
         cluster.disks.push(Arc::new(MemFs::new()));
         let n = cluster.members.len() - 1;
         Member::start(MemberOptions { members: told, ..cluster.options(n) })
