@@ -45,7 +45,10 @@ pub fn kv_error(e: KvError) -> SqlError {
             SqlState::CANNOT_CONNECT_NOW,
             format!("the rows cannot be reached: {reason}"),
         )
-        .with_hint("Nothing has changed; run it again when the node that holds them is back."),
+        .with_hint(
+            "Nothing has changed. Run it again at another node, or when the one that holds them \
+             is back.",
+        ),
         KvError::OutcomeUnknown(reason) => SqlError::new(
             SqlState::STATEMENT_COMPLETION_UNKNOWN,
             format!("it is not known whether the transaction was committed: {reason}"),

@@ -646,17 +646,20 @@ fn families_lie_in_several_ranges_and_go_from_all_of_them() {
     }
 }
 
-/// Works while clients of two nodes add to one of so many rows of `hot` after the other.
+/// Works while clients of two nodes add to one of so many rows of `hot` after the other: the second
+/// to another one, in another range, in the same transaction.
 fn beside_writers(cluster: &Cluster, rows: i64, work: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _stops = StopsWriters(&stop);
-        for n in 0..2 {
+        for (n, away) in [(0, 0), (1, rows / 2)] {
             let stop = &stop;
             scope.spawn(move || {
                 let mut client = cluster.client(n);
                 for id in (0..rows).cycle().take_while(|_| !stop.load(Ordering::SeqCst)) {
-                    run(&mut client, &format!("UPDATE hot SET n = n + 1 WHERE id = {id}"));
+                    let far = (id + away) % rows;
+                    let add = "UPDATE hot SET n = n + 1 WHERE id";
+                    run(&mut client, &format!("{add} IN ({id}, {far})"));
                 }
             });
         }

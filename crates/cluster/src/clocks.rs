@@ -13,18 +13,22 @@
 //! Who does not answer soon is read from as if nothing had been asked.
 //!
 //! A reader who keeps its view for several statements cannot begin again once it has told somebody
-//! what it saw. It asks all who serve ranges *before* it has a read timestamp, and takes one above
-//! what they show: nothing that they write under their clocks is in doubt then, however much later
-//! it comes to them. What transactions over several ranges write still is, up to the limit.
+//! what it saw. It asks all who may serve ranges *before* it has a read timestamp, and takes one
+//! above what they show: nothing that they stamp later is in doubt then, however much later it
+//! comes to it, wherever it is written, and whoever has a lease by then. What they have stamped
+//! before is below. A node that has begun a moment ago does not say what its clock shows: it may
+//! have stamped later times before.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use braid_env::clock::Hlc;
 use braid_kv::{Spans, Tally, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{Ask, NodeId, Request};
+use braid_range::{Answer, Ask, NodeId, Request};
 
 use crate::router::Router;
+use crate::transport::Reply;
 
 /// Clocks are waited for no longer than this.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -38,27 +42,27 @@ impl Router {
         let span = span();
         let mut nodes = self.routes.lock().holders(&span);
         nodes.retain(|node| !self.txns.lock().has_met(at, *node));
-        self.have_met(at, self.clocks_of(nodes));
+        let clocks = self.clocks_of(nodes);
+        self.txns.lock().meet(at, clocks);
     }
 
-    /// A read timestamp above what the clocks of all showed who serve ranges, after somebody has
-    /// wanted one: what they write under their clocks from then on is later, and was not there.
+    /// A read timestamp above what the clocks of all showed who may serve ranges, after somebody
+    /// has wanted one: what they stamp from then on is later, and was not there.
     pub(crate) fn settled(&self, txn: TxnId, old: CommitTs) -> CommitTs {
-        let mut nodes = self.routes.lock().all_holders().clone();
+        let mut nodes = self.routes.lock().nodes().clone();
         if let Some(home) = self.options.home {
             nodes.remove(&home);
         }
         let clocks = self.clocks_of(nodes);
         let at = self.refresh(txn, old);
-        self.have_met(at, clocks);
+        self.txns.lock().meet(at, clocks);
         at
     }
 
-    fn have_met(&self, at: CommitTs, clocks: Vec<(NodeId, CommitTs)>) {
-        let mut txns = self.txns.lock();
-        for (node, clock) in clocks {
-            txns.observe(at, (node, None), clock);
-        }
+    /// Whether a time of the own clock is above all that this node has ever stamped: an earlier
+    /// process may have had it lifted by the bound.
+    pub(crate) fn is_sure(&self, at: CommitTs) -> bool {
+        Hlc::micros_of(at.0 - self.began.0) > self.options.max_clock_offset_micros
     }
 
     /// What the clocks of nodes show; of those that answer soon. The own one is above them then.
@@ -75,7 +79,10 @@ impl Router {
         let stop = stop.as_deref().unwrap_or(&self.never);
         let replies = self.transport.ask_all(&requests, PATIENCE, stop);
         let answered = requests.iter().zip(replies);
-        let clocks = answered.filter_map(|((node, _), reply)| Some((*node, reply?.times.clock)));
+        let clocks = answered.filter_map(|((node, _), reply)| {
+            let Reply { times, answer } = reply?;
+            matches!(answer, Answer::Fine).then_some((*node, times.clock))
+        });
         clocks.inspect(|(_, clock)| self.hear(*clock)).collect()
     }
 }

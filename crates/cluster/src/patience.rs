@@ -4,16 +4,52 @@
 //!   a request        until ────────────────────────────────────────► unavailable
 //!   its statement    is told to stop ──► canceled
 //!   a commit         is told to stop ── grace ──► nobody knows whether it has happened
+//!   a node           is cut off from a majority ── 8 s ──► unavailable, after 1 s each
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use braid_env::clock::Clock;
 use braid_kv::{KvError, KvResult};
 
+/// So long after a node was cut off from a majority of the members whoever asks there goes on
+/// waiting: longer than an election takes.
+const CUT_OFF: Duration = Duration::from_secs(8);
+/// And from then on so long: clients that know of other nodes go there.
+const STILL_CUT_OFF: Duration = Duration::from_secs(1);
+
 /// Nobody raises it.
 static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Since when a node is cut off from a majority of the members. Nobody can serve it anything then,
+/// or soon nobody can.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    /// In microseconds; 0: it is not.
+    lost_at: AtomicU64,
+}
+
+impl Reach {
+    /// Somebody has looked.
+    pub(crate) fn note(&self, is_cut_off: bool, now_micros: u64) {
+        match (is_cut_off, self.lost_at.load(Ordering::Relaxed)) {
+            (false, _) => self.lost_at.store(0, Ordering::Relaxed),
+            (true, 0) => self.lost_at.store(now_micros, Ordering::Relaxed),
+            (true, _) => {}
+        }
+    }
+
+    /// How long it is waited for an answer of use, at most.
+    pub(crate) fn patience(&self, most: Duration, clock: &dyn Clock) -> Duration {
+        let lost_at = self.lost_at.load(Ordering::Relaxed);
+        if lost_at == 0 {
+            return most;
+        }
+        let gone = Duration::from_micros(clock.now_micros().saturating_sub(lost_at));
+        most.min(CUT_OFF.saturating_sub(gone).max(STILL_CUT_OFF))
+    }
+}
 
 /// See the [module's page](self).
 #[derive(Clone, Copy)]
@@ -91,6 +127,26 @@ mod tests {
     use braid_env::clock::ManualClock;
 
     use super::*;
+
+    #[test]
+    fn who_asks_where_no_majority_is_waits_for_an_election_and_not_much_longer() {
+        let (clock, reach) = (ManualClock::at_micros(1_000_000), Reach::default());
+        let most = Duration::from_secs(30);
+        let waits = |reach: &Reach, clock: &ManualClock| reach.patience(most, clock).as_secs();
+        reach.note(false, clock.now_micros());
+        assert_eq!(waits(&reach, &clock), 30);
+        reach.note(true, clock.now_micros());
+        assert_eq!(waits(&reach, &clock), 8);
+        clock.advance(Duration::from_secs(5));
+        // It was so before.
+        reach.note(true, clock.now_micros());
+        assert_eq!(waits(&reach, &clock), 3);
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(waits(&reach, &clock), 1);
+        assert_eq!(reach.patience(Duration::from_millis(10), &clock).as_millis(), 10);
+        reach.note(false, clock.now_micros());
+        assert_eq!(waits(&reach, &clock), 30);
+    }
 
     #[test]
     fn who_is_told_to_stop_does_so_at_once_or_after_its_grace() {

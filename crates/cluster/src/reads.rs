@@ -27,7 +27,8 @@ impl Router {
                 let at = {
                     let mut txns = self.txns.lock();
                     let at = self.now().max(newest);
-                    txns.read_from(at, self.options.home.filter(|_| at > newest));
+                    let home = self.options.home.filter(|_| at > newest);
+                    txns.read_from(at, home, self.is_sure(at));
                     at
                 };
                 let answer = read(at);

@@ -16,7 +16,7 @@ use braid_range::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::patience::Patience;
+use crate::patience::{Patience, Reach};
 use crate::routes::{Route, Routes};
 use crate::several::Decided;
 use crate::transport::{Reply, Transport};
@@ -42,7 +42,8 @@ pub struct RouterOptions {
     pub wall: Arc<dyn Clock>,
     /// No two clocks differ by more, in microseconds.
     pub max_clock_offset_micros: u64,
-    /// After so long without an answer of use a request fails. Default 30 s.
+    /// After so long without an answer of use a request fails; sooner if the node has been cut off
+    /// from a majority of the members. Default 30 s.
     pub patience: Duration,
     /// No transaction begins to read below: the newest threshold that the node knows of.
     pub oldest_readable: Arc<AtomicU64>,
@@ -64,6 +65,8 @@ pub struct Router {
     /// Transactions that have happened in several ranges, or have not, and of which not all of them
     /// have said that they know it.
     pub(crate) decided: Mutex<Vec<Decided>>,
+    /// What its clock showed when it began.
+    pub(crate) began: CommitTs,
     /// When it was said last what is read, in microseconds.
     said_reads_at: AtomicU64,
     pub(crate) near_reads: AtomicU64,
@@ -72,6 +75,7 @@ pub struct Router {
     count: AtomicU64,
     last_number: AtomicU64,
     pub(crate) never: AtomicBool,
+    pub(crate) reach: Reach,
 }
 
 /// What became of a request.
@@ -111,6 +115,7 @@ impl Router {
     pub fn new(transport: Arc<dyn Transport>, mut options: RouterOptions) -> Router {
         let mut routes = Routes::default();
         routes.learn(std::mem::take(&mut options.ranges));
+        let began = CommitTs(options.hlc.now());
         Router {
             options,
             transport,
@@ -118,12 +123,14 @@ impl Router {
             txns: Mutex::default(),
             watches: Watches::default(),
             decided: Mutex::default(),
+            began,
             said_reads_at: AtomicU64::new(0),
             near_reads: AtomicU64::new(0),
             silent_waits: AtomicU64::new(0),
             count: AtomicU64::new(0),
             last_number: AtomicU64::new(0),
             never: AtomicBool::new(false),
+            reach: Reach::default(),
         }
     }
 
@@ -196,7 +203,8 @@ impl Router {
 
     /// How long a request waits, unless it is told to stop.
     pub(crate) fn patience<'a>(&self, stop: Option<&'a AtomicBool>) -> Patience<'a> {
-        Patience::of(self.options.patience, stop)
+        let time = self.reach.patience(self.options.patience, &*self.options.wall);
+        Patience::of(time, stop)
     }
 
     /// As [`Router::send_within`], for work of nobody's statement.
@@ -508,7 +516,8 @@ impl Router {
 
     /// Says to all nodes from when on transactions of this router read, and in all ranges where
     /// they have had locks which of them are still running. To be called every second or two:
-    /// without it what they read goes, and so do their locks.
+    /// without it what they read goes, and so do their locks. It is looked, too, whether the node
+    /// reaches a majority.
     pub fn announce(&self) {
         self.say_what_is_read();
         let announcement = self.txns.lock().announcement();
@@ -527,8 +536,16 @@ impl Router {
         }
     }
 
+    /// Whether this node does not reach a majority of the members.
+    pub fn is_cut_off(&self) -> bool {
+        self.transport.is_cut_off()
+    }
+
     fn say_what_is_read(&self) {
-        self.said_reads_at.store(self.options.wall.now_micros(), Ordering::Relaxed);
+        let now = self.options.wall.now_micros();
+        self.said_reads_at.store(now, Ordering::Relaxed);
+        // It is looked at each time, too, while ranges take their time.
+        self.reach.note(self.is_cut_off(), now);
         let oldest = {
             let txns = self.txns.lock();
             // Who begins later reads a later time.

@@ -45,8 +45,6 @@ pub(crate) struct Routes {
     starts: BTreeSet<(RangeId, Bytes)>,
     /// Their nodes, if nothing was learned since somebody wanted to know.
     nodes: Option<BTreeSet<NodeId>>,
-    /// Who serves any of them, if that has not changed since somebody wanted to know.
-    holders: Option<BTreeSet<NodeId>>,
 }
 
 impl Routes {
@@ -85,15 +83,8 @@ impl Routes {
         for (_, start) in parts {
             if let Some(route) = self.by_start.get_mut(start).filter(|known| known.holder != node) {
                 route.holder = node;
-                self.holders = None;
             }
         }
-    }
-
-    /// Who serves any range, as far as that is known.
-    pub(crate) fn all_holders(&mut self) -> &BTreeSet<NodeId> {
-        let all = || self.by_start.values().filter_map(|route| route.holder).collect();
-        self.holders.get_or_insert_with(all)
     }
 
     /// Who serves the ranges of a span, as far as that is known.
@@ -128,7 +119,7 @@ impl Routes {
             }
             let overlapping: Vec<Route> = self.within(&range.span).cloned().collect();
             learned.any = true;
-            (self.nodes, self.holders) = (None, None);
+            self.nodes = None;
             let mut holder = None;
             for known in overlapping {
                 self.take_out(&known);

@@ -137,7 +137,7 @@ impl Spans for Router {
         }
         txns.begin(txn, as_of);
         if as_of.is_none() {
-            txns.read_from(now, self.options.home);
+            txns.read_from(now, self.options.home, self.is_sure(now));
         }
         Ok(Begun { txn, read_ts: as_of.unwrap_or(now) })
     }
@@ -147,7 +147,7 @@ impl Spans for Router {
         let now = self.now();
         txns.read_no_more(old);
         txns.reads_now(txn);
-        txns.read_from(now, self.options.home);
+        txns.read_from(now, self.options.home, self.is_sure(now));
         now
     }
 

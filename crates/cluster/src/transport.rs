@@ -44,6 +44,11 @@ pub trait Transport: Send + Sync {
         requests.iter().map(ask).collect()
     }
 
+    /// Whether this node does not reach a majority of the members.
+    fn is_cut_off(&self) -> bool {
+        false
+    }
+
     /// Nodes that can be asked, beside those that are known from ranges.
     fn nodes(&self) -> Vec<NodeId> {
         Vec::new()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use braid_kv::{Target, TxnId};
 use braid_lsm::{CommitTs, KeySpan};
-use braid_range::{LockSession, NodeId, RangeId, When};
+use braid_range::{LockSession, MetClocks, NodeId, RangeId, When};
 
 /// A transaction that has not ended.
 #[derive(Debug, Default)]
@@ -31,6 +31,15 @@ struct Observed {
     of_nodes: BTreeMap<NodeId, CommitTs>,
     /// Of what whoever served these ranges has been certain when it answered this reader.
     of_ranges: BTreeMap<RangeId, CommitTs>,
+    /// Of those that were asked for their clocks, and of the own one.
+    met: MetClocks,
+}
+
+impl Observed {
+    fn meet(&mut self, clocks: impl IntoIterator<Item = (NodeId, CommitTs)>) {
+        let known = self.met.0.iter().copied();
+        self.met = MetClocks(known.chain(clocks).collect());
+    }
 }
 
 /// What is said now and then.
@@ -196,10 +205,23 @@ impl Txns {
         !self.observed.contains_key(&at)
     }
 
-    /// A read timestamp is in use. Of the node that gave it, it is what its clock showed.
-    pub(crate) fn read_from(&mut self, at: CommitTs, home: Option<NodeId>) {
-        let of_nodes = home.into_iter().map(|node| (node, at)).collect();
-        self.observed.insert(at, Observed { of_nodes, ..Observed::default() });
+    /// A read timestamp is in use. Of the node that gave it, it is what its clock showed; if it is
+    /// `sure`, above all that the node has ever stamped.
+    pub(crate) fn read_from(&mut self, at: CommitTs, home: Option<NodeId>, sure: bool) {
+        let own = home.map(|node| (node, at));
+        let of_nodes = own.into_iter().collect();
+        let mut seen = Observed { of_nodes, ..Observed::default() };
+        seen.meet(own.filter(|_| sure));
+        self.observed.insert(at, seen);
+    }
+
+    /// Nodes were asked for their clocks after a reader had begun.
+    pub(crate) fn meet(&mut self, at: CommitTs, clocks: Vec<(NodeId, CommitTs)>) {
+        let Some(seen) = self.observed.get_mut(&at) else { return };
+        for (node, clock) in &clocks {
+            seen.of_nodes.entry(*node).or_insert(*clock);
+        }
+        seen.meet(clocks);
     }
 
     pub(crate) fn read_no_more(&mut self, at: CommitTs) {
@@ -225,14 +247,14 @@ impl Txns {
             Some(seen) => {
                 let limit = CommitTs(at.0 + braid_env::clock::Hlc::from_micros(bound));
                 let observed = seen.of_nodes.get(&from.0).copied();
-                When { at, limit, observed, served: seen.of_ranges.get(&from.1).copied() }
+                let served = seen.of_ranges.get(&from.1).copied();
+                When { at, limit, observed, served, met: seen.met.clone() }
             }
         }
     }
 
     /// A node's clock has shown this when it answered; a range, if it has read there, and of what
-    /// it
-    /// was certain then.
+    /// it was certain then.
     pub(crate) fn observe(
         &mut self,
         at: CommitTs,

@@ -234,6 +234,13 @@ impl Transport for Carrier {
         replies
     }
 
+    fn is_cut_off(&self) -> bool {
+        let members = self.identity.members();
+        let (connected, own) = (self.peers.connected(), self.identity.node());
+        let there = members.iter().filter(|(node, _)| *node == own || connected.contains(node));
+        2 * there.count() <= members.len()
+    }
+
     fn nodes(&self) -> Vec<NodeId> {
         self.peers.nodes()
     }

@@ -28,7 +28,7 @@ const HEADER: usize = 8;
 /// First bytes of every greeting.
 pub(crate) const MAGIC: u64 = 0x4252_4149_444E_4F44;
 /// Of the format; both sides must have the same.
-pub const FORMAT_VERSION: u64 = 15;
+pub const FORMAT_VERSION: u64 = 16;
 
 /// Why a connection to another node was given up.
 #[derive(Debug)]

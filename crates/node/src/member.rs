@@ -338,13 +338,11 @@ impl Member {
 
     /// Why no client should be sent here now, for people; `None`: it serves them.
     pub fn not_ready(&self) -> Option<&'static str> {
-        let members = self.members();
-        let there = members.iter().filter(|(node, _, there)| *there || *node == self.node());
         if self.has_failed() {
             Some("the replicas of this member have stopped: look at its log")
         } else if self.draining.load(Ordering::SeqCst) {
             Some("this node gives its leases away")
-        } else if 2 * there.count() <= members.len() {
+        } else if self.router.is_cut_off() {
             Some("this node is not connected to a majority of the members")
         } else {
             None

@@ -11,14 +11,23 @@ use braid_kv::{
 };
 use braid_lsm::{CommitTs, KeySpan};
 use braid_range::{
-    Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, LockAsk, LockStop, Locked, NodeId,
-    PrepareAsk, RangeDescriptor, RangeId, Request, Split, TxnId, Unfinished, WaitReport, When,
-    Write,
+    Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, LockAsk, LockStop, Locked, MetClocks,
+    NodeId, PrepareAsk, RangeDescriptor, RangeId, Request, Split, TxnId, Unfinished, WaitReport,
+    When, Write,
 };
 
 use crate::codec::{Coded, enums, structs, wrappers};
 
 wrappers!(CommitTs, LockTxn, NodeId, RangeId, ReplicaId);
+
+impl Coded for MetClocks {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.to_vec().put(out);
+    }
+    fn take(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(MetClocks(Vec::take(reader)?.into()))
+    }
+}
 
 impl Coded for Arc<RowBatch> {
     fn put(&self, out: &mut Vec<u8>) {
@@ -59,7 +68,7 @@ structs! {
     RangeDescriptor { id, span, generation, replicas, learners, leaving, next_replica }
     TxnId { began, number }
     Request { range, ask }
-    When { at, limit, observed, served }
+    When { at, limit, observed, served, met }
     HeldLocks { owner, session, span }
     CommitAsk { txn, read_at, reads, locks, not_after, not_before, writes, anchor }
     PrepareAsk { txn, owner, locks, anchor, read_at, reads, writes }
@@ -262,13 +271,14 @@ mod tests {
     fn requests_round_trip_and_cuts_are_noticed() {
         let (span, txn, owner) = (KeySpan::new("k", "m"), TXN, LockTxn(77));
         let (limit, served) = (CommitTs(9), Some(CommitTs(7)));
-        let when = When { at: CommitTs(5), limit, observed: Some(CommitTs(6)), served };
+        let met = MetClocks([(NodeId(1), CommitTs(5)), (NodeId(3), CommitTs(6))].into());
+        let when = When { at: CommitTs(5), limit, observed: Some(CommitTs(6)), served, met };
         let decision = Decision::Committed { at: CommitTs(9), by: NodeId(2) };
         let report = WaitReport { txn: owner, step: 2, whom: vec![LockTxn(4)], age_micros: 9 };
         let (floor, through) = (CommitTs(1), CommitTs(2));
         let asks = [
             Ask::Read { spans: vec![span.clone()], at: None, bytes: 8 },
-            Ask::Get { keys: vec![key("a"), key("")], when },
+            Ask::Get { keys: vec![key("a"), key("")], when: when.clone() },
             scan(when),
             commit(),
             prepare(),

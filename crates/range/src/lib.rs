@@ -92,7 +92,7 @@ pub use prepared::{Anchor, Decision};
 pub use raft_snapshot::thin_out;
 pub use replicas::{NodeEffects, NodeEnv, NodeOptions, Replicas, StorePosition, is_of_cluster};
 pub use request::{
-    Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockSession, LockStop, Locked, PrepareAsk, Request,
-    RequestNumber, Unfinished, WaitReport, When,
+    Answer, Ask, CommitAsk, HeldLocks, LockAsk, LockSession, LockStop, Locked, MetClocks,
+    PrepareAsk, Request, RequestNumber, Unfinished, WaitReport, When,
 };
 pub use splitting::{SplitPoints, anywhere};

@@ -83,7 +83,7 @@ pub(crate) struct Machine {
     pub(crate) stored: LogIndex,
     /// The last batch.
     pub(crate) pending: Option<Pending>,
-    /// What other clocks than the holder's have stamped a moment ago.
+    /// What other clocks than the holder's have stamped.
     pub(crate) foreign: Foreign,
 }
 
@@ -117,7 +117,7 @@ impl Machine {
         outcomes.load(stored);
         let stored = state.applied;
         let resolved = Vec::new();
-        let foreign = Foreign::since(state.foreign);
+        let foreign = Foreign::since(state.foreign, state.lease.start);
         let pending = None;
         Ok(Machine { forms, db, state, outcomes, prepared, resolved, stored, pending, foreign })
     }
@@ -175,7 +175,9 @@ impl Machine {
         let mut batch = Batch::at(ts);
         let done = match act {
             Act::Lease(next) if next.sequence != lease => {
+                let before = self.holder();
                 self.state.lease = Lease { term: entry.term, ..next };
+                self.foreign.note_lease(before, self.holder(), next.start);
                 Applied::Leased
             }
             Act::Split { split, is_remembered } => {
@@ -299,7 +301,7 @@ impl Machine {
             batch.delete(&done);
             if by != self.holder() {
                 self.state.foreign = self.state.foreign.max(at);
-                self.foreign.note(at);
+                self.foreign.note(at, by);
             }
         }
         batch.delete(&local_keys::prepared(range, txn));

@@ -107,14 +107,11 @@ struct Waiting {
     ticks_left: u64,
 }
 
-/// Since when this process serves.
+/// Under which lease this process serves.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tenure {
     /// The lease that it may serve under: it has asked for it and applied it.
     pub(crate) lease: Option<u64>,
-    /// When the first of its leases began that followed each other: since then this node's clock
-    /// alone has stamped what is written.
-    pub(crate) since: CommitTs,
     /// It is being given to another replica.
     pub(crate) giving: Option<Giving>,
     /// One that was asked for: its sequence, and the place of the entry.
@@ -383,7 +380,6 @@ impl Replica {
         // Nobody else has had it in between.
         let goes_on = self.tenure.lease.is_some() && before == Some(lease.sequence - 1);
         if !goes_on {
-            self.tenure.since = lease.start;
             self.dismiss_lock_waiters();
             let before = std::mem::take(&mut self.locking);
             self.locking = Locking::of_lease(lease.sequence, before);
@@ -572,7 +568,7 @@ impl Replica {
             return Ok(Tried::Answer(decided));
         }
         if let Some(answer) = self.refusal(ask) {
-            return Ok(Tried::Answer(answer));
+            return self.refused(number, ask, answer);
         }
         self.wanted = true;
         match ask {
@@ -614,6 +610,20 @@ impl Replica {
                 unreachable!("the node answers for all of its replicas")
             }
         }
+    }
+
+    /// Nobody is told that a commit's keys lie in several ranges now who may take that for its end:
+    /// it may have been proposed when they did not, and happen yet. Whoever has the lease knows of
+    /// all proposals what has become of them.
+    fn refused(&mut self, number: RequestNumber, ask: &Ask, answer: Answer) -> Result<Tried> {
+        if let (Answer::WrongRange { .. }, Ask::Commit(CommitAsk { txn, .. }))
+        | (Answer::WrongRange { .. }, Ask::Ingest { txn, .. }) = (&answer, ask)
+            && let Some(tried) = self.not_ready(number, Matter::End(*txn), (txn.began, &[], &[]))?
+        {
+            self.wanted = true;
+            return Ok(tried);
+        }
+        Ok(Tried::Answer(answer))
     }
 
     /// Why the request can never be served here.

@@ -204,6 +204,8 @@ pub struct Replicas {
 pub(crate) struct Counts {
     /// How often it was started.
     pub(crate) starts: u64,
+    /// When this process began, on its own clock.
+    began_micros: u64,
     /// Ticks of this process.
     pub(crate) ticks: u64,
     /// The same, of each replica that was awake.
@@ -268,7 +270,8 @@ impl Replicas {
             replicas.insert(range, replica);
         }
         let touched: BTreeSet<RangeId> = replicas.keys().copied().collect();
-        let readers = Readers::new(clocks.wall.now_micros());
+        let began_micros = clocks.wall.now_micros();
+        let readers = Readers::new(began_micros);
         let mut node = Replicas {
             options,
             clocks,
@@ -285,7 +288,7 @@ impl Replicas {
                 walk: Walk::default(),
                 turns: Turns::default(),
             },
-            counts: Counts { starts, ..Counts::default() },
+            counts: Counts { starts, began_micros, ..Counts::default() },
             traffic: Traffic::new(staging),
             moves: Moves::default(),
             absent: Absent::new(logged, retired),
@@ -426,7 +429,7 @@ impl Replicas {
     pub fn request(&mut self, number: RequestNumber, mut request: Request) -> Result<()> {
         let range = request.range;
         let of_node = match &request.ask {
-            Ask::Clock => Some(Answer::Fine),
+            Ask::Clock => Some(self.clock_asked()),
             Ask::ShowRanges => Some(Answer::ShownRanges(self.shown_ranges()?)),
             Ask::Ranges => {
                 let all = self.ranges().into_iter().map(|(range, _)| range);
@@ -796,6 +799,16 @@ impl Replicas {
     pub(crate) fn clock(&self) -> CommitTs {
         let wall = Hlc::from_micros(self.clocks.wall.now_micros());
         CommitTs(self.clocks.hlc.peek().max(wall))
+    }
+
+    /// Whoever asks for the clock relies on it to be above all that this node has ever stamped. An
+    /// earlier process may have stamped times of a clock that was ahead by the bound.
+    fn clock_asked(&self) -> Answer {
+        let age = self.clocks.wall.now_micros().saturating_sub(self.counts.began_micros);
+        match age > self.options.max_clock_offset_micros {
+            true => Answer::Fine,
+            false => Answer::Refused("its clock may be behind what it has stamped before".into()),
+        }
     }
 
     /// An answer with what the node knows of other ranges: of the next ones in key order, which

@@ -1,5 +1,7 @@
 //! What is asked of a range, and what it answers. All of it is data.
 
+use std::sync::Arc;
+
 use braid_kv::{
     Conflict, GotMany, Grant, KvError, LockMany, LockReport, Reads, ScanMany, ScannedMany,
     ShownRange, Target, TxnId as LockTxn,
@@ -33,8 +35,22 @@ impl Request {
     }
 }
 
+/// What the clocks of nodes showed after a reader had begun. Each has said so because it was asked
+/// ([`Ask::Clock`]), or is the reader's own: whatever it stamps above that, wherever, came later.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MetClocks(pub Arc<[(NodeId, CommitTs)]>);
+
+impl MetClocks {
+    /// Up to when a node may have stamped something before the reader began that it has stamped up
+    /// to `end`.
+    pub(crate) fn bound(&self, (node, end): (NodeId, CommitTs)) -> CommitTs {
+        let clock = self.0.iter().find(|(met, _)| *met == node);
+        clock.map_or(end, |(_, clock)| end.min(*clock))
+    }
+}
+
 /// Which state is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct When {
     /// Every commit at or before this timestamp.
     pub at: CommitTs,
@@ -47,12 +63,14 @@ pub struct When {
     /// ([`crate::AnswerTimes`]): what is written there above that, by whomever, came later. A lease
     /// that moves changes nothing.
     pub served: Option<CommitTs>,
+    /// Of those that stamp what is written there from afar, and of earlier holders.
+    pub met: MetClocks,
 }
 
 impl When {
     /// As of a timestamp, whatever was written later.
     pub fn exactly(at: CommitTs) -> When {
-        When { at, limit: at, observed: None, served: None }
+        When { at, limit: at, observed: None, served: None, met: MetClocks::default() }
     }
 }
 

@@ -109,9 +109,10 @@ impl Replica {
     /// What is written here above this time, under the holders' own clocks, is later than the
     /// reader's beginning.
     fn certain(&self, when: &When) -> CommitTs {
-        let When { at, limit, observed, served } = *when;
+        let When { at, limit, observed, served, ref met } = *when;
         // Under earlier leases other clocks than this node's have written.
-        let seen = observed.unwrap_or(self.clocks.now()).max(self.tenure.since);
+        let held = self.machine.foreign.held_until(met);
+        let seen = observed.unwrap_or(self.clocks.now()).max(held);
         limit.min(served.unwrap_or(limit)).min(seen).max(at)
     }
 
@@ -139,9 +140,10 @@ impl Replica {
     /// When something was written there that may be older than the reader, and that it does not
     /// see.
     fn in_doubt(&self, spans: &[KeySpan], when: &When) -> Result<Option<CommitTs>> {
-        let (When { at, limit, .. }, certain) = (*when, self.certain(when));
+        let (When { at, limit, met, .. }, certain) = (when, self.certain(when));
+        let (at, limit) = (*at, *limit);
         let mut doubts: Vec<(CommitTs, CommitTs)> =
-            self.machine.foreign.within(certain, limit).collect();
+            self.machine.foreign.within((certain, limit), met).collect();
         doubts.extend(Some((at, certain)).filter(|(at, certain)| at < certain));
         if doubts.is_empty() {
             return Ok(None);

@@ -123,6 +123,15 @@ fn a_family_whose_first_rows_come_late_stays_whole() {
     assert!(verdict.is_good(), "{}", show(&plan, &verdict));
 }
 
+/// A commit is proposed when its range is about to be split between its keys. The client asks again,
+/// and comes to a replica that knows of the split, and not of the commit behind it.
+#[test]
+fn a_commit_behind_a_split_is_not_said_to_have_come_to_nothing() {
+    let plan = Plan::of_seed(20_000).dozing();
+    let verdict = run(&plan);
+    assert!(verdict.is_good(), "{}", show(&plan, &verdict));
+}
+
 #[test]
 fn a_seed_gives_the_same_trace_again() {
     for seed in seeds(4).flat_map(|seed| [seed, seed + 1_000_000]) {

@@ -1,5 +1,6 @@
 //! Two of three nodes are away: nobody serves anything. Whatever a client of the third one waits
-//! for, it stops when it is told to, by a limit of time or by who cancels.
+//! for, it stops when it is told to, by a limit of time or by who cancels; and soon by itself, since
+//! there are other nodes.
 
 use super::*;
 
@@ -53,6 +54,10 @@ fn who_waits_for_a_majority_stops_when_he_is_told_to() {
     // As long as a lease lasts it may be served.
     WallClock.sleep(Duration::from_secs(5));
     sends_clients_away(&cluster, 2);
+    // Nor does a client that has been here before wait until its pool gives up.
+    for sql in ["SELECT 1", "SELECT * FROM t", "UPDATE t SET v = 3"] {
+        stops(&mut patient, sql, &["57P03"]);
+    }
     for sql in [
         "SELECT * FROM t",
         "SELECT count(*) FROM t a JOIN t b USING (v)",

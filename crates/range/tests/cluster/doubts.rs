@@ -2,7 +2,7 @@
 
 use braid_kv::{KeySpan, ReadAt, ScanMany, SpanScan};
 use braid_lsm::CommitTs;
-use braid_range::{Answer, Ask, RangeId, Request, Split, TxnId, When};
+use braid_range::{Answer, Ask, MetClocks, NodeId, RangeId, Request, Split, TxnId, When};
 
 use super::{Cluster, commit, key, put};
 
@@ -12,7 +12,7 @@ fn later(ts: CommitTs, millis: u64) -> CommitTs {
 
 /// A reader that has begun on another node and has asked nobody so far.
 fn reader(at: CommitTs) -> When {
-    When { at, limit: later(at, 250), observed: None, served: None }
+    When { limit: later(at, 250), ..When::exactly(at) }
 }
 
 fn write(cluster: &mut Cluster, (range, node): (u64, u64), name: &str) -> CommitTs {
@@ -105,6 +105,39 @@ fn what_a_reader_was_answered_by_one_holder_bounds_its_doubts_at_the_next() {
     let served = Some(write(&mut cluster, (1, 1), "b"));
     let seen = When { observed, served, ..reader(began) };
     assert!(is_certain(&mut cluster, (1, 1), "b", seen));
+}
+
+/// A reader has asked all nodes for their clocks before it read anything. Then leases move.
+#[test]
+fn whoever_has_met_the_clock_of_an_earlier_holder_knows_what_came_later() {
+    let mut cluster = Cluster::new();
+    let began = cluster.now(1);
+    cluster.pass(1, &[1, 2, 3]);
+    let clock = cluster.now(1);
+    let written = write(&mut cluster, (1, 1), "b");
+    let holder = drain(&mut cluster, 1);
+    let met = |node: u64, of_node| {
+        let met = MetClocks([(NodeId(node), of_node)].into());
+        When { observed: Some(clock), met, ..reader(began) }
+    };
+    assert!(is_certain(&mut cluster, (1, holder), "b", met(1, clock)));
+    assert!(!is_certain(&mut cluster, (1, holder), "b", met(1, written)));
+    assert!(!is_certain(&mut cluster, (1, holder), "b", met(holder, clock)));
+}
+
+/// What its clock shows is not above what an earlier process of it has stamped.
+#[test]
+fn a_node_that_has_just_begun_does_not_say_what_its_clock_shows() {
+    let mut cluster = Cluster::new();
+    let of_node = RangeId(0).0;
+    cluster.pass(10, &[1, 2, 3]);
+    assert_eq!(cluster.ask_range(of_node, 2, Ask::Clock), Some(Answer::Fine));
+    cluster.crash(2, braid_env::fs::CrashPolicy::KeepAll);
+    cluster.restart(2);
+    let answer = cluster.ask_range(of_node, 2, Ask::Clock);
+    assert!(matches!(answer, Some(Answer::Refused(_))), "{answer:?}");
+    cluster.pass(10, &[1, 2, 3]);
+    assert_eq!(cluster.ask_range(of_node, 2, Ask::Clock), Some(Answer::Fine));
 }
 
 /// A reader has seen the clock of a node, and then reads a range there into which that node has

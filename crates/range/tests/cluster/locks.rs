@@ -244,8 +244,8 @@ fn what_was_written_about_when_a_reader_began_is_in_doubt() {
     };
     let limit = CommitTs(at.0 + (250_000 << 12));
     let get = |name: &str, when| Ask::Get { keys: vec![key(name)], when };
-    let in_doubt = When { at, limit, observed: None, served: None };
-    assert_eq!(cluster.ask(1, get("a", in_doubt)), Some(Answer::Uncertain(ts)));
+    let in_doubt = || When { limit, ..When::exactly(at) };
+    assert_eq!(cluster.ask(1, get("a", in_doubt())), Some(Answer::Uncertain(ts)));
     let got = |value: Option<&'static str>| value.map(|v| Bytes::from_static(v.as_bytes()));
     let mut values = |name: &str, when: When| match cluster.ask(1, get(name, when)) {
         Some(Answer::Got(GotMany { values, .. })) => values[0].clone(),
@@ -253,10 +253,11 @@ fn what_was_written_about_when_a_reader_began_is_in_doubt() {
     };
     // Nothing was written there; it is read at the time of that commit; this node's clock was
     // seen before the commit; it is so much older that no clock can be so far ahead.
-    assert_eq!(values("b", in_doubt), None);
-    assert_eq!(values("a", When { at: ts, ..in_doubt }), got(Some("1")));
-    assert_eq!(values("a", When { observed: Some(at), ..in_doubt }), None);
-    assert_eq!(values("a", When { limit: CommitTs(ts.0 - (300_000 << 12)), ..in_doubt }), None);
+    assert_eq!(values("b", in_doubt()), None);
+    assert_eq!(values("a", When { at: ts, ..in_doubt() }), got(Some("1")));
+    assert_eq!(values("a", When { observed: Some(at), ..in_doubt() }), None);
+    let older = CommitTs(ts.0 - (300_000 << 12));
+    assert_eq!(values("a", When { limit: older, ..in_doubt() }), None);
     assert_eq!(values("a", When::exactly(at)), None);
 }
 

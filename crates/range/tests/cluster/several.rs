@@ -8,8 +8,8 @@ use braid_kv::{
 };
 use braid_lsm::CommitTs;
 use braid_range::{
-    Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, LockAsk, PrepareAsk, RangeId, Split,
-    TxnId, When, Write,
+    Anchor, Answer, Ask, CommitAsk, Decision, HeldLocks, LockAsk, MetClocks, PrepareAsk, RangeId,
+    Split, TxnId, When, Write,
 };
 
 use super::{Cluster, commit, key, put, read, shown};
@@ -290,6 +290,34 @@ fn locks_of_what_is_prepared_survive_their_lease() {
     assert_eq!(locked.grants, [Grant::Held]);
 }
 
+/// Who takes "it has other keys" for the end of a commit hears it only from whoever has the lease:
+/// behind the split in the log there may be the commit itself, proposed when the range was whole.
+#[test]
+fn only_the_leaseholder_says_that_the_keys_of_a_commit_were_given_away() {
+    let mut cluster = two_ranges();
+    let txn = name(&cluster, 1);
+    let spans = vec![KeySpan::new(key("a"), key("z"))];
+    let across = Ask::Commit(CommitAsk {
+        txn,
+        read_at: txn.began,
+        reads: Reads { points: Vec::new(), spans },
+        locks: None,
+        not_after: None,
+        not_before: CommitTs::ZERO,
+        writes: vec![put("a", "1")],
+        anchor: None,
+    });
+    let ingest = Ask::Ingest { txn, at: txn.began, rows: vec![(key("m"), key("1"))] };
+    for ask in [across, ingest] {
+        for follower in [2, 3] {
+            let answer = cluster.ask_range(1, follower, ask.clone());
+            assert!(matches!(answer, Some(Answer::NotHolder { .. })), "{answer:?}");
+        }
+        let answer = cluster.ask_range(1, 1, ask);
+        assert!(matches!(answer, Some(Answer::WrongRange { .. })), "{answer:?}");
+    }
+}
+
 #[test]
 fn a_reader_that_began_before_a_commit_was_stamped_elsewhere_is_in_doubt() {
     let mut cluster = two_ranges();
@@ -303,13 +331,27 @@ fn a_reader_that_began_before_a_commit_was_stamped_elsewhere_is_in_doubt() {
     let limit = CommitTs(began.0 + (250_000 << 12));
     let get = |observed| Ask::Get {
         keys: vec![key("m")],
-        when: When { at: began, limit, observed: Some(observed), served: None },
+        when: When { limit, observed: Some(observed), ..When::exactly(began) },
     };
     assert_eq!(cluster.ask_range(2, 1, get(observed)), None);
     assert_eq!(cluster.ask_range(2, 1, resolve(txn, elsewhere)), Some(Answer::Fine));
     let waited = std::mem::take(&mut cluster.answers);
     assert!(matches!(waited[0].1, Answer::Uncertain(_)), "{waited:?}");
     let answer = cluster.ask_range(2, 1, get(observed));
+    assert!(matches!(answer, Some(Answer::Uncertain(_))), "{answer:?}");
+    // Whoever has met that clock knows; unless it showed as much.
+    let met = |clock| Ask::Get {
+        keys: vec![key("m")],
+        when: When {
+            limit,
+            observed: Some(observed),
+            met: MetClocks([(braid_range::NodeId(2), clock)].into()),
+            ..When::exactly(began)
+        },
+    };
+    let answer = cluster.ask_range(2, 1, met(observed));
+    assert!(matches!(answer, Some(Answer::Got(_))), "{answer:?}");
+    let answer = cluster.ask_range(2, 1, met(CommitTs(bound.0 + 5)));
     assert!(matches!(answer, Some(Answer::Uncertain(_))), "{answer:?}");
     // What this node's own clock has chosen later was later.
     let own = name(&cluster, 2);
