@@ -302,6 +302,29 @@ fn clocks_of_many_are_seen_before_their_ranges_are_read() {
     assert_eq!(*letters.rounds.lock(), [[3]]);
 }
 
+/// Their clocks may be ahead of the reader's: what they have written up to there is in doubt.
+#[test]
+fn clocks_that_are_ahead_of_the_reader_are_taken_as_they_are() {
+    let keys = (0..RANGES).map(|n| vec![b'a' + n as u8, b'k']).collect();
+    let ahead = CommitTs(Hlc::from_micros(WallClock.now_micros() + 100_000));
+    let letters = Arc::new(Letters { keys, zero: ahead, ..Letters::default() });
+    let router = router(&letters);
+    let early = router.begin(None).expect("it begins");
+    let all = || request(vec![scan(KeySpan::new("a", "zz"), 9)], false, 1_000, 1_000_000);
+    // Who serves them gets known by that.
+    router.scan_many(&all()).expect("it answers");
+    letters.known.lock().clear();
+    let at = ReadAt::Time(early.read_ts);
+    router.scan_many(&ScanMany { at, ..all() }).expect("it answers");
+    let known = |n: u64| match n {
+        1 => Some(early.read_ts),
+        _ => Some(CommitTs(ahead.0 + clock_of(NodeId(n)).0)),
+    };
+    assert!(early.read_ts < ahead);
+    assert_eq!(*letters.known.lock(), (1..=RANGES).map(known).collect::<Vec<_>>());
+    router.leave(early.txn, early.read_ts);
+}
+
 /// Whoever keeps a view takes one above all clocks that it hears of, and asks no more. Of a node
 /// that does not say what its clock shows, it knows nothing then.
 #[test]
