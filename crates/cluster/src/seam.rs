@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use braid_env::clock::Hlc;
 use braid_kv::{
     Begun, Commit, Committed, GetMany, GotMany, KvError, KvResult, LeaseHolder, LeaseHome,
     LockMany, LockReport, LockedMany, NodeCall, NodeSettings, ScanMany, ScannedMany, ShownNode,
@@ -177,6 +178,19 @@ impl Spans for Router {
 
     fn wall_clock_us(&self) -> u64 {
         self.options.wall.now_micros()
+    }
+
+    fn told_clock_us(&self) -> u64 {
+        let wall = self.options.wall.now_micros();
+        let lifted = Hlc::micros_of(self.options.hlc.peek());
+        if lifted < wall {
+            return wall;
+        }
+        // What was stamped in that microsecond is in front of the next one, and what will be is
+        // behind it.
+        let told = (lifted + 1).min(wall + self.options.max_clock_offset_micros);
+        self.options.hlc.update(Hlc::from_micros(told));
+        told
     }
 
     fn get_many(&self, request: &GetMany) -> KvResult<GotMany> {

@@ -114,6 +114,11 @@ impl Coordinator {
         self.spans.wall_clock_us()
     }
 
+    /// What clients are told that the time is: see [`Spans::told_clock_us`].
+    pub fn told_clock_us(&self) -> u64 {
+        self.spans.told_clock_us()
+    }
+
     /// The timestamp whose physical part is `us` microseconds since 1970.
     pub fn timestamp_at(us: u64) -> CommitTs {
         CommitTs(us << braid_env::clock::LOGICAL_BITS)

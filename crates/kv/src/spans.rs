@@ -366,6 +366,13 @@ pub trait Spans: Send + Sync {
     /// Physical clock, microseconds since 1970.
     fn wall_clock_us(&self) -> u64;
 
+    /// What clients are told that the time is, in microseconds since 1970: the physical clock; but
+    /// what was written up to then includes all that was acknowledged here, so it is ahead of that
+    /// where commits are stamped by the clocks of others. By no more than these may differ.
+    fn told_clock_us(&self) -> u64 {
+        self.wall_clock_us()
+    }
+
     /// Reads keys.
     fn get_many(&self, request: &GetMany) -> KvResult<GotMany>;
 

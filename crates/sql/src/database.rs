@@ -477,9 +477,10 @@ impl Database {
         self.coordinator.unique_number()
     }
 
-    /// Now, in microseconds since 2000-01-01 UTC.
+    /// Now, in microseconds since 2000-01-01 UTC, as clients are told it: what is read as of that
+    /// time has all that was acknowledged to them here.
     pub fn clock_micros(&self) -> i64 {
-        self.coordinator.wall_clock_us() as i64 - EPOCH_MICROS
+        self.coordinator.told_clock_us() as i64 - EPOCH_MICROS
     }
 
     /// When the node began, in microseconds since 2000-01-01 UTC.

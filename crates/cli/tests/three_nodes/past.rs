@@ -40,3 +40,33 @@ fn the_past_is_read_without_asking_other_nodes_also_when_these_are_gone() {
     let alone = rows(own, &format!("{COUNT} '{then}'"));
     assert_eq!(alone, [[100]]);
 }
+
+/// What was validated for a commit elsewhere is written a little ahead of the clock by whoever comes
+/// next. What a node tells to be the time has all that it has acknowledged, nevertheless, and
+/// nothing that came after that.
+#[test]
+fn the_time_that_is_told_has_what_was_acknowledged_before() {
+    let cluster = Cluster::start(2 * PATIENCE, &[]);
+    let mut clients: Vec<Client> = (0..3).map(|n| cluster.client(n)).collect();
+    let schema = "CREATE TABLE t (id bigint PRIMARY KEY); CREATE TABLE u (id bigint PRIMARY KEY);
+                  INSERT INTO t SELECT g FROM generate_series(1, 100) g";
+    run(&mut clients[0], schema);
+    run(&mut clients[0], "ALTER TABLE t SPLIT AT VALUES (50)");
+    run(&mut clients[0], "ALTER TABLE u SPLIT AT VALUES (0)");
+    for round in 0..30i64 {
+        let own = &mut clients[round as usize % 3];
+        let elsewhere = format!(
+            "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM t WHERE id > 50;
+             INSERT INTO u VALUES ({round}); COMMIT"
+        );
+        run(own, &elsewhere);
+        run(own, &format!("INSERT INTO t VALUES ({})", 1_000 + round));
+        let then = own.query_one("SELECT clock_timestamp()::text", &[]).expect("it is told");
+        let then: String = then.get(0);
+        run(own, "DELETE FROM t WHERE id = 1");
+        run(own, "INSERT INTO t VALUES (1)");
+        run(own, &format!("INSERT INTO t VALUES ({})", 2_000 + round));
+        let seen = rows(own, &format!("{COUNT} '{then}'"));
+        assert_eq!(seen, [[100 + 2 * round + 1]], "round {round}, as of {then}");
+    }
+}

@@ -70,8 +70,8 @@ impl Session {
                 let bound = braid_scalar::bind(e, &Scope::empty(), &mut ParamTypes::default())?;
                 let eval = self.state.eval_now();
                 let value = bound.eval(&[], &eval)?;
-                let wall = self.db.coordinator().wall_clock_us();
-                Some(as_of_timestamp(&value, wall, &eval.style.zone)?)
+                let now = self.db.coordinator().told_clock_us();
+                Some(as_of_timestamp(&value, now, &eval.style.zone)?)
             }
         };
         let d = self.state.derived();
