@@ -14,7 +14,9 @@ use braid_env::random::Fractions;
 use braid_kv::{Tally, TxnId, TxnOptions};
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style, clip_name};
+use braid_types::{
+    Datum, MAX_IDENTIFIER, SqlError, SqlResult, SqlState, SqlType, Style, clip_name,
+};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::{Notice, canceled};
@@ -444,7 +446,20 @@ impl SessionState {
     pub(super) fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let mut s = self.shared.lock();
         s.derived = None;
+        let given = value;
         let (value, report) = Arc::make_mut(&mut s.settings).set(name, value, local)?;
+        if given.len() > MAX_IDENTIFIER && name.eq_ignore_ascii_case("application_name") {
+            self.notices.lock().push(Notice {
+                severity: "NOTICE",
+                state: SqlState::NAME_TOO_LONG,
+                message: format!(
+                    "identifier \"{given}\" will be truncated to \"{}\"",
+                    clip_name(given)
+                ),
+                detail: None,
+                hint: None,
+            });
+        }
         if let Some(report) = report {
             s.reports.push((report.to_string(), value.clone()));
         }
