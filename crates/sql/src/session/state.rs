@@ -220,6 +220,18 @@ impl Shared {
     }
 }
 
+/// 42622 for a name of a client that is too long for one.
+pub(super) fn cut_value(setting: &str, given: &str) -> Option<Notice> {
+    let cut = given.len() > MAX_IDENTIFIER && setting.eq_ignore_ascii_case("application_name");
+    cut.then(|| Notice {
+        severity: "NOTICE",
+        state: SqlState::NAME_TOO_LONG,
+        message: format!("identifier \"{given}\" will be truncated to \"{}\"", clip_name(given)),
+        detail: None,
+        hint: None,
+    })
+}
+
 impl SessionState {
     pub(super) fn new(
         db: Arc<Database>,
@@ -448,18 +460,7 @@ impl SessionState {
         s.derived = None;
         let given = value;
         let (value, report) = Arc::make_mut(&mut s.settings).set(name, value, local)?;
-        if given.len() > MAX_IDENTIFIER && name.eq_ignore_ascii_case("application_name") {
-            self.notices.lock().push(Notice {
-                severity: "NOTICE",
-                state: SqlState::NAME_TOO_LONG,
-                message: format!(
-                    "identifier \"{given}\" will be truncated to \"{}\"",
-                    clip_name(given)
-                ),
-                detail: None,
-                hint: None,
-            });
-        }
+        self.notices.lock().extend(cut_value(name, given));
         if let Some(report) = report {
             s.reports.push((report.to_string(), value.clone()));
         }
