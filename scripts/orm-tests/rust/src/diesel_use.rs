@@ -92,7 +92,9 @@ fn author(id: i32, name: &str) -> Author {
         doc: serde_json::json!({"k": [1, null, "x"]}),
         token: Uuid::from_u128(0x1234),
         raw: Some(vec![0, 255, 92]),
-        at: NaiveDate::from_ymd_opt(2024, 2, 29).and_then(|d| d.and_hms_micro_opt(23, 59, 59, 7)).expect("a time"),
+        at: NaiveDate::from_ymd_opt(2024, 2, 29)
+            .and_then(|d| d.and_hms_micro_opt(23, 59, 59, 7))
+            .expect("a time"),
         ratio: 1.0 / 3.0,
     }
 }
@@ -102,7 +104,8 @@ fn migrated(db: &mut PgConnection) {
     let one = folder.join("migrations/2026-01-01-000000_first");
     std::fs::create_dir_all(&one).expect("a folder");
     std::fs::write(one.join("up.sql"), UP).expect("a file");
-    std::fs::write(one.join("down.sql"), "DROP TABLE d_books; DROP TABLE d_authors;").expect("a file");
+    std::fs::write(one.join("down.sql"), "DROP TABLE d_books; DROP TABLE d_authors;")
+        .expect("a file");
     let all = || FileBasedMigrations::from_path(folder.join("migrations")).expect("migrations");
     let names = |r: Result<Vec<diesel::migration::MigrationVersion<'_>>, _>| {
         r.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -110,7 +113,10 @@ fn migrated(db: &mut PgConnection) {
     told("d-pending", db.has_pending_migration(all()).map_err(|e| e.to_string()));
     told("d-up", names(db.run_pending_migrations(all())).map_err(|e| e.to_string()));
     told("d-applied", names(db.applied_migrations()).map_err(|e| e.to_string()));
-    told("d-redo", db.revert_last_migration(all()).map(|v| v.to_string()).map_err(|e| e.to_string()));
+    told(
+        "d-redo",
+        db.revert_last_migration(all()).map(|v| v.to_string()).map_err(|e| e.to_string()),
+    );
     told("d-again", names(db.run_pending_migrations(all())).map_err(|e| e.to_string()));
     let _ = std::fs::remove_dir_all(folder);
 }
@@ -119,7 +125,11 @@ fn errors(db: &mut PgConnection) {
     let shown = |r: Result<usize, Error>| match r {
         Err(Error::DatabaseError(kind, of)) => format!(
             "{kind:?} {} {:?} {:?} {:?} {:?}",
-            of.message(), of.details(), of.table_name(), of.column_name(), of.constraint_name()
+            of.message(),
+            of.details(),
+            of.table_name(),
+            of.column_name(),
+            of.constraint_name()
         ),
         other => format!("{other:?}"),
     };
@@ -140,48 +150,108 @@ pub fn run(url: &str) {
     let (ann, bob) = (author(1, "ann"), author(2, "bob"));
     let insert = diesel::insert_into(d_authors::table).values(vec![ann.clone(), bob]);
     told("d-insert", insert.returning(Author::as_returning()).get_results(db));
-    told("d-alike", d_authors::table.find(1).select(Author::as_select()).first(db).map(|a| a == ann));
+    told(
+        "d-alike",
+        d_authors::table.find(1).select(Author::as_select()).first(db).map(|a| a == ann),
+    );
     let books: Vec<Book> = (1..=4)
         .map(|id| Book { id, author_id: 1 + id as i32 % 2, title: format!("t{id}") })
         .collect();
     told("d-books", diesel::insert_into(d_books::table).values(&books).execute(db));
     let joined = d_authors::table.inner_join(d_books::table).order(d_books::id.desc());
     told("d-join", joined.select((d_authors::name, d_books::title)).load::<(String, String)>(db));
-    let left = d_authors::table.left_join(d_books::table.on(d_books::author_id.eq(d_authors::id).and(d_books::id.gt(3))));
+    let left = d_authors::table
+        .left_join(d_books::table.on(d_books::author_id.eq(d_authors::id).and(d_books::id.gt(3))));
     let named = left.select((d_authors::name, d_books::title.nullable())).order(d_authors::id);
     told("d-left", named.load::<(String, Option<String>)>(db));
-    let authors = d_authors::table.select(Author::as_select()).order(d_authors::id).load(db).expect("authors");
-    let of = Book::belonging_to(&authors).select(Book::as_select()).order(d_books::id).load(db).expect("books");
+    let authors = d_authors::table
+        .select(Author::as_select())
+        .order(d_authors::id)
+        .load(db)
+        .expect("authors");
+    let of = Book::belonging_to(&authors)
+        .select(Book::as_select())
+        .order(d_books::id)
+        .load(db)
+        .expect("books");
     let grouped = of.grouped_by(&authors);
     told::<_, ()>("d-groups", Ok(grouped.iter().map(Vec::len).collect::<Vec<_>>()));
     told("d-in", d_books::table.filter(d_books::id.eq_any([1, 3])).count().get_result::<i64>(db));
-    told("d-like", d_authors::table.filter(d_authors::name.ilike("A%")).select(d_authors::id).load::<i32>(db));
-    told("d-contains", d_authors::table.filter(d_authors::tags.contains(vec!["a"])).count().get_result::<i64>(db));
-    told("d-json", d_authors::table.select(d_authors::doc.retrieve_as_object("k")).first::<serde_json::Value>(db));
-    told("d-sum", d_authors::table.select(diesel::dsl::sum(d_authors::score)).first::<Option<BigDecimal>>(db));
-    let set = (d_authors::score.eq(d_authors::score + BigDecimal::from(1)), d_authors::born.eq(None::<NaiveDate>));
-    told("d-update", diesel::update(d_authors::table.find(2)).set(set).returning(d_authors::score).get_result::<BigDecimal>(db));
+    told(
+        "d-like",
+        d_authors::table.filter(d_authors::name.ilike("A%")).select(d_authors::id).load::<i32>(db),
+    );
+    told(
+        "d-contains",
+        d_authors::table.filter(d_authors::tags.contains(vec!["a"])).count().get_result::<i64>(db),
+    );
+    told(
+        "d-json",
+        d_authors::table
+            .select(d_authors::doc.retrieve_as_object("k"))
+            .first::<serde_json::Value>(db),
+    );
+    told(
+        "d-sum",
+        d_authors::table.select(diesel::dsl::sum(d_authors::score)).first::<Option<BigDecimal>>(db),
+    );
+    let set = (
+        d_authors::score.eq(d_authors::score + BigDecimal::from(1)),
+        d_authors::born.eq(None::<NaiveDate>),
+    );
+    told(
+        "d-update",
+        diesel::update(d_authors::table.find(2))
+            .set(set)
+            .returning(d_authors::score)
+            .get_result::<BigDecimal>(db),
+    );
     told("d-save", author(2, "bert").save_changes::<Author>(db).map(|a| a.name));
-    let upsert = diesel::insert_into(d_authors::table).values(author(7, "ann")).on_conflict(d_authors::name);
-    let done = upsert.do_update().set(d_authors::ratio.eq(diesel::upsert::excluded(d_authors::ratio))).execute(db);
+    let upsert =
+        diesel::insert_into(d_authors::table).values(author(7, "ann")).on_conflict(d_authors::name);
+    let done = upsert
+        .do_update()
+        .set(d_authors::ratio.eq(diesel::upsert::excluded(d_authors::ratio)))
+        .execute(db);
     told("d-upsert", done);
-    let nothing = diesel::insert_into(d_authors::table).values(author(1, "zoe")).on_conflict_do_nothing();
+    let nothing =
+        diesel::insert_into(d_authors::table).values(author(1, "zoe")).on_conflict_do_nothing();
     told("d-nothing", nothing.execute(db));
-    told("d-distinct", d_books::table.distinct_on(d_books::author_id).order((d_books::author_id, d_books::id.desc())).select(d_books::id).load::<i64>(db));
-    told("d-lock", d_authors::table.select(d_authors::id).order(d_authors::id).for_update().skip_locked().load::<i32>(db));
+    told(
+        "d-distinct",
+        d_books::table
+            .distinct_on(d_books::author_id)
+            .order((d_books::author_id, d_books::id.desc()))
+            .select(d_books::id)
+            .load::<i64>(db),
+    );
+    told(
+        "d-lock",
+        d_authors::table
+            .select(d_authors::id)
+            .order(d_authors::id)
+            .for_update()
+            .skip_locked()
+            .load::<i32>(db),
+    );
     let sql = "SELECT a.name, count(*) AS n FROM d_authors a JOIN d_books b ON b.author_id = a.id WHERE a.id < $1 GROUP BY 1 ORDER BY 1";
     told("d-raw", diesel::sql_query(sql).bind::<BigInt, _>(5_i64).load::<Counted>(db));
     errors(db);
     let rolled = db.transaction::<(), _, _>(|db| {
         diesel::delete(d_authors::table).execute(db)?;
-        let inner = db.transaction::<usize, Error, _>(|db| diesel::sql_query("SELECT 1 / 0").execute(db));
+        let inner =
+            db.transaction::<usize, Error, _>(|db| diesel::sql_query("SELECT 1 / 0").execute(db));
         told("d-inner", inner.map_err(|e| e.to_string()));
         told("d-within", d_authors::table.count().get_result::<i64>(db));
         Err(Error::RollbackTransaction)
     });
     told("d-rolled", rolled);
     told("d-after", d_authors::table.count().get_result::<i64>(db));
-    let serial = db.build_transaction().serializable().read_only().run(|db| d_books::table.count().get_result::<i64>(db));
+    let serial = db
+        .build_transaction()
+        .serializable()
+        .read_only()
+        .run(|db| d_books::table.count().get_result::<i64>(db));
     told("d-serializable", serial);
     told("d-delete", diesel::delete(d_authors::table.find(1)).execute(db));
     told("d-cascade", d_books::table.count().get_result::<i64>(db));

@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use sea_schema::postgres::discovery::SchemaDiscovery;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::types::{PgInterval, PgMoney, PgRange, PgTimeTz};
-use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgListener, PgPool, PgPoolCopyExt, PgPoolOptions, PgRow};
 use sqlx::{Column, Connection, Either, Executor, Row, Statement, TypeInfo};
 use uuid::Uuid;
 
@@ -37,14 +37,27 @@ const SECOND: &str = "
 
 fn shown(error: sqlx::Error) -> String {
     match error.as_database_error() {
-        Some(of) => format!("{:?} {} {:?} {:?} {:?}", of.code(), of.message(), of.constraint(), of.table(), of.kind()),
+        Some(of) => format!(
+            "{:?} {} {:?} {:?} {:?}",
+            of.code(),
+            of.message(),
+            of.constraint(),
+            of.table(),
+            of.kind()
+        ),
         None => error.to_string(),
     }
 }
 
 async fn migrated(pool: &PgPool) {
     let one = |version, name: &'static str, sql: &'static str| {
-        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, Cow::Borrowed(sql), false)
+        Migration::new(
+            version,
+            Cow::Borrowed(name),
+            MigrationType::Simple,
+            Cow::Borrowed(sql),
+            false,
+        )
     };
     let of = |all| Migrator { migrations: Cow::Owned(all), ..Migrator::DEFAULT };
     told("x-first", of(vec![one(1, "first", FIRST)]).run(pool).await.map_err(|e| e.to_string()));
@@ -54,7 +67,8 @@ async fn migrated(pool: &PgPool) {
     let changed = of(vec![one(1, "first", "SELECT 1"), one(2, "second", SECOND)]);
     told("x-changed", changed.run(pool).await.map_err(|e| e.to_string()));
     let done = sqlx::query("SELECT version, description, success FROM _sqlx_migrations ORDER BY 1");
-    let rows = done.map(|r| (r.get::<i64, _>(0), r.get::<String, _>(1), r.get::<bool, _>(2)));
+    let rows =
+        done.map(|r: PgRow| (r.get::<i64, _>(0), r.get::<String, _>(1), r.get::<bool, _>(2)));
     told("x-done", rows.fetch_all(pool).await.map_err(shown));
 }
 
@@ -62,7 +76,10 @@ async fn migrated(pool: &PgPool) {
 async fn described(pool: &PgPool) {
     for (name, sql) in [
         ("x-d1", "SELECT * FROM x_all WHERE id = $1 AND t LIKE $2"),
-        ("x-d2", "INSERT INTO x_all (b, mood, p, ai) VALUES ($1, $2, $3, $4) RETURNING id, mood, p, g"),
+        (
+            "x-d2",
+            "INSERT INTO x_all (b, mood, p, ai) VALUES ($1, $2, $3, $4) RETURNING id, mood, p, g",
+        ),
         ("x-d3", "SELECT i4 + $1 AS sum, count(*) AS n, $2::x_mood AS m FROM x_all GROUP BY 1"),
         ("x-d4", "UPDATE x_kids SET name = $1 WHERE id = ANY ($2)"),
         ("x-d5", "SELECT nope FROM x_all"),
@@ -114,20 +131,38 @@ async fn types(pool: &PgPool) {
 
 async fn written(pool: &PgPool) -> sqlx::Result<()> {
     let insert = "INSERT INTO x_all (t, i4, jb, ai, mood, s) VALUES ($1, $2, $3, $4, $5::text::x_mood, $6) RETURNING id, g";
-    for n in 1..=3 {
+    for n in 1..=3_i32 {
         let made = sqlx::query_as::<_, (i64, i32)>(insert)
-            .bind(format!("t{n}")).bind(n).bind(serde_json::json!({"n": n})).bind(vec![n, n + 1])
-            .bind(["sad", "ok", "glad"][n as usize - 1]).bind("s").fetch_one(pool).await;
+            .bind(format!("t{n}"))
+            .bind(n)
+            .bind(serde_json::json!({"n": n}))
+            .bind(vec![n, n + 1])
+            .bind(["sad", "ok", "glad"][n as usize - 1])
+            .bind("s")
+            .fetch_one(pool)
+            .await;
         told("x-insert", made.map_err(shown));
     }
     let (names, parents): (Vec<String>, Vec<i64>) = (vec!["a".into(), "b".into()], vec![1, 2]);
-    let many = sqlx::query("INSERT INTO x_kids (name, parent) SELECT * FROM unnest($1::text[], $2::bigint[])");
-    told("x-unnest", many.bind(names).bind(parents).execute(pool).await.map(|d| d.rows_affected()).map_err(shown));
+    let many = sqlx::query(
+        "INSERT INTO x_kids (name, parent) SELECT * FROM unnest($1::text[], $2::bigint[])",
+    );
+    told(
+        "x-unnest",
+        many.bind(names)
+            .bind(parents)
+            .execute(pool)
+            .await
+            .map(|d| d.rows_affected())
+            .map_err(shown),
+    );
     for (name, sql) in [
-        ("x-check", "INSERT INTO x_all (i4) VALUES (0)"), ("x-domain", "UPDATE x_all SET s = 'bad'"),
+        ("x-check", "INSERT INTO x_all (i4) VALUES (0)"),
+        ("x-domain", "UPDATE x_all SET s = 'bad'"),
         ("x-unique", "INSERT INTO x_kids (name, parent) VALUES ('a', 1)"),
         ("x-fk", "INSERT INTO x_kids (name, parent) VALUES ('a', 99)"),
-        ("x-null", "INSERT INTO x_kids (name) VALUES ('a')"), ("x-always", "UPDATE x_all SET g = 1"),
+        ("x-null", "INSERT INTO x_kids (name) VALUES ('a')"),
+        ("x-always", "UPDATE x_all SET g = 1"),
         ("x-set-null", "UPDATE x_all SET id = 11 WHERE id = 1"),
     ] {
         told(name, sqlx::query(sql).execute(pool).await.map(|d| d.rows_affected()).map_err(shown));
@@ -135,23 +170,51 @@ async fn written(pool: &PgPool) -> sqlx::Result<()> {
     let mut tx = pool.begin().await?;
     sqlx::query("DELETE FROM x_all WHERE id = 2").execute(&mut *tx).await?;
     let mut inner = tx.begin().await?;
-    told("x-inner", sqlx::query("SELECT 1 / 0").execute(&mut *inner).await.map(|_| ()).map_err(shown));
+    told(
+        "x-inner",
+        sqlx::query("SELECT 1 / 0").execute(&mut *inner).await.map(|_| ()).map_err(shown),
+    );
     inner.rollback().await?;
-    told("x-kids", sqlx::query_scalar::<_, i64>("SELECT count(*) FROM x_kids").fetch_one(&mut *tx).await.map_err(shown));
+    told(
+        "x-kids",
+        sqlx::query_scalar::<_, i64>("SELECT count(*) FROM x_kids")
+            .fetch_one(&mut *tx)
+            .await
+            .map_err(shown),
+    );
     tx.rollback().await?;
     let mut copy = pool.copy_in_raw("COPY x_kids (name, parent) FROM STDIN").await?;
     copy.send("c\t3\nd\t3\n".as_bytes()).await?;
     told("x-copy", copy.finish().await.map_err(shown));
-    let all = sqlx::raw_sql("SELECT 1; SELECT name FROM x_kids ORDER BY id; UPDATE x_kids SET name = name || '!'");
+    let all = sqlx::raw_sql(
+        "SELECT 1; SELECT name FROM x_kids ORDER BY id; UPDATE x_kids SET name = name || '!'",
+    );
     told("x-raw", all.execute(pool).await.map(|d| d.rows_affected()).map_err(shown));
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen("x news").await?;
     sqlx::query("SELECT pg_notify('x news', 'é')").execute(pool).await?;
-    told("x-notified", listener.recv().await.map(|n| (n.channel().to_string(), n.payload().to_string())).map_err(shown));
+    told(
+        "x-notified",
+        listener
+            .recv()
+            .await
+            .map(|n| (n.channel().to_string(), n.payload().to_string()))
+            .map_err(shown),
+    );
     let prepared = pool.prepare("SELECT $1::int + i4 FROM x_all ORDER BY id").await?;
-    told::<_, ()>("x-prepared", Ok(prepared.columns().iter().map(|c| c.type_info().name().to_string()).collect::<Vec<_>>()));
+    told::<_, ()>(
+        "x-prepared",
+        Ok(prepared.columns().iter().map(|c| c.type_info().name().to_string()).collect::<Vec<_>>()),
+    );
     let mut lock = pool.acquire().await?;
-    told("x-locked", sqlx::postgres::PgAdvisoryLock::new("of x").acquire(&mut lock).await.map(|_| ()).map_err(shown));
+    told(
+        "x-locked",
+        sqlx::postgres::PgAdvisoryLock::new("of x")
+            .acquire(&mut lock)
+            .await
+            .map(|_| ())
+            .map_err(shown),
+    );
     Ok(())
 }
 
@@ -169,10 +232,16 @@ pub async fn run(url: &str) -> sqlx::Result<()> {
         for column in &table.columns {
             println!("s-{}.{} {column:?}", table.info.name, column.name);
         }
-        let mut rest: Vec<String> = table.check_constraints.iter().map(|c| format!("{c:?}")).collect();
+        // NOT NULL is no CHECK in BraidDB's information schema (docs/differences.md).
+        let checks = table.check_constraints.iter().filter(|c| !c.name.ends_with("_not_null"));
+        let mut rest: Vec<String> = checks.map(|c| format!("{c:?}")).collect();
         rest.extend(table.primary_key_constraints.iter().map(|c| format!("{c:?}")));
         rest.extend(table.reference_constraints.iter().map(|c| format!("{c:?}")));
-        rest.extend(table.unique_constraints.iter().map(|c| format!("{c:?}")));
+        for mut unique in table.unique_constraints {
+            // It asks for them without an order.
+            unique.columns.sort();
+            rest.push(format!("{unique:?}"));
+        }
         rest.sort();
         rest.iter().for_each(|c| println!("s-{} {c}", table.info.name));
     }
