@@ -74,7 +74,8 @@ const UP: &str = "
         id SERIAL PRIMARY KEY, name VARCHAR(40) NOT NULL UNIQUE, born DATE,
         score NUMERIC(8, 2) NOT NULL DEFAULT 1.5, tags TEXT[] NOT NULL DEFAULT '{}',
         doc JSONB NOT NULL DEFAULT '{}', token UUID NOT NULL, raw BYTEA,
-        at TIMESTAMP NOT NULL DEFAULT '2020-01-02 03:04:05.678901', ratio FLOAT8 NOT NULL DEFAULT 0.1
+        at TIMESTAMP NOT NULL DEFAULT '2020-01-02 03:04:05.678901',
+        ratio FLOAT8 NOT NULL DEFAULT 0.1
     );
     CREATE TABLE d_books (
         id BIGSERIAL PRIMARY KEY, author_id INT NOT NULL REFERENCES d_authors ON DELETE CASCADE,
@@ -147,6 +148,13 @@ fn errors(db: &mut PgConnection) {
 pub fn run(url: &str) {
     let db = &mut PgConnection::establish(url).expect("a connection");
     migrated(db);
+    read(db);
+    changed(db);
+    errors(db);
+    transactions(db);
+}
+
+fn read(db: &mut PgConnection) {
     let (ann, bob) = (author(1, "ann"), author(2, "bob"));
     let insert = diesel::insert_into(d_authors::table).values(vec![ann.clone(), bob]);
     told("d-insert", insert.returning(Author::as_returning()).get_results(db));
@@ -164,19 +172,7 @@ pub fn run(url: &str) {
         .left_join(d_books::table.on(d_books::author_id.eq(d_authors::id).and(d_books::id.gt(3))));
     let named = left.select((d_authors::name, d_books::title.nullable())).order(d_authors::id);
     told("d-left", named.load::<(String, Option<String>)>(db));
-    let authors = d_authors::table
-        .select(Author::as_select())
-        .order(d_authors::id)
-        .load(db)
-        .expect("authors");
-    let of = Book::belonging_to(&authors)
-        .select(Book::as_select())
-        .order(d_books::id)
-        .load(db)
-        .expect("books");
-    let grouped = of.grouped_by(&authors);
-    told::<_, ()>("d-groups", Ok(grouped.iter().map(Vec::len).collect::<Vec<_>>()));
-    told("d-in", d_books::table.filter(d_books::id.eq_any([1, 3])).count().get_result::<i64>(db));
+    associated(db);
     told(
         "d-like",
         d_authors::table.filter(d_authors::name.ilike("A%")).select(d_authors::id).load::<i32>(db),
@@ -195,6 +191,25 @@ pub fn run(url: &str) {
         "d-sum",
         d_authors::table.select(diesel::dsl::sum(d_authors::score)).first::<Option<BigDecimal>>(db),
     );
+}
+
+fn associated(db: &mut PgConnection) {
+    let authors = d_authors::table
+        .select(Author::as_select())
+        .order(d_authors::id)
+        .load(db)
+        .expect("authors");
+    let of = Book::belonging_to(&authors)
+        .select(Book::as_select())
+        .order(d_books::id)
+        .load(db)
+        .expect("books");
+    let grouped = of.grouped_by(&authors);
+    told::<_, ()>("d-groups", Ok(grouped.iter().map(Vec::len).collect::<Vec<_>>()));
+    told("d-in", d_books::table.filter(d_books::id.eq_any([1, 3])).count().get_result::<i64>(db));
+}
+
+fn changed(db: &mut PgConnection) {
     let set = (
         d_authors::score.eq(d_authors::score + BigDecimal::from(1)),
         d_authors::born.eq(None::<NaiveDate>),
@@ -234,9 +249,12 @@ pub fn run(url: &str) {
             .skip_locked()
             .load::<i32>(db),
     );
-    let sql = "SELECT a.name, count(*) AS n FROM d_authors a JOIN d_books b ON b.author_id = a.id WHERE a.id < $1 GROUP BY 1 ORDER BY 1";
+    let sql = "SELECT a.name, count(*) AS n FROM d_authors a JOIN d_books b ON b.author_id = a.id \
+        WHERE a.id < $1 GROUP BY 1 ORDER BY 1";
     told("d-raw", diesel::sql_query(sql).bind::<BigInt, _>(5_i64).load::<Counted>(db));
-    errors(db);
+}
+
+fn transactions(db: &mut PgConnection) {
     let rolled = db.transaction::<(), _, _>(|db| {
         diesel::delete(d_authors::table).execute(db)?;
         let inner =
@@ -256,7 +274,8 @@ pub fn run(url: &str) {
     told("d-delete", diesel::delete(d_authors::table.find(1)).execute(db));
     told("d-cascade", d_books::table.count().get_result::<i64>(db));
     // What `diesel print-schema` asks.
-    let tables = "SELECT c.relname AS name, count(a.attname) AS n FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace \
+    let tables = "SELECT c.relname AS name, count(a.attname) AS n FROM pg_class c \
+        JOIN pg_namespace s ON s.oid = c.relnamespace \
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
         WHERE s.nspname = 'public' AND c.relkind IN ('r', 'v', 'm', 'p') GROUP BY 1 ORDER BY 1";
     told("d-tables", diesel::sql_query(tables).load::<Counted>(db));
