@@ -805,8 +805,8 @@ impl Binder<'_> {
             }
             limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }
-        let limit = limit.map(|e| self.page_count(e, "LIMIT")).transpose()?;
-        let offset = offset.map(|e| self.page_count(e, "OFFSET")).transpose()?;
+        let limit = limit.map(|e| self.page_count(query, e, "LIMIT")).transpose()?;
+        let offset = offset.map(|e| self.page_count(query, e, "OFFSET")).transpose()?;
         let with_ties = query.fetch.is_some();
         if limit.iter().chain(&offset).any(|count| !count.columns().is_empty()) {
             let page = (limit.as_ref(), offset.as_ref());

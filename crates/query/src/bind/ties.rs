@@ -30,12 +30,21 @@ impl Binder<'_> {
     /// The number of rows that LIMIT or OFFSET says.
     pub(super) fn page_count(
         &mut self,
+        query: &ast::Query,
         expr: &ast::Expr,
         clause: &'static str,
     ) -> SqlResult<Bound> {
-        let bound = self
-            .without_own_rows(expr, &Scope::empty(), clause)
-            .map_err(|error| self.count_of_own_rows(expr, clause).unwrap_or(error))?;
+        let counted = self.isolated(|b| {
+            let none = Scope::empty();
+            b.without_aggregates(clause, |b| braid_scalar::bind_unsettled(expr, &none, b))
+        });
+        let bound = match counted {
+            Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
+                let other = self.count_of_own_rows(query, expr, clause)?;
+                return Err(other.unwrap_or(error));
+            }
+            bound => bound?,
+        };
         let bound = match bound.columns().is_empty() {
             true => bound,
             // Columns of queries around: they belong to this level.
@@ -50,29 +59,29 @@ impl Binder<'_> {
             .map_err(|e| at_beginning(e, expr))
     }
 
-    fn without_own_rows(
-        &mut self,
-        expr: &ast::Expr,
-        scope: &Scope,
-        clause: &'static str,
-    ) -> SqlResult<Bound> {
-        self.isolated(|b| {
-            b.without_aggregates(clause, |b| braid_scalar::bind_unsettled(expr, scope, b))
-        })
-    }
-
     /// What is wrong with a count that means columns of the query itself.
-    fn count_of_own_rows(&mut self, expr: &ast::Expr, clause: &'static str) -> Option<SqlError> {
-        let own = self.level().scope.clone();
-        match self.without_own_rows(expr, &own, clause) {
-            Ok(bound) if bound.columns().is_empty() => None,
-            Ok(_) => {
-                let text = format!("argument of {clause} must not contain variables");
-                let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
-                Some(at_beginning(error, expr))
-            }
-            Err(error) => Some(error).filter(|e| e.state() != SqlState::UNDEFINED_COLUMN),
-        }
+    fn count_of_own_rows(
+        &mut self,
+        query: &ast::Query,
+        expr: &ast::Expr,
+        clause: &'static str,
+    ) -> SqlResult<Option<SqlError>> {
+        let ast::SetExpr::Select(select) = &*query.body else { return Ok(None) };
+        self.isolated(|b| {
+            b.bind_from(&select.from)?;
+            let own = b.level().scope.clone();
+            let bound =
+                b.without_aggregates(clause, |b| braid_scalar::bind_unsettled(expr, &own, b));
+            Ok(match bound {
+                Ok(bound) if bound.columns().is_empty() => None,
+                Ok(_) => {
+                    let text = format!("argument of {clause} must not contain variables");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
+                    Some(at_beginning(error, expr))
+                }
+                Err(error) => Some(error).filter(|e| e.state() != SqlState::UNDEFINED_COLUMN),
+            })
+        })
     }
 
     /// The rows of a sorted plan after the first `skip`: `most`, at least one, and those that are
