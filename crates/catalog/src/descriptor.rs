@@ -445,6 +445,9 @@ pub struct Upkeep {
     /// Its rows are divided into partitions.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::partitions::shared")]
     pub partitioning: Option<Arc<Partitioning>>,
+    /// DISABLE TRIGGER ALL: foreign keys of its rows and to its rows are not asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unguarded: bool,
     /// It is the table as seen through this partition; never stored.
     #[serde(skip)]
     pub window: Option<u32>,
@@ -588,7 +591,7 @@ impl Table {
                 comment: None,
                 step: 0,
                 building: None,
-                upkeep: Upkeep { ttl: None, ..t.upkeep.clone() },
+                upkeep: Upkeep { ttl: None, unguarded: false, ..t.upkeep.clone() },
                 next_column: 0,
                 ..t.clone()
             }

@@ -87,7 +87,7 @@ pub use table::partition::{
     CreatePartition, ForValues, PartitionBy, PartitionChange, PartitionStrategy, RangeLimit,
 };
 pub use table::several::Several;
-pub use table::storage::StorageOptions;
+pub use table::storage::{StorageOptions, Triggers};
 pub use user_types::attributes::AttributeChange;
 pub use user_types::collation::{CollationChange, CollationMade, CollationStatement};
 pub use user_types::domain::{CreateDomain, DomainChange};

@@ -227,9 +227,9 @@ const LINES: &[Line] = &[
         "FROM Singers |> WHERE SingerId < 9 |> EXTEND LENGTH(Name) AS Letters |> AGGREGATE COUNT(*) AS \
          N GROUP BY Letters |> ORDER BY N DESC |> LIMIT 3",
         "",
-        "pipes, written as the query that they mean: WHERE, SELECT, DISTINCT, EXTEND, SET, DROP, AS, AGGREGATE \
-         (GROUP BY, GROUP AND ORDER BY), ORDER BY, LIMIT, JOIN, UNION, INTERSECT, EXCEPT; not yet RENAME, PIVOT, \
-         TABLESAMPLE, CALL",
+        "pipes, written as the query that they mean: WHERE, SELECT, DISTINCT, EXTEND, SET, DROP, RENAME, AS, \
+         TABLESAMPLE (without REPEATABLE), AGGREGATE (GROUP BY, GROUP AND ORDER BY), ORDER BY, LIMIT, JOIN, UNION, \
+         INTERSECT, EXCEPT; not yet PIVOT, CALL",
     ),
     Line(
         SPANNER,

@@ -218,5 +218,6 @@ fn notices_and_notifications() {
     let said = ask(&mut talk, b"do $$ begin raise notice '%', chr(12354); end $$");
     assert!(has(&bodies(&said, b'N')[0], b"M?\0") && bodies(&said, b'E').is_empty(), "{said:?}");
     let said = ask(&mut talk, b"set application_name to '\xe9'");
-    assert_eq!(bodies(&said, b'S'), [b"application_name\0\xe9\0"]);
+    // Two bytes here, and none that can be printed everywhere.
+    assert_eq!(bodies(&said, b'S'), [b"application_name\0??\0"]);
 }

@@ -6,6 +6,8 @@
 //!   .. |> AGGREGATE sum(a) AS s GROUP BY b SELECT b, sum(a) AS s .. GROUP BY b
 //!   .. |> EXTEND a + 1 AS c                SELECT *, a + 1 AS c ..
 //!   .. |> SET a = 1, |> DROP a             SELECT * REPLACE (1 AS a) .., SELECT * EXCEPT (a) ..
+//!   .. |> RENAME a AS b                    SELECT * RENAME (a AS b) ..
+//!   .. |> TABLESAMPLE BERNOULLI (9 PERCENT)  .. WHERE (random() * 100 < 9)
 //! ```
 //! An operator goes into the query that is there as long as it means the same in it; then that
 //! becomes a query in FROM. It keeps the name of its table if it has only one.
@@ -13,7 +15,7 @@
 use braid_types::{SqlError, SqlResult};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::calls::is;
+use super::calls::{is, is_token};
 use crate::cursor::{at_commas, closing, token_is};
 use crate::lexical::PIPE;
 use crate::script::{word, wrap};
@@ -214,6 +216,8 @@ fn applied(query: Query, mut part: Tokens) -> SqlResult<Query> {
         "distinct" if rest.is_empty() => query.plain().listed(vec![word("distinct"), star()]),
         "extend" => query.plain().listed([vec![star(), wrap(Token::Comma)], rest].concat()),
         "set" => query.plain().listed(replaced(rest)?),
+        "rename" => query.plain().listed(renamed(rest)?),
+        "tablesample" => sampled(query, &head, rest)?,
         "drop" => query.plain().listed([vec![star(), word("except")], bracketed(rest)].concat()),
         "as" => match rest.pop() {
             Some(name) if rest.is_empty() => query.within(Some(name)),
@@ -240,8 +244,8 @@ fn applied(query: Query, mut part: Tokens) -> SqlResult<Query> {
             query
         }
         "union" | "intersect" | "except" => joined(query, head, rest),
-        "rename" | "tablesample" | "pivot" | "unpivot" | "call" | "window" | "assert" | "with"
-        | "static_describe" | "recursive" => {
+        "pivot" | "unpivot" | "call" | "window" | "assert" | "with" | "static_describe"
+        | "recursive" => {
             let what = format!("|> {}", operator.to_uppercase());
             return Err(
                 SqlError::unsupported(what).with_hint("Write it as a query: SELECT .. FROM (..).")
@@ -266,6 +270,53 @@ fn replaced(rest: Tokens) -> SqlResult<Tokens> {
         list.push([value, &[word("as"), name.clone()]].concat());
     }
     Ok([vec![wrap(Token::Mul), word("replace")], bracketed(comma(list))].concat())
+}
+
+/// `a AS b, c d` as `* RENAME (a AS b, c AS d)`.
+fn renamed(rest: Tokens) -> SqlResult<Tokens> {
+    let mut list = Vec::new();
+    for part in parts(&rest) {
+        let (name, new) = match part.as_slice() {
+            [name, new] => (name, new),
+            [name, word, new] if token_is(&word.token, "as") => (name, new),
+            other => {
+                return Err(other
+                    .get(1)
+                    .map_or_else(|| SqlError::syntax("syntax error at end of input"), unexpected));
+            }
+        };
+        list.push(vec![name.clone(), word("as"), new.clone()]);
+    }
+    Ok([vec![wrap(Token::Mul), word("rename")], bracketed(comma(list))].concat())
+}
+
+/// `BERNOULLI (10 PERCENT)`: each row with this share; `RESERVOIR (10 ROWS)`: so many of them.
+fn sampled(query: Query, head: &TokenWithSpan, rest: Tokens) -> SqlResult<Query> {
+    let open = if is_token(&rest, 1, &Token::LParen) { closing(&rest, 1) } else { None };
+    let Some(end) = open else {
+        return Err(rest.first().map_or_else(|| unexpected(head), unexpected));
+    };
+    if let Some(more) = rest.get(end + 1) {
+        return Err(SqlError::unsupported(format!("TABLESAMPLE .. {}", more.token))
+            .with_hint("A sample is another one each time; its weights are not told."));
+    }
+    let known = ["bernoulli", "system", "reservoir"].iter().any(|method| is(&rest, 0, method));
+    let random = || vec![word("random"), wrap(Token::LParen), wrap(Token::RParen)];
+    let number = rest[2..end - 1].to_vec();
+    let mut over = query.within(None);
+    if !known || number.is_empty() {
+        return Err(unexpected(&rest[0]));
+    } else if is(&rest, end - 1, "percent") && !is(&rest, 0, "reservoir") {
+        let hundred = vec![wrap(Token::Mul), wrap(Token::Number("100".into(), false))];
+        let share = [random(), hundred, vec![wrap(Token::Lt)], bracketed(number)].concat();
+        over.filters.push(share);
+    } else if is(&rest, end - 1, "rows") && !is(&rest, 0, "system") {
+        over.order = [vec![word("order"), word("by")], random()].concat();
+        over.limit = [vec![word("limit")], bracketed(number)].concat();
+    } else {
+        return Err(unexpected(&rest[end - 1]));
+    }
+    Ok(over.within(None))
 }
 
 /// AGGREGATE: groups come first, then what is computed of them.
@@ -355,6 +406,11 @@ mod tests {
                 "from t |> aggregate count(*) as n group and order by b desc",
                 "SELECT b, count(*) AS n FROM t GROUP BY b ORDER BY b DESC",
             ),
+            (
+                "from t |> tablesample reservoir (5 rows)",
+                "SELECT * FROM (SELECT * FROM (SELECT * FROM t) AS t ORDER BY random() \
+                 LIMIT (5)) AS t",
+            ),
             ("from t |> join u using (id) |> select t.a", "SELECT t.a FROM t JOIN u USING(id)"),
         ] {
             assert_eq!(shown(piped), query, "{piped}");
@@ -396,7 +452,11 @@ mod tests {
     #[test]
     fn what_is_no_operator_is_said() {
         for (sql, state) in [
-            ("from t |> rename a as b", "0A000"),
+            ("from t |> rename a", "42601"),
+            ("from t |> pivot (sum(a) for b in (1))", "0A000"),
+            ("from t |> tablesample bernoulli", "42601"),
+            ("from t |> tablesample system (5 rows)", "42601"),
+            ("from t |> tablesample bernoulli (5 percent) repeatable (1)", "0A000"),
             ("from t |> nonsense", "42601"),
             ("from t |>", "42601"),
             ("from t |> set a", "42601"),

@@ -73,6 +73,22 @@ fn replaced(tokens: &[TokenWithSpan], at: usize) -> Option<(Tokens, usize)> {
     Some((out, end + 1))
 }
 
+/// `RENAME (a AS b)` behind a star, which pipes make, and where it ends.
+fn renamed(tokens: &[TokenWithSpan], at: usize) -> Option<(Tokens, usize)> {
+    if !is(tokens, at, "rename") || !is_token(tokens, at + 1, &Token::LParen) {
+        return None;
+    }
+    let end = closing(tokens, at + 1)?;
+    let mut out = vec![wrap(Token::Comma), wrap(Token::SingleQuotedString("rename".into()))];
+    for part in at_commas(&tokens[at + 2..end]) {
+        let [name, _, other] = part.as_slice() else { return None };
+        for token in [name, other] {
+            out.extend([wrap(Token::Comma), token.clone()]);
+        }
+    }
+    Some((out, end + 1))
+}
+
 /// `* EXCEPT (..)`, `t.* REPLACE (..)` of a select list, the star being at a place.
 pub(super) fn star(tokens: &mut Tokens, at: usize) {
     let mut start = at;
@@ -87,13 +103,11 @@ pub(super) fn star(tokens: &mut Tokens, at: usize) {
     }
     let mut list = Tokens::new();
     let mut end = at + 1;
-    if let Some((part, next)) = excepted(tokens, end) {
-        list.extend(part);
-        end = next;
-    }
-    if let Some((part, next)) = replaced(tokens, end) {
-        list.extend(part);
-        end = next;
+    for read in [excepted, replaced, renamed] {
+        if let Some((part, next)) = read(tokens, end) {
+            list.extend(part);
+            end = next;
+        }
     }
     if list.is_empty() {
         return;

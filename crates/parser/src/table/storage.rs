@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   ALTER TABLE t SET (fillfactor = 70), ALTER COLUMN c SET STORAGE EXTERNAL, SET LOGGED
-//!   ALTER TABLE t DISABLE TRIGGER ALL                      there are no triggers
+//!   ALTER TABLE t DISABLE TRIGGER USER                     there are no triggers
+//!   ALTER TABLE t DISABLE TRIGGER ALL                      this one counts: its foreign keys rest
 //!   ALTER INDEX i SET (fillfactor = 70)
 //! ```
 //! A statement that asks for something else as well is not read here.
@@ -29,8 +30,19 @@ pub struct StorageOptions {
     pub statistics: Vec<(String, i64)>,
     /// Indexes that are named.
     pub indexes: Vec<String>,
-    /// ENABLE or DISABLE TRIGGER; the one that is named.
-    pub triggers: Option<Option<String>>,
+    /// ENABLE or DISABLE TRIGGER.
+    pub triggers: Option<Triggers>,
+}
+
+/// Which triggers are enabled or disabled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Triggers {
+    /// One by its name.
+    Named(String),
+    /// Those of users: there are none.
+    OfUsers,
+    /// All, those that keep foreign keys among them; whether they are enabled.
+    All(bool),
 }
 
 /// Reads one; `None` if it is another statement.
@@ -112,10 +124,17 @@ fn action(c: &mut Cursor, out: &mut StorageOptions) -> SqlResult<bool> {
         out.indexes.push(c.ident()?);
         return Ok(!out.index);
     }
-    if c.take(&["enable", "trigger"]) || c.take(&["disable", "trigger"]) {
-        let name = c.ident()?;
-        out.triggers = Some((!["all", "user"].contains(&name.as_str())).then_some(name));
-        return Ok(!out.index);
+    for (words, enabled) in [(["enable", "trigger"], true), (["disable", "trigger"], false)] {
+        if c.take(&words) {
+            out.triggers = Some(if c.take(&["all"]) {
+                Triggers::All(enabled)
+            } else if c.take(&["user"]) {
+                Triggers::OfUsers
+            } else {
+                Triggers::Named(c.ident()?)
+            });
+            return Ok(!out.index);
+        }
     }
     options(c, PARAMETERS)
 }

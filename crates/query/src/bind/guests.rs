@@ -15,6 +15,8 @@ pub(super) struct StarExcept<'a> {
     table: Option<String>,
     except: Vec<String>,
     replace: Vec<(String, &'a Expr)>,
+    /// Columns, and what they are called then.
+    rename: Vec<(String, String)>,
 }
 
 impl<'a> StarExcept<'a> {
@@ -47,14 +49,27 @@ impl<'a> StarExcept<'a> {
             Expr::Identifier(ident) => Ok(ident_name(ident)),
             _ => Err(strange()),
         };
-        let end = exprs.iter().position(|e| is_mark(e, "replace")).unwrap_or(exprs.len());
-        let except = exprs[..end].iter().skip(1).map(|e| name(e)).collect::<SqlResult<_>>()?;
-        let pairs = exprs.get(end + 1..).unwrap_or_default().chunks(2);
+        let marks = ["except", "replace", "rename"];
+        let of = |mark: &str| {
+            let begin =
+                exprs.iter().position(|e| is_mark(e, mark)).map_or(exprs.len(), |at| at + 1);
+            let rest = &exprs[begin..];
+            let end = rest.iter().position(|e| marks.iter().any(|mark| is_mark(e, mark)));
+            &rest[..end.unwrap_or(rest.len())]
+        };
+        let except = of("except").iter().map(|e| name(e)).collect::<SqlResult<_>>()?;
+        let rename = of("rename").chunks(2).map(|pair| match pair {
+            [old, new] => Ok((name(old)?, name(new)?)),
+            _ => Err(strange()),
+        });
+        let rename = rename.collect::<SqlResult<_>>()?;
+        let pairs = of("replace").chunks(2);
         let replace = pairs.map(|pair| match pair {
             [value, shown] => Ok((name(shown)?, *value)),
             _ => Err(strange()),
         });
-        Ok(Some(StarExcept { table, except, replace: replace.collect::<SqlResult<_>>()? }))
+        let replace = replace.collect::<SqlResult<_>>()?;
+        Ok(Some(StarExcept { table, except, replace, rename }))
     }
 }
 
@@ -68,15 +83,17 @@ impl Binder<'_> {
         let mut all = Vec::new();
         self.star(star.table.as_deref(), &mut all)?;
         let replaced = star.replace.iter().map(|(name, _)| name);
+        let renamed = star.rename.iter().map(|(name, _)| name);
         if let Some(name) = star
             .except
             .iter()
             .chain(replaced)
+            .chain(renamed)
             .find(|name| !all.iter().any(|item| item.name == **name))
         {
             let text = format!("column \"{name}\" does not exist");
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, text)
-                .with_detail("EXCEPT and REPLACE behind a star name columns of it."));
+                .with_detail("EXCEPT, REPLACE and RENAME behind a star name columns of it."));
         }
         let before = items.len();
         for item in all {
@@ -84,10 +101,13 @@ impl Binder<'_> {
                 continue;
             }
             let other = star.replace.iter().find(|(name, _)| *name == item.name);
-            items.push(match other {
-                Some((name, value)) => Item { name: name.clone(), bound: self.settled(value)? },
-                None => item,
-            });
+            let shown = star.rename.iter().find(|(name, _)| *name == item.name);
+            let name = shown.map_or_else(|| item.name.clone(), |(_, shown)| shown.clone());
+            let bound = match other {
+                Some((_, value)) => self.settled(value)?,
+                None => item.bound,
+            };
+            items.push(Item { name, bound });
         }
         match items.len() == before {
             true => Err(SqlError::syntax("EXCEPT leaves no column of the star")),

@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use braid_scalar::{
-    Bound, Node, OrderKey as Direction, Volatility, at_beginning, coerce, ident_name, order_form,
+    Bound, Node, OrderKey as Direction, Volatility, at_beginning, ident_name, order_form,
     output_name,
 };
-use braid_types::{CastContext, Collated, SqlError, SqlResult, SqlState, SqlType};
+use braid_types::{Collated, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use sqlparser::ast::{self, Spanned};
@@ -805,8 +805,8 @@ impl Binder<'_> {
             }
             limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
         }
-        let limit = limit.map(|e| self.row_count(e, "LIMIT")).transpose()?;
-        let offset = offset.map(|e| self.row_count(e, "OFFSET")).transpose()?;
+        let limit = limit.map(|e| self.page_count(query, e, "LIMIT")).transpose()?;
+        let offset = offset.map(|e| self.page_count(query, e, "OFFSET")).transpose()?;
         let with_ties = query.fetch.is_some();
         if limit.iter().chain(&offset).any(|count| !count.columns().is_empty()) {
             let page = (limit.as_ref(), offset.as_ref());
@@ -863,29 +863,6 @@ impl Binder<'_> {
     /// So many rows are wanted in the execution that begins, as far as that is known.
     fn rows_now(&mut self, count: &Bound, clause: &str) -> SqlResult<Option<usize>> {
         self.value_now(count)?.map_or(Ok(None), |value| row_count(value, clause))
-    }
-
-    fn row_count(&mut self, expr: &ast::Expr, clause: &str) -> SqlResult<Bound> {
-        let scope = braid_scalar::Scope::empty();
-        let bound = self.isolated(|b| {
-            let bound = braid_scalar::bind_unsettled(expr, &scope, b)?;
-            match b.level().set_functions.is_empty() {
-                true => Ok(bound),
-                false => Err(at_beginning(sets_not_allowed(clause), expr)),
-            }
-        })?;
-        let bound = match bound.columns().is_empty() {
-            true => bound,
-            // Columns of queries around: they belong to this level.
-            false => {
-                let own = std::mem::take(&mut self.level().scope);
-                let bound = braid_scalar::bind_unsettled(expr, &scope, self);
-                self.level().scope = own;
-                bound?
-            }
-        };
-        coerce(bound, &SqlType::Int8, CastContext::Assignment, self)
-            .map_err(|e| at_beginning(e, expr))
     }
 }
 

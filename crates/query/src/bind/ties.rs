@@ -1,5 +1,5 @@
-//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along. And as
-//! many rows as columns of a query around say.
+//! FETCH FIRST .. WITH TIES: rows that are equal to the last one by ORDER BY come along. How
+//! many rows LIMIT and OFFSET say, also by columns of a query around.
 //!
 //! ```text
 //!   offset 1 fetch 2      rows by their keys      10   20   20   20   30
@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use braid_scalar::{Applied, Bound, EvalContext, Node, Volatility};
-use braid_types::{Datum, SqlError, SqlResult, SqlType};
+use braid_scalar::{Applied, Bound, EvalContext, Node, Scope, Volatility, at_beginning, coerce};
+use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::functions_window::rank::rank_udwf;
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -18,6 +18,7 @@ use datafusion::logical_expr::expr::{Sort, WindowFunction};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Projection, WindowFunctionDefinition, WindowUDF, lit,
 };
+use sqlparser::ast;
 
 use super::assumed::row_count;
 use super::function_table::columns_of;
@@ -26,6 +27,63 @@ use super::{Binder, SlotKind, column};
 use crate::error::from_df;
 
 impl Binder<'_> {
+    /// The number of rows that LIMIT or OFFSET says.
+    pub(super) fn page_count(
+        &mut self,
+        query: &ast::Query,
+        expr: &ast::Expr,
+        clause: &'static str,
+    ) -> SqlResult<Bound> {
+        let counted = self.isolated(|b| {
+            let none = Scope::empty();
+            b.without_aggregates(clause, |b| braid_scalar::bind_unsettled(expr, &none, b))
+        });
+        let bound = match counted {
+            Err(error) if error.state() == SqlState::UNDEFINED_COLUMN => {
+                let other = self.count_of_own_rows(query, expr, clause)?;
+                return Err(other.unwrap_or(error));
+            }
+            bound => bound?,
+        };
+        let bound = match bound.columns().is_empty() {
+            true => bound,
+            // Columns of queries around: they belong to this level.
+            false => {
+                let own = std::mem::take(&mut self.level().scope);
+                let bound = braid_scalar::bind_unsettled(expr, &Scope::empty(), self);
+                self.level().scope = own;
+                bound?
+            }
+        };
+        coerce(bound, &SqlType::Int8, CastContext::Assignment, self)
+            .map_err(|e| at_beginning(e, expr))
+    }
+
+    /// What is wrong with a count that means columns of the query itself.
+    fn count_of_own_rows(
+        &mut self,
+        query: &ast::Query,
+        expr: &ast::Expr,
+        clause: &'static str,
+    ) -> SqlResult<Option<SqlError>> {
+        let ast::SetExpr::Select(select) = &*query.body else { return Ok(None) };
+        self.isolated(|b| {
+            b.bind_from(&select.from)?;
+            let own = b.level().scope.clone();
+            let bound =
+                b.without_aggregates(clause, |b| braid_scalar::bind_unsettled(expr, &own, b));
+            Ok(match bound {
+                Ok(bound) if bound.columns().is_empty() => None,
+                Ok(_) => {
+                    let text = format!("argument of {clause} must not contain variables");
+                    let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, text);
+                    Some(at_beginning(error, expr))
+                }
+                Err(error) => Some(error).filter(|e| e.state() != SqlState::UNDEFINED_COLUMN),
+            })
+        })
+    }
+
     /// The rows of a sorted plan after the first `skip`: `most`, at least one, and those that are
     /// equal to the last of them.
     pub(super) fn with_ties(

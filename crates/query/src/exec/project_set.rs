@@ -6,6 +6,8 @@
 //!                               rows, lazily       beside one record of each; NULL for a list
 //!                                                  that has ended before the others
 //! ```
+//! Fields of the records that are all that is looked at come as columns; see [`narrowed`].
+//!
 //! Plans are made with lists that are unnested, which is what DataFusion's rules know. A list would
 //! be in memory as a whole, of `generate_series(1, 100000000)` as well; so the rule of this module
 //! puts one operator in the place of both before any other rule looks.
@@ -16,21 +18,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use braid_env::memory::LARGE_VALUE;
-use braid_types::{Datum, SqlResult};
-use datafusion::arrow::array::{ArrayRef, BinaryBuilder, RecordBatch, UInt32Array};
+use braid_types::{Datum, SqlResult, SqlType};
+use datafusion::arrow::array::{
+    ArrayRef, BinaryBuilder, RecordBatch, RecordBatchOptions, UInt32Array,
+};
 use datafusion::arrow::compute::take;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{NullHandling, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
 };
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning,
@@ -38,6 +43,7 @@ use datafusion::physical_plan::{
 };
 use futures::{Stream, ready};
 
+use super::scalar::field_of;
 use super::set_returning::{RecordRows, Records};
 use super::stoppable::{Bounds, own_bytes};
 use crate::arrow_form::{self, Reader};
@@ -62,8 +68,11 @@ impl PhysicalOptimizerRule for ProjectSets {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            Ok(match ProjectSet::of(&node) {
-                Some(set) => Transformed::yes(Arc::new(set) as Arc<dyn ExecutionPlan>),
+            if let Some(set) = ProjectSet::of(&node) {
+                return Ok(Transformed::yes(Arc::new(set) as Arc<dyn ExecutionPlan>));
+            }
+            Ok(match narrowed(&node)? {
+                Some(plan) => Transformed::yes(plan),
                 None => Transformed::no(node),
             })
         })
@@ -79,6 +88,9 @@ impl PhysicalOptimizerRule for ProjectSets {
     }
 }
 
+/// Where records come from, and of which arguments.
+type List<'a> = (&'a Arc<Records>, &'a Vec<Arc<dyn PhysicalExpr>>);
+
 /// A column of the result.
 #[derive(Clone, Debug)]
 enum Output {
@@ -86,6 +98,103 @@ enum Output {
     Plain(Arc<dyn PhysicalExpr>),
     /// Records, of the arguments that these expressions give.
     Records(Arc<Records>, Vec<Arc<dyn PhysicalExpr>>),
+    /// Some of their fields, each a column.
+    Fields(Arc<Records>, Vec<Arc<dyn PhysicalExpr>>, Vec<(usize, SqlType)>),
+}
+
+impl Output {
+    fn list(&self) -> Option<List<'_>> {
+        match self {
+            Output::Plain(_) => None,
+            Output::Records(records, args) | Output::Fields(records, args, _) => {
+                Some((records, args))
+            }
+        }
+    }
+}
+
+/// For each column of a [`ProjectSet`], the fields that are looked at; `None` where the whole is.
+type Looked = Vec<Option<Vec<(usize, SqlType)>>>;
+
+fn looked_at(set: &ProjectSet, exprs: &[ProjectionExpr]) -> Result<Looked> {
+    let of = |output: &Output| matches!(output, Output::Records(..)).then(Vec::new);
+    let mut looked: Looked = set.outputs.iter().map(of).collect();
+    for projected in exprs {
+        projected.expr.apply(|expr| {
+            if let Some((column, at, ty)) = field_of_column(expr) {
+                if let Some(fields) = &mut looked[column]
+                    && !fields.iter().any(|(field, _)| *field == at)
+                {
+                    fields.push((at, ty.clone()));
+                }
+                return Ok(TreeNodeRecursion::Jump);
+            }
+            if let Some(column) = expr.downcast_ref::<Column>() {
+                looked[column.index()] = None;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(looked)
+}
+
+/// The column, the field of it and the field's type that an expression gives.
+fn field_of_column(expr: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize, &SqlType)> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    let (at, ty) = field_of(call.fun())?;
+    let [column] = call.args() else { return None };
+    Some((column.downcast_ref::<Column>()?.index(), at, ty))
+}
+
+/// A projection that looks at nothing but fields of records, over columns of these: values need
+/// not be packed into a record and read out of it again for each of its fields.
+fn narrowed(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(projection) = node.downcast_ref::<ProjectionExec>() else { return Ok(None) };
+    let Some(set) = projection.input().downcast_ref::<ProjectSet>() else { return Ok(None) };
+    if set.outputs.iter().any(|output| matches!(output, Output::Fields(..))) {
+        return Ok(None);
+    }
+    let looked = looked_at(set, projection.expr())?;
+    if looked.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let (mut outputs, mut columns, mut first) = (Vec::new(), Vec::new(), Vec::new());
+    for (n, (output, fields)) in set.outputs.iter().zip(&looked).enumerate() {
+        first.push(columns.len());
+        match (output, fields) {
+            (Output::Records(records, args), Some(fields)) => {
+                let name = |at: &usize| format!("{} {at}", set.schema().field(n).name());
+                columns.extend(fields.iter().map(|(at, ty)| arrow_form::field(&name(at), ty)));
+                outputs.push(Output::Fields(records.clone(), args.clone(), fields.clone()));
+            }
+            _ => {
+                columns.push(set.schema().fields()[n].clone());
+                outputs.push(output.clone());
+            }
+        }
+    }
+    let schema: SchemaRef = Arc::new(Schema::new(columns));
+    let column =
+        |at: usize| -> Arc<dyn PhysicalExpr> { Arc::new(Column::new(schema.field(at).name(), at)) };
+    let rewritten = |projected: &ProjectionExpr| {
+        let expr = projected.expr.clone().transform_down(|expr| {
+            if let Some((of, at, _)) = field_of_column(&expr)
+                && let Some(fields) = &looked[of]
+                && let Some(n) = fields.iter().position(|(field, _)| *field == at)
+            {
+                let expr = column(first[of] + n);
+                return Ok(Transformed::new(expr, true, TreeNodeRecursion::Jump));
+            }
+            Ok(match expr.downcast_ref::<Column>() {
+                Some(old) => Transformed::yes(column(first[old.index()])),
+                None => Transformed::no(expr),
+            })
+        });
+        Ok(ProjectionExpr { expr: expr.data()?, alias: projected.alias.clone() })
+    };
+    let exprs = projection.expr().iter().map(rewritten).collect::<Result<Vec<_>>>()?;
+    let set = ProjectSet::new(set.input.clone(), outputs, set.outer, schema.clone());
+    Ok(Some(Arc::new(ProjectionExec::try_new(exprs, Arc::new(set))?)))
 }
 
 /// See the [module documentation](self).
@@ -143,17 +252,15 @@ impl ProjectSet {
     fn expressions(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
         self.outputs.iter().flat_map(|output| match output {
             Output::Plain(expr) => std::slice::from_ref(expr),
-            Output::Records(_, args) => args,
+            Output::Records(_, args) | Output::Fields(_, args, _) => args,
         })
     }
 }
 
 impl DisplayAs for ProjectSet {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.outputs.iter().filter_map(|output| match output {
-            Output::Plain(_) => None,
-            Output::Records(records, _) => Some(records.name()),
-        });
+        let lists = self.outputs.iter().filter_map(Output::list);
+        let names = lists.map(|(records, _)| records.name());
         write!(f, "ProjectSet: {}", names.collect::<Vec<_>>().join(", "))
     }
 }
@@ -243,11 +350,69 @@ struct Open {
     left: Option<Vec<RecordRows>>,
 }
 
+/// What the records of a list become.
+enum Building {
+    Records(BinaryBuilder),
+    /// The number of each field that is wanted, its type, and its values.
+    Fields(Vec<(usize, SqlType, Vec<Datum>)>),
+}
+
+impl Building {
+    fn of(output: &Output) -> Option<Building> {
+        match output {
+            Output::Plain(_) => None,
+            Output::Records(..) => Some(Building::Records(BinaryBuilder::new())),
+            Output::Fields(_, _, fields) => {
+                let begun = |(at, ty): &(usize, SqlType)| (*at, ty.clone(), Vec::new());
+                Some(Building::Fields(fields.iter().map(begun).collect()))
+            }
+        }
+    }
+
+    /// Adds a record, or none; bytes that it takes.
+    fn add(&mut self, record: Option<Vec<Datum>>) -> usize {
+        match (self, record) {
+            (Building::Records(builder), None) => {
+                builder.append_null();
+                0
+            }
+            (Building::Records(builder), Some(record)) => {
+                let mut bytes = Vec::new();
+                arrow_form::pack(&Datum::record(record), &mut bytes);
+                builder.append_value(&bytes);
+                bytes.len()
+            }
+            (Building::Fields(fields), record) => {
+                let mut record = record.unwrap_or_default();
+                let mut bytes = 0;
+                for (at, _, values) in fields {
+                    let value = record
+                        .get_mut(*at)
+                        .map_or(Datum::Null, |value| std::mem::replace(value, Datum::Null));
+                    bytes += value.memory();
+                    values.push(value);
+                }
+                bytes
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<ArrayRef> {
+        match self {
+            Building::Records(mut builder) => vec![Arc::new(builder.finish())],
+            Building::Fields(fields) => fields
+                .into_iter()
+                .map(|(_, ty, values)| arrow_form::build(&ty, values.iter()))
+                .collect(),
+        }
+    }
+}
+
 /// A batch of the result in the making.
 struct Filling {
     /// For each row of it, the row of the input.
     of: Vec<u32>,
-    records: Vec<BinaryBuilder>,
+    lists: Vec<Building>,
     bytes: usize,
 }
 
@@ -278,11 +443,8 @@ struct Sets {
 const COPIES: usize = 6;
 
 impl Sets {
-    fn lists(&self) -> impl Iterator<Item = (&Arc<Records>, &Vec<Arc<dyn PhysicalExpr>>)> {
-        self.outputs.iter().filter_map(|output| match output {
-            Output::Plain(_) => None,
-            Output::Records(records, args) => Some((records, args)),
-        })
+    fn lists(&self) -> impl Iterator<Item = List<'_>> {
+        self.outputs.iter().filter_map(Output::list)
     }
 
     fn begin(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -317,9 +479,8 @@ impl Sets {
     /// The next rows of the open batch. `None` after some rows of arguments that gave nothing.
     fn fill(&mut self) -> Result<Option<RecordBatch>> {
         let Some(mut open) = self.open.take() else { return Ok(None) };
-        let lists = open.given.len();
-        let records = std::iter::repeat_with(BinaryBuilder::new).take(lists).collect();
-        let mut filling = Filling { of: Vec::new(), records, bytes: 0 };
+        let lists = self.outputs.iter().filter_map(Building::of).collect();
+        let mut filling = Filling { of: Vec::new(), lists, bytes: 0 };
         let mut begun = 0;
         while open.row < open.rows && !filling.is_full() {
             if open.left.is_none() {
@@ -333,7 +494,9 @@ impl Sets {
                 let any = add_row(&mut rows, &mut filling).map_err(to_df)?;
                 if any || self.outer {
                     if !any {
-                        filling.records.iter_mut().for_each(BinaryBuilder::append_null);
+                        filling.lists.iter_mut().for_each(|list| {
+                            list.add(None);
+                        });
                     }
                     filling.push(&open);
                 }
@@ -359,40 +522,40 @@ impl Sets {
 
     fn batch(&self, open: &Open, filling: Filling) -> Result<RecordBatch> {
         let of = UInt32Array::from(filling.of);
-        let (mut plain, mut records) = (open.plain.iter(), filling.records.into_iter());
-        let columns = self.outputs.iter().map(|output| match output {
-            Output::Plain(_) => {
-                let column = plain.next().expect("as many as there are outputs");
-                Ok(take(column, &of, None)?)
+        let rows = of.len();
+        let (mut plain, mut lists) = (open.plain.iter(), filling.lists.into_iter());
+        let mut columns = Vec::new();
+        for output in &self.outputs {
+            match output {
+                Output::Plain(_) => {
+                    let column = plain.next().expect("as many as there are outputs");
+                    columns.push(take(column, &of, None)?);
+                }
+                Output::Records(..) | Output::Fields(..) => {
+                    let list = lists.next().expect("as many as there are outputs");
+                    columns.extend(list.finish());
+                }
             }
-            Output::Records(..) => {
-                let mut builder = records.next().expect("as many as there are outputs");
-                Ok(Arc::new(builder.finish()) as ArrayRef)
-            }
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
 }
 
 /// Adds the next record of each list; `false` if none has one any more.
 fn add_row(lists: &mut [RecordRows], filling: &mut Filling) -> SqlResult<bool> {
-    let next: Vec<Option<Datum>> =
+    if let [rows] = lists {
+        let Some(record) = rows.next().transpose()? else { return Ok(false) };
+        filling.bytes += filling.lists[0].add(Some(record));
+        return Ok(true);
+    }
+    let next: Vec<Option<Vec<Datum>>> =
         lists.iter_mut().map(|rows| rows.next().transpose()).collect::<SqlResult<_>>()?;
     if next.iter().all(Option::is_none) {
         return Ok(false);
     }
-    let mut bytes = Vec::new();
-    for (record, builder) in next.into_iter().zip(&mut filling.records) {
-        match record {
-            Some(record) => {
-                bytes.clear();
-                arrow_form::pack(&record, &mut bytes);
-                filling.bytes += bytes.len();
-                builder.append_value(&bytes);
-            }
-            None => builder.append_null(),
-        }
+    for (record, list) in next.into_iter().zip(&mut filling.lists) {
+        filling.bytes += list.add(record);
     }
     Ok(true)
 }

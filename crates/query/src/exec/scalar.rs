@@ -57,6 +57,11 @@ pub(crate) trait RowFunction: Send + Sync {
         false
     }
 
+    /// The number of the field, if it gives one of a record.
+    fn field(&self) -> Option<usize> {
+        None
+    }
+
     /// Told the rows of a batch before the calls for them.
     fn expect(&self, _rows: &[Vec<Datum>], _ctx: &EvalContext) {}
 }
@@ -535,6 +540,16 @@ impl RowFunction for Field {
             _ => Datum::Null,
         })
     }
+
+    fn field(&self) -> Option<usize> {
+        Some(self.0)
+    }
+}
+
+/// The number and the type of the field that a call of [`record_field`] gives.
+pub(crate) fn field_of(call: &ScalarUDF) -> Option<(usize, &SqlType)> {
+    let udf = call.inner().downcast_ref::<RowUdf>()?;
+    Some((udf.code.field()?, &udf.ret))
 }
 
 /// A field of a record.

@@ -70,8 +70,8 @@ impl SetFunction {
     }
 }
 
-/// Records, one after the other.
-pub(super) type RecordRows = Box<dyn Iterator<Item = SqlResult<Datum>> + Send>;
+/// Records, one after the other: the fields of each.
+pub(super) type RecordRows = Box<dyn Iterator<Item = SqlResult<Vec<Datum>>> + Send>;
 
 /// Where the records of a list come from.
 pub(crate) enum Records {
@@ -126,21 +126,22 @@ impl Records {
     pub(super) fn rows(&self, args: &[Datum]) -> SqlResult<RecordRows> {
         Ok(match self {
             Records::Function(function, ordinality) => {
-                let (rows, numbered) = (function.rows(args)?.into_iter(), *ordinality);
-                Box::new(rows.zip(1_i64..).map(move |(row, number)| {
+                let rows = function.rows(args)?.into_iter();
+                if !*ordinality {
+                    return Ok(Box::new(rows));
+                }
+                Box::new(rows.zip(1_i64..).map(|(row, number)| {
                     let mut row = row?;
-                    if numbered {
-                        row.push(Datum::Int8(number));
-                    }
-                    Ok(Datum::record(row))
+                    row.push(Datum::Int8(number));
+                    Ok(row)
                 }))
             }
             Records::Subquery(subquery) => {
                 let rows = subquery.rows(args)?;
-                Box::new((0..rows.len()).map(move |n| Ok(Datum::record(rows[n].clone()))))
+                Box::new((0..rows.len()).map(move |n| Ok(rows[n].clone())))
             }
             Records::Values(types, _) => {
-                let rows = args.chunks(types.len()).map(|row| Ok(Datum::record(row.to_vec())));
+                let rows = args.chunks(types.len()).map(|row| Ok(row.to_vec()));
                 Box::new(rows.collect::<Vec<_>>().into_iter())
             }
         })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use braid_catalog::{Definition, IndexConstraint, Relation, Table, View};
+use braid_catalog::{Definition, IndexConstraint, Relation, Table, Upkeep, View};
 use braid_types::{SqlError, SqlResult, SqlState};
 use sqlparser::ast::{self, AlterTableOperation as Op};
 
@@ -12,7 +12,7 @@ use super::{
     moves::Place, named_relations, other_kinds, partitions, parts, primary_key, schema, sequence,
     ttl, view::materialized,
 };
-use braid_parser::{AlterOwn, Name, StorageOptions};
+use braid_parser::{AlterOwn, Name, StorageOptions, Triggers};
 use braid_scalar::ident_name;
 
 pub(crate) fn run(c: &mut Change, a: &ast::AlterTable) -> SqlResult<String> {
@@ -182,14 +182,25 @@ pub(crate) fn storage(c: &mut Change, options: &StorageOptions) -> SqlResult<Str
         alter_column::set_statistics(c, &table, column, *target)?;
     }
     match &options.triggers {
-        Some(Some(name)) => {
+        Some(Triggers::Named(name)) => {
             let text = format!("trigger \"{name}\" for table \"{}\" does not exist", table.name);
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, text));
         }
-        Some(None) => c.ctx.notice("there are no triggers: constraints stay as they are"),
-        None => {}
+        Some(Triggers::All(enabled)) => guard(c, table.id, *enabled)?,
+        Some(Triggers::OfUsers) | None => {}
     }
     Ok(tag)
+}
+
+/// ENABLE and DISABLE TRIGGER ALL: whether foreign keys are asked when its rows are written. Rows
+/// that come or go meanwhile are not looked at afterwards either, as in PostgreSQL.
+fn guard(c: &mut Change, table: u32, enabled: bool) -> SqlResult<()> {
+    let table = c.stored(table)?;
+    if table.upkeep.unguarded == enabled {
+        let upkeep = Upkeep { unguarded: !enabled, ..table.upkeep.clone() };
+        c.put(Table { upkeep, ..(*table).clone() });
+    }
+    Ok(())
 }
 
 /// Whether rows get other keys, by what says where they lie.

@@ -61,8 +61,10 @@ impl TableInfo {
             let t = c.table(id).ok_or_else(|| SqlError::internal("referenced table is gone"))?;
             Ok(Arc::new(TableLayout::new(c, t)?))
         };
+        let asked = !table.upkeep.unguarded;
         let references = table
             .kept_foreign_keys()
+            .filter(|_| asked)
             .map(|fk| Ok((fk.clone(), layout_of(fk.parent)?)))
             .collect::<SqlResult<_>>()?;
         let parent = match &table.interleave {
@@ -71,6 +73,7 @@ impl TableInfo {
         };
         let referenced_by = c
             .referencing_tables(table.id)
+            .filter(|_| asked)
             .flat_map(|r| {
                 r.kept_foreign_keys()
                     .filter(|fk| fk.parent == table.id)

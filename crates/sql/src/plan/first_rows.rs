@@ -176,8 +176,22 @@ fn bind(
             order.push(SortKey::by(order_form(expr)?, &key.options));
         }
     }
-    inner.first = Some(Arc::new(FirstRows { order, page: limits_over(query, around, params)? }));
+    let Some(page) = limits_within(query, around, params)? else { return Ok(None) };
+    inner.first = Some(Arc::new(FirstRows { order, page }));
     Ok(Some((inner, shown)))
+}
+
+/// LIMIT and OFFSET of a subquery; `None` where they name what is not there for them: what is
+/// wrong with that depends on more than is known here.
+pub(super) fn limits_within(
+    q: &ast::Query,
+    around: &Scope,
+    params: &mut ParamTypes,
+) -> SqlResult<Option<(Option<Bound>, Option<Bound>)>> {
+    match limits_over(q, around, params) {
+        Err(e) if e.state() == SqlState::UNDEFINED_COLUMN => Ok(None),
+        page => page.map(Some),
+    }
 }
 
 /// What ORDER BY names: a number or a name of what is shown, or an expression over the tables.

@@ -31,7 +31,8 @@ use sqlparser::ast::{
 };
 
 use super::aggregate::Aggregate;
-use super::build::{From, limits, simple_select};
+use super::build::{From, simple_select};
+use super::first_rows::limits_within;
 use super::groups::has_groups;
 use super::select::SortKey;
 use super::semi;
@@ -380,7 +381,8 @@ fn bind_one(
     let Some((mut inner, scope)) = found else { return Ok(None) };
     let mut inside = Inside { real: scope.len(), scope, meant: Vec::new() };
     let mut order = Vec::new();
-    let page = limits(derived.as_ref().map_or(query, |(query, _)| query), params)?;
+    let limited = derived.as_ref().map_or(query, |(query, _)| query);
+    let Some(page) = limits_within(limited, &Scope::empty(), params)? else { return Ok(None) };
     // Rows would be taken in twice, in two orders.
     let outer = query.limit_clause.is_some() || page.0.is_some() && query.order_by.is_some();
     if derived.is_some() && outer {
@@ -439,7 +441,9 @@ fn bind_exists(
     let Some((mut inner, scope)) = found else { return Ok(None) };
     // What is selected must be right, and is not looked at; aggregates would have a row always.
     drop(returning(&select.projection, &scope, &|_| None, params)?);
-    let (what, page) = (What::Exists(wanted), limits(query, params)?);
+    let page = limits_within(query, &Scope::empty(), params)?;
+    let Some(page) = page else { return Ok(None) };
+    let what = What::Exists(wanted);
     inner.value = Some(Arc::new(Value { what, order: Vec::new(), page }));
     Ok(Some((inner, SqlType::Bool)))
 }

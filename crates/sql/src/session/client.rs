@@ -17,7 +17,7 @@ use super::cursors::Cursor;
 use super::prepared::Prepared;
 use super::settings::{Settings, importance};
 use super::shapes::Shapes;
-use super::state::SessionState;
+use super::state::{SessionState, cut_value};
 use super::transaction::OpenTxn;
 use crate::database::Database;
 use crate::object_names::ObjectNames;
@@ -95,6 +95,8 @@ impl Session {
         for (name, value) in &options.settings {
             settings.set_startup(name, value)?;
         }
+        let cut: Vec<Notice> =
+            options.settings.iter().filter_map(|(name, value)| cut_value(name, value)).collect();
         let state = SessionState::new(
             db.clone(),
             options.user,
@@ -104,7 +106,7 @@ impl Session {
             (options.pid, options.cancel.clone()),
         );
         let notices = state.notices.clone();
-        notices.lock().extend(refused.into_iter().map(Notice::warning));
+        notices.lock().extend(refused.into_iter().map(Notice::warning).chain(cut));
         let state = Arc::new(state);
         let activity = db.sessions().open(&state, options.client, db.clock_micros());
         Ok(Session {

@@ -14,7 +14,9 @@ use braid_env::random::Fractions;
 use braid_kv::{Tally, TxnId, TxnOptions};
 use braid_parser::IsolationLevel;
 use braid_types::encodings::Encoding;
-use braid_types::{Datum, SqlError, SqlResult, SqlState, SqlType, Style, clip_name};
+use braid_types::{
+    Datum, MAX_IDENTIFIER, SqlError, SqlResult, SqlState, SqlType, Style, clip_name,
+};
 use parking_lot::{Condvar, Mutex};
 
 use super::context::{Notice, canceled};
@@ -216,6 +218,18 @@ impl Shared {
             self.database = catalog.database(database).map_or(0, |d| d.id);
         }
     }
+}
+
+/// 42622 for a name of a client that is too long for one.
+pub(super) fn cut_value(setting: &str, given: &str) -> Option<Notice> {
+    let cut = given.len() > MAX_IDENTIFIER && setting.eq_ignore_ascii_case("application_name");
+    cut.then(|| Notice {
+        severity: "NOTICE",
+        state: SqlState::NAME_TOO_LONG,
+        message: format!("identifier \"{given}\" will be truncated to \"{}\"", clip_name(given)),
+        detail: None,
+        hint: None,
+    })
 }
 
 impl SessionState {
@@ -444,7 +458,9 @@ impl SessionState {
     pub(super) fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let mut s = self.shared.lock();
         s.derived = None;
+        let given = value;
         let (value, report) = Arc::make_mut(&mut s.settings).set(name, value, local)?;
+        self.notices.lock().extend(cut_value(name, given));
         if let Some(report) = report {
             s.reports.push((report.to_string(), value.clone()));
         }

@@ -71,9 +71,9 @@ pub(super) static ENTRIES: &[Entry] = &[
     Entry::change(
         "ALTER TABLE",
         "alter table t set (fillfactor = 70)",
-        "accepted: SET (..), RESET (..), SET LOGGED, SET TABLESPACE, CLUSTER ON, ENABLE and \
-         DISABLE TRIGGER, ALTER COLUMN .. SET STORAGE and SET COMPRESSION; of indexes ALTER INDEX \
-         .. SET (..)",
+        "accepted: SET (..), RESET (..), SET LOGGED, SET TABLESPACE, CLUSTER ON, ALTER COLUMN .. \
+         SET STORAGE and SET COMPRESSION; of indexes ALTER INDEX .. SET (..). \
+         DISABLE TRIGGER ALL: foreign keys are not asked until ENABLE",
         work!(Kind::StorageOptions(options) => |c| alter::storage(c, options)),
     ),
     Entry::change(

@@ -61,7 +61,7 @@ impl Fate {
             },
             _ => Some(Check::Nothing),
         })?;
-        for to in &fate.dying {
+        for to in fate.dying.iter().filter(|to| !to.upkeep.unguarded) {
             for from in c.referencing_tables(to.id) {
                 for fk in from.kept_foreign_keys().filter(|fk| fk.parent == to.id) {
                     let inside = fate.dying.iter().any(|t| t.id == from.id);
@@ -156,10 +156,10 @@ impl Fate {
 
 /// Whether a foreign key along the key takes a child's rows away with a row that goes.
 fn goes_by_key(child: &Table, dying: &[Arc<Table>]) -> bool {
-    child
-        .kept_foreign_keys()
-        .filter(|fk| fk.on_delete == RefAction::Cascade)
-        .any(|fk| dying.iter().any(|to| to.id == fk.parent && along_the_path(child, fk, to)))
+    child.kept_foreign_keys().filter(|fk| fk.on_delete == RefAction::Cascade).any(|fk| {
+        let refers = |to: &Arc<Table>| to.id == fk.parent && !to.upkeep.unguarded;
+        dying.iter().any(|to| refers(to) && along_the_path(child, fk, to))
+    })
 }
 
 /// Whether no statement can take rows of a table away by deleting others.

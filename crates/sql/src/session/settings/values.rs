@@ -10,7 +10,7 @@ use super::about::{ABOUT, NOTHING};
 use super::without_meaning::{self, Form, WITHOUT_MEANING};
 use crate::session::transaction::{LEVELS, level_name, level_named};
 use braid_types::encodings::Encoding;
-use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone};
+use braid_types::{SqlError, SqlResult, SqlState, Style, TimeZone, clip_name};
 
 /// Reported version: what clients switch their behaviour by, then our own name.
 pub(crate) const SERVER_VERSION: &str = concat!("15.0 (BraidDB ", env!("CARGO_PKG_VERSION"), ")");
@@ -474,13 +474,22 @@ pub(in crate::session) fn no_level(name: &str, value: &str) -> SqlError {
     invalid(name, value).with_hint(format!("Available values: {names}."))
 }
 
+/// The name of a client, which the system's views and logs show.
+fn printable(name: &str) -> String {
+    let shown = |byte: u8| if (32..127).contains(&byte) { char::from(byte) } else { '?' };
+    clip_name(name).bytes().map(shown).collect()
+}
+
+fn zone(value: &str) -> SqlResult<String> {
+    let zone = TimeZone::parse_setting(value).map(|(_, name)| name);
+    zone.ok_or_else(|| invalid("TimeZone", value))
+}
+
 fn check(name: &str, value: &str) -> SqlResult<String> {
     let ok = |v: &str| Ok(v.to_string());
     match name {
-        "timezone" => match TimeZone::parse_setting(value) {
-            Some((_, name)) => Ok(name),
-            None => Err(invalid("TimeZone", value)),
-        },
+        "timezone" => zone(value),
+        "application_name" => Ok(printable(value)),
         "client_encoding" => encoding(value),
         "client_min_messages" => least_message(value),
         "default_transaction_isolation" | "transaction_isolation" => {
