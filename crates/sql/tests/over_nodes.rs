@@ -328,3 +328,36 @@ fn temporary_tables_are_their_sessions_on_every_node() {
     on(&cluster, 2).drop_temporary_of_gone(true).unwrap();
     assert_eq!(left(&one), 0);
 }
+
+/// Many rows go into a table that the same statement makes, empties or takes out of another one: it
+/// is not what others know, and nobody has changed it in between.
+#[test]
+fn many_rows_are_loaded_into_what_a_statement_makes() {
+    let cluster = cluster();
+    let (one, two) = (on(&cluster, 1), on(&cluster, 2));
+    let (mut a, mut b) = (session(&one), session(&two));
+    run(&mut a, "create table s (n int primary key); insert into s values (0)");
+    for doubled in 0..14 {
+        run(&mut a, &format!("insert into s select n + {} from s", 1 << doubled));
+    }
+    run(&mut a, "create table made as select n from s");
+    run(&mut a, "select n into chosen from s");
+    run(&mut a, "begin; create table inside as select n from s; commit");
+    run(&mut a, "create materialized view seen as select n from s");
+    run(&mut b, "insert into s values (-1)");
+    run(&mut a, "refresh materialized view seen");
+    run(
+        &mut a,
+        "create table parted (n int) partition by range (n);
+         create table low partition of parted for values from (0) to (100000);
+         insert into parted select n from s where n >= 0;
+         alter table parted detach partition low",
+    );
+    let many = |s: &mut Session, table: &str| rows(s, &format!("select count(*) from {table}"));
+    for s in [&mut a, &mut b] {
+        for table in ["made", "chosen", "inside", "low"] {
+            assert_eq!(many(s, table), ["16384"], "{table}");
+        }
+        assert_eq!((many(s, "seen"), many(s, "parted")), (vec!["16385".into()], vec!["0".into()]));
+    }
+}

@@ -27,12 +27,25 @@ pub(crate) enum Taken {
     Loaded(u64),
 }
 
+/// Begins the load of a table.
+type Start = fn(&Context, &Arc<TableInfo>, usize) -> SqlResult<TableLoad>;
+
 /// Reads a query's rows, and loads them if they are many. `whole` makes a row of the table from
 /// a row of the query.
 ///
 /// # Errors
 /// Of the query and the load; 53200 when rows that cannot be loaded do not fit into memory.
 pub(crate) fn take_rows(
+    ctx: &Context,
+    source: &Source,
+    info: &Arc<TableInfo>,
+    whole: &mut dyn FnMut(Row) -> SqlResult<Row>,
+) -> SqlResult<Taken> {
+    take_rows_into(TableLoad::start, ctx, source, info, whole)
+}
+
+fn take_rows_into(
+    start: Start,
     ctx: &Context,
     source: &Source,
     info: &Arc<TableInfo>,
@@ -52,7 +65,7 @@ pub(crate) fn take_rows(
     }
     let apart = apart::set_apart(ctx, info.table())?;
     let (ctx, info) = apart.as_ref().map_or((ctx, info), |(ctx, info)| (ctx, info));
-    let mut load = TableLoad::start(ctx, info, ctx.session.load_memory())?;
+    let mut load = start(ctx, info, ctx.session.load_memory())?;
     let mut count = 0u64;
     let mut batch = Some(first);
     while let Some(rows) = batch {
@@ -69,7 +82,8 @@ pub(crate) fn take_rows(
     Ok(Taken::Loaded(count))
 }
 
-/// Fills a table with the rows of a query, whose columns are the table's visible ones in order.
+/// Fills a table that the statement has made or emptied with the rows of a query, whose columns are
+/// the table's visible ones in order.
 ///
 /// # Errors
 /// As [`take_rows`], and of writing.
@@ -85,7 +99,8 @@ pub(crate) fn fill_table(ctx: &Context, table: &Arc<Table>, source: &Source) -> 
             })
             .collect()
     };
-    let rows = match take_rows(ctx, source, &info, &mut whole)? {
+    let start = TableLoad::start_within_change;
+    let rows = match take_rows_into(start, ctx, source, &info, &mut whole)? {
         Taken::Loaded(count) => return Ok(count),
         Taken::Given(rows) => rows,
     };

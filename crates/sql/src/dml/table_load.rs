@@ -120,6 +120,16 @@ impl TableLoad {
         memory: usize,
     ) -> SqlResult<TableLoad> {
         ctx.lock_writers_out(info.table(), Wait::Block)?;
+        TableLoad::start_within_change(ctx, info, memory)
+    }
+
+    /// As [`TableLoad::start`], for a table that the same statement has made or emptied, and that
+    /// nobody else knows or can use: it is not what others take it for.
+    pub(crate) fn start_within_change(
+        ctx: &Context,
+        info: &Arc<TableInfo>,
+        memory: usize,
+    ) -> SqlResult<TableLoad> {
         for (_, parent) in &info.references {
             ctx.lock_writers_out(&parent.table, Wait::Block)?;
         }

@@ -87,7 +87,8 @@ impl<'a> Mover<'a> {
             && TableLoad::is_possible(ctx, self.info)?
             && TableLoad::is_private(ctx, self.info.table())?
         {
-            self.load = Some(TableLoad::start(ctx, self.info, ctx.session.load_memory())?);
+            let memory = ctx.session.load_memory();
+            self.load = Some(TableLoad::start_within_change(ctx, self.info, memory)?);
         }
         self.flush()
     }
