@@ -16,8 +16,8 @@
 //! what it saw. It asks all who may serve ranges *before* it has a read timestamp, and takes one
 //! above what they show: nothing that they stamp later is in doubt then, however much later it
 //! comes to it, wherever it is written, and whoever has a lease by then. What they have stamped
-//! before is below. A node that has begun a moment ago does not say what its clock shows: it may
-//! have stamped later times before.
+//! before is below. What a node says of its clock that has begun a moment ago does not count for
+//! that: it may have stamped later times before.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,6 +29,7 @@ use braid_range::{Answer, Ask, NodeId, Request};
 
 use crate::router::Router;
 use crate::transport::Reply;
+use crate::txns::SeenClock;
 
 /// Clocks are waited for no longer than this.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -66,7 +67,7 @@ impl Router {
     }
 
     /// What the clocks of nodes show; of those that answer soon. The own one is above them then.
-    fn clocks_of(&self, nodes: BTreeSet<NodeId>) -> Vec<(NodeId, CommitTs)> {
+    fn clocks_of(&self, nodes: BTreeSet<NodeId>) -> Vec<SeenClock> {
         if nodes.is_empty() {
             return Vec::new();
         }
@@ -81,8 +82,9 @@ impl Router {
         let answered = requests.iter().zip(replies);
         let clocks = answered.filter_map(|((node, _), reply)| {
             let Reply { times, answer } = reply?;
-            matches!(answer, Answer::Fine).then_some((*node, times.clock))
+            let sure = matches!(answer, Answer::Fine);
+            Some(SeenClock { node: *node, clock: times.clock, sure })
         });
-        clocks.inspect(|(_, clock)| self.hear(*clock)).collect()
+        clocks.inspect(|seen| self.hear(seen.clock)).collect()
     }
 }

@@ -182,13 +182,15 @@ impl Spans for Router {
 
     fn told_clock_us(&self) -> u64 {
         let wall = self.options.wall.now_micros();
-        let lifted = Hlc::micros_of(self.options.hlc.peek());
+        let last = self.options.hlc.peek();
+        let lifted = Hlc::micros_of(last);
         if lifted < wall {
             return wall;
         }
         // What was stamped in that microsecond is in front of the next one, and what will be is
-        // behind it.
-        let told = (lifted + 1).min(wall + self.options.max_clock_offset_micros);
+        // behind it. Who only asks for the time does not lift the clock.
+        let stamped = u64::from(last > Hlc::from_micros(lifted));
+        let told = (lifted + stamped).min(wall + self.options.max_clock_offset_micros);
         self.options.hlc.update(Hlc::from_micros(told));
         told
     }

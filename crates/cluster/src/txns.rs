@@ -42,6 +42,14 @@ impl Observed {
     }
 }
 
+/// What a node's clock showed when it was asked for that.
+pub(crate) struct SeenClock {
+    pub(crate) node: NodeId,
+    pub(crate) clock: CommitTs,
+    /// It is above all that the node has ever stamped.
+    pub(crate) sure: bool,
+}
+
 /// What is said now and then.
 pub(crate) struct Announcement {
     pub(crate) newest: TxnId,
@@ -216,12 +224,13 @@ impl Txns {
     }
 
     /// Nodes were asked for their clocks after a reader had begun.
-    pub(crate) fn meet(&mut self, at: CommitTs, clocks: Vec<(NodeId, CommitTs)>) {
+    pub(crate) fn meet(&mut self, at: CommitTs, clocks: Vec<SeenClock>) {
         let Some(seen) = self.observed.get_mut(&at) else { return };
-        for (node, clock) in &clocks {
+        for SeenClock { node, clock, .. } in &clocks {
             seen.of_nodes.entry(*node).or_insert(*clock);
         }
-        seen.meet(clocks);
+        let sure = clocks.iter().filter(|seen| seen.sure);
+        seen.meet(sure.map(|seen| (seen.node, seen.clock)));
     }
 
     pub(crate) fn read_no_more(&mut self, at: CommitTs) {

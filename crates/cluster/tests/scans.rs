@@ -325,6 +325,27 @@ fn clocks_that_are_ahead_of_the_reader_are_taken_as_they_are() {
     router.leave(early.txn, early.read_ts);
 }
 
+/// The time that clients are told has what was stamped before, also by clocks that are ahead, and
+/// nothing that is stamped later. To ask for it does not lift the clock.
+#[test]
+fn the_time_that_is_told_is_between_what_was_stamped_and_what_will_be() {
+    let keys = (0..RANGES).map(|n| vec![b'a' + n as u8, b'k']).collect();
+    let ahead = CommitTs(Hlc::from_micros(WallClock.now_micros() + 100_000));
+    let letters = Arc::new(Letters { keys, zero: ahead, ..Letters::default() });
+    let router = router(&letters);
+    let told = || Hlc::from_micros(router.told_clock_us());
+    assert!(told() < ahead.0, "nobody was heard of");
+    let all = request(vec![scan(KeySpan::new("a", "zz"), 9)], false, 1_000, 1_000_000);
+    router.scan_many(&all).expect("it answers");
+    let first = told();
+    assert!(clock_of(NodeId(RANGES)).0 + ahead.0 < first, "{first}");
+    assert!((0..1_000).all(|_| told() == first));
+    let begun = router.begin(None).expect("it begins");
+    assert!(first < begun.read_ts.0);
+    assert!(begun.read_ts.0 < told());
+    router.leave(begun.txn, begun.read_ts);
+}
+
 /// Whoever keeps a view takes one above all clocks that it hears of, and asks no more. Of a node
 /// that does not say what its clock shows, it knows nothing then.
 #[test]

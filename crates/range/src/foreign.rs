@@ -49,8 +49,9 @@ impl Foreign {
         }
     }
 
-    /// From there on another node has the lease; or the same, if it had lost it: a process that
-    /// was begun anew need not remember what its clock showed.
+    /// From there on another node has the lease; or the same one, of which it is not known that it
+    /// has had it all the time: a process that was begun anew need not remember what its clock
+    /// showed.
     pub(crate) fn note_lease(&mut self, before: NodeId, after: NodeId, start: CommitTs) {
         raise(&mut self.held, if before == after { SOMEBODY } else { before }, start);
     }

@@ -55,8 +55,8 @@ pub(crate) enum Applied {
     Nothing { lease: u64, proposal: u64 },
     /// It had its effect.
     Done { lease: u64, proposal: u64 },
-    /// There is a lease that is not a renewal.
-    Leased,
+    /// There is a lease that is not a renewal; who had it before.
+    Leased { before: NodeId },
     /// The range was split: the state of the new one.
     Split { lease: u64, proposal: u64, right: Box<RangeState> },
 }
@@ -177,8 +177,7 @@ impl Machine {
             Act::Lease(next) if next.sequence != lease => {
                 let before = self.holder();
                 self.state.lease = Lease { term: entry.term, ..next };
-                self.foreign.note_lease(before, self.holder(), next.start);
-                Applied::Leased
+                Applied::Leased { before }
             }
             Act::Split { split, is_remembered } => {
                 if is_remembered {
@@ -193,7 +192,7 @@ impl Machine {
             }
         };
         self.state.stamp = ts;
-        self.state.proposal = if done == Applied::Leased { 0 } else { proposal };
+        self.state.proposal = if matches!(done, Applied::Leased { .. }) { 0 } else { proposal };
         batch.put(&local_keys::state(range), &self.state.encode());
         self.make_room_at(ts)?;
         self.pending = Some(self.db.apply_at_once(batch)?);
@@ -443,7 +442,7 @@ impl Machine {
     }
 
     /// Whose clock stamps entries.
-    fn holder(&self) -> NodeId {
+    pub(crate) fn holder(&self) -> NodeId {
         let node = self.state.descriptor.node_of(self.state.lease.holder);
         node.unwrap_or(NodeId(0))
     }
@@ -557,10 +556,11 @@ mod tests {
     #[test]
     fn an_entry_of_an_earlier_lease_comes_to_nothing_whatever_its_timestamp() {
         let mut machine = machine();
-        assert_eq!(apply(&mut machine, 0, 1, 10, lease(1, 10, 1_000)), Applied::Leased);
+        let leased = |before| Applied::Leased { before: NodeId(before) };
+        assert_eq!(apply(&mut machine, 0, 1, 10, lease(1, 10, 1_000)), leased(0));
         let done = Applied::Done { lease: 1, proposal: 1 };
         assert_eq!(apply(&mut machine, 1, 1, 20, commit(1)), done);
-        assert_eq!(apply(&mut machine, 1, 2, 30, lease(2, 30, 2_000)), Applied::Leased);
+        assert_eq!(apply(&mut machine, 1, 2, 30, lease(2, 30, 2_000)), leased(1));
         let nothing = Applied::Nothing { lease: 1, proposal: 3 };
         assert_eq!(apply(&mut machine, 1, 3, 40, commit(2)), nothing);
         let cut = Act::Cut(LogIndex(1));

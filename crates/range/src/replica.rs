@@ -304,7 +304,7 @@ impl Replica {
                 Applied::Nothing { lease, proposal } | Applied::Done { lease, proposal } => {
                     self.settle_proposal(lease, proposal);
                 }
-                Applied::Leased => self.begin_lease(),
+                Applied::Leased { before } => self.begin_lease(before),
                 Applied::Split { lease, proposal, right } => {
                     self.settle_proposal(lease, proposal);
                     // Who waits for locks may want them of the other range.
@@ -368,7 +368,7 @@ impl Replica {
     }
 
     /// There is a new lease: what was proposed under earlier ones and was not applied, is lost.
-    fn begin_lease(&mut self) {
+    fn begin_lease(&mut self, holder_before: NodeId) {
         let lease = self.machine.state.lease;
         let asked = self
             .tenure
@@ -380,6 +380,8 @@ impl Replica {
         // Nobody else has had it in between.
         let goes_on = self.tenure.lease.is_some() && before == Some(lease.sequence - 1);
         if !goes_on {
+            let holder = self.machine.holder();
+            self.machine.foreign.note_lease(holder_before, holder, lease.start);
             self.dismiss_lock_waiters();
             let before = std::mem::take(&mut self.locking);
             self.locking = Locking::of_lease(lease.sequence, before);
