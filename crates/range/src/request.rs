@@ -374,7 +374,7 @@ pub enum Answer {
         try_node: Option<NodeId>,
     },
     /// Nothing has happened here: the range has other keys. It never had the request's, or gave
-    /// them away.
+    /// them away. To a commit and to rows of a bulk load only whoever has the lease says so.
     WrongRange {
         /// What the range is now, and some others of which the node has replicas.
         known: Vec<RangeDescriptor>,
