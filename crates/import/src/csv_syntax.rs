@@ -98,12 +98,31 @@ impl CsvSyntax {
         about: usize,
     ) -> Result<Vec<CsvField<'a>>, (usize, SqlError)> {
         let mut out = Vec::with_capacity(about);
+        let told = self.each_field(record, |field| {
+            out.push(field);
+            Ok(())
+        });
+        match told {
+            Ok(()) => Ok(out),
+            Err(e) => Err((out.len(), e)),
+        }
+    }
+
+    /// Tells the fields of a record, one after the other.
+    ///
+    /// # Errors
+    /// A field that is wrong; what is told says so.
+    pub fn each_field<'a>(
+        &self,
+        record: &'a [u8],
+        mut tell: impl FnMut(CsvField<'a>) -> SqlResult<()>,
+    ) -> SqlResult<()> {
         let mut rest = record;
         loop {
-            let (field, taken) = self.field(rest).map_err(|e| (out.len(), e))?;
-            out.push(field);
+            let (field, taken) = self.field(rest)?;
+            tell(field)?;
             match rest.get(taken) {
-                None => return Ok(out),
+                None => return Ok(()),
                 Some(_) => rest = &rest[taken + 1..],
             }
         }

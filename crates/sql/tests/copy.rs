@@ -439,3 +439,37 @@ fn rows_of_statements_that_write_go_out_once_these_are_committed() {
     assert_eq!((e.state().0, e.message()), ("0A000", "COPY query must have a RETURNING clause"));
     assert_eq!(state(s, "copy (insert into t values (1, 1) returning id) to stdout"), "23505");
 }
+
+/// A load is filled while later rows are read: the first bad row is told all the same.
+#[test]
+fn the_first_bad_row_of_a_load_is_told() {
+    let s = &mut session(&database());
+    run(s, "create table t (id int primary key, n int check (n < 100), d date)");
+    let line = |id: u32, bad: &[(u32, &str)]| match bad.iter().find(|(at, _)| *at == id) {
+        Some((_, line)) => format!("{line}\n"),
+        None => format!("{id}\t{}\t2026-01-{:02}\n", id % 100, id % 28 + 1),
+    };
+    let checked = (15_500, "15500\t100\t2026-01-01");
+    let unread = |at| (at, "x\t1\t2026-01-01");
+    let short = |at| (at, "1");
+    let cases: [(&[(u32, &str)], &str, &str); 5] = [
+        (&[checked, unread(15_501)], "23514", "COPY t, line 15500"),
+        (&[checked, short(15_600)], "23514", "COPY t, line 15500"),
+        (&[unread(15_499), checked], "22P02", "COPY t, line 15499, column id: \"x\""),
+        (&[checked, (15_501, "15501\t100\t2026-01-01")], "23514", "COPY t, line 15500"),
+        (&[(19_999, "19999\t100\t2026-01-01")], "23514", "COPY t, line 19999"),
+    ];
+    for (bad, state, place) in cases {
+        // In pieces that end anywhere, and all at once.
+        for piece in [777, usize::MAX] {
+            let all: String = (1..20_000).map(|id| line(id, bad)).collect();
+            let pieces: Vec<&[u8]> = all.as_bytes().chunks(piece).collect();
+            let e = copy_in(s, "copy t from stdin", &pieces).unwrap_err();
+            assert_eq!((e.state().0, e.context()), (state, Some(place)), "{bad:?}: {e}");
+            assert_eq!(rows(s, "select count(*) from t"), ["0"]);
+        }
+    }
+    let all: String = (1..20_000).map(|id| line(id, &[])).collect();
+    assert_eq!(copy_in(s, "copy t from stdin", &[all.as_bytes()]).unwrap(), 19_999);
+    assert_eq!(rows(s, "select count(*), sum(n) from t"), ["19999|990000"]);
+}

@@ -514,6 +514,9 @@ pub(crate) fn fit_modifiers(value: Datum, to: &SqlType, context: CastContext) ->
                     "A field with precision {p}, scale {s} cannot hold an infinite value."
                 )))
         }
+        (SqlType::Numeric(Some((p, s))), Datum::Numeric(v)) if numeric::fits(v, *p, *s) => {
+            Ok(value)
+        }
         (SqlType::Numeric(Some((p, s))), Datum::Numeric(v)) => {
             Ok(Datum::Numeric(numeric::fit(v, *p, *s)?.into()))
         }

@@ -20,8 +20,25 @@ pub fn infinity(negative: bool) -> f64 {
     if negative { f64::NEG_INFINITY } else { f64::INFINITY }
 }
 
+/// 10 to the power `n`, of those that a word holds.
+const fn small_pow10(n: usize) -> i64 {
+    const ALL: [i64; 19] = {
+        let mut all = [1; 19];
+        let mut at = 1;
+        while at < all.len() {
+            all[at] = all[at - 1] * 10;
+            at += 1;
+        }
+        all
+    };
+    ALL[n]
+}
+
 /// 10 to the power `n`.
 fn pow10(n: i64) -> BigInt {
+    if n <= 18 {
+        return BigInt::from(small_pow10(n.max(0) as usize));
+    }
     BigInt::from(10u8).pow(u32::try_from(n.max(0)).unwrap_or(u32::MAX))
 }
 
@@ -332,8 +349,36 @@ pub fn to_i128(value: &BigDecimal) -> Option<i128> {
     parts(&round(value, 0)).0.to_i128()
 }
 
+/// A number of at most 18 digits that is written as most are, `-12.50`; `None` for all else.
+fn parse_short(text: &str) -> Option<BigDecimal> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if !(1..=19).contains(&digits.len()) {
+        return None;
+    }
+    let (mut value, mut point) = (0i64, None);
+    for (at, byte) in digits.bytes().enumerate() {
+        match byte {
+            b'0'..=b'9' if at < 18 || point.is_some() => {
+                value = value * 10 + i64::from(byte - b'0');
+            }
+            b'.' if point.is_none() && at > 0 => point = Some(at),
+            _ => return None,
+        }
+    }
+    let scale = point.map_or(0, |point| digits.len() - point - 1);
+    if point.is_some() && scale == 0 {
+        return None;
+    }
+    let value = if digits.len() < text.len() { -value } else { value };
+    Some(BigDecimal::new(BigInt::from(value), scale as i64))
+}
+
 /// Parses plain and scientific notation; no surrounding blanks, no specials.
 pub fn parse(text: &str) -> Option<BigDecimal> {
+    parse_short(text).or_else(|| parse_any(text))
+}
+
+fn parse_any(text: &str) -> Option<BigDecimal> {
     let (negative, rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
@@ -398,6 +443,15 @@ pub fn text(value: &BigDecimal) -> String {
     out
 }
 
+/// Whether a value is one of `numeric(precision, scale)` as it stands. `false` may be wrong.
+pub(crate) fn fits(value: &BigDecimal, precision: u16, scale: i16) -> bool {
+    let (digits, have) = value.as_bigint_and_scale();
+    if have != i64::from(scale) || precision > 18 {
+        return false;
+    }
+    digits.to_i64().is_some_and(|d| d.unsigned_abs() < small_pow10(precision.into()) as u64)
+}
+
 /// Fits a value to `numeric(precision, scale)`.
 ///
 /// # Errors
@@ -431,4 +485,50 @@ pub fn normalized(value: &BigDecimal) -> (BigInt, i64) {
         scale -= 1;
     }
     (digits, scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_numbers_are_read_as_all_are() {
+        let digits = "1234567890123456789012";
+        let mut short = 0;
+        for whole in 0..=20 {
+            for fraction in 0..=20 {
+                for sign in ["", "-", "+"] {
+                    for (before, after) in [("", ""), ("0", ""), ("", "e1"), ("", "."), (".", "")] {
+                        let (a, b) = (&digits[..whole], &digits[22 - fraction..]);
+                        let point = if fraction > 0 { "." } else { "" };
+                        let text = format!("{sign}{before}{a}{point}{b}{after}");
+                        let Some(read) = parse_short(&text) else { continue };
+                        short += 1;
+                        let any = parse_any(&text).expect("it is a number");
+                        assert_eq!(read.as_bigint_and_scale(), any.as_bigint_and_scale(), "{text}");
+                    }
+                }
+            }
+        }
+        assert!(short > 500, "{short}");
+        for none in ["", "-", ".", "5.", ".5", "1.2.3", "--1", "1 ", "1_0", "NaN", "1e2"] {
+            assert_eq!(parse_short(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn what_fits_as_it_stands_is_not_changed_by_fitting() {
+        let mut fitting = 0;
+        for text in ["0", "0.00", "1", "-1.5", "12.34", "99999999.99", "-100000000.00", "1e20"] {
+            let value = parse(text).expect("it is a number");
+            for (precision, scale) in (1..20).flat_map(|p| (-2..6).map(move |s| (p, s))) {
+                if fits(&value, precision, scale) {
+                    fitting += 1;
+                    let fitted = fit(&value, precision, scale).expect("it fits");
+                    assert_eq!(fitted.as_bigint_and_scale(), value.as_bigint_and_scale());
+                }
+            }
+        }
+        assert!(fitting > 50, "{fitting}");
+    }
 }

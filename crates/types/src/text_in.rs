@@ -165,7 +165,9 @@ fn parse_int(text: &str, ty: &str, min: i64, max: i64) -> SqlResult<i64> {
 
 fn parse_numeric(text: &str) -> SqlResult<Datum> {
     let trimmed = text.trim_matches(is_blank);
-    match trimmed.to_ascii_lowercase().as_str() {
+    let is_word = trimmed.ends_with(|c: char| c.is_ascii_alphabetic());
+    let word = if is_word { trimmed.to_ascii_lowercase() } else { String::new() };
+    match word.as_str() {
         "nan" => return Ok(Datum::NumericNan),
         "inf" | "infinity" | "+inf" | "+infinity" => return Ok(Datum::NumericInf(false)),
         "-inf" | "-infinity" => return Ok(Datum::NumericInf(true)),

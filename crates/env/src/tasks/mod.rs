@@ -9,7 +9,7 @@ mod seeded;
 mod threads;
 
 pub use seeded::SeededTasks;
-pub use threads::{ThreadTasks, cores, side_by_side, spawn_thread};
+pub use threads::{ThreadTasks, cores, side_by_side, spawn_thread, try_spawn_thread};
 
 /// A job for later.
 pub type Job = Box<dyn FnOnce() + Send + 'static>;

@@ -101,10 +101,19 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    std::thread::Builder::new()
-        .name(name.to_string())
-        .spawn(body)
-        .expect("the operating system refuses new threads")
+    try_spawn_thread(name, body).expect("the operating system refuses new threads")
+}
+
+/// As [`spawn_thread`], for who can do without one.
+///
+/// # Errors
+/// The operating system has no more threads to give.
+pub fn try_spawn_thread<F, T>(name: &str, body: F) -> std::io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    std::thread::Builder::new().name(name.to_string()).spawn(body)
 }
 
 /// How many cores this process could use when it first asked. The system reads files to say it: too

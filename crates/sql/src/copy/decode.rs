@@ -14,16 +14,8 @@ use braid_import::{CsvField, CsvSyntax};
 use braid_types::encodings::{Decoding, Encoding};
 use braid_types::{SqlError, SqlResult, SqlState};
 
+use super::raw_rows::{RawRow, RawRows};
 use braid_parser::{CopyFormat, CopyOptions};
-
-/// One row as it stood in the input.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct RawRow {
-    /// 1-based line on which it begins; for binary data its 1-based number.
-    pub(crate) line: u64,
-    /// `None` is NULL.
-    pub(crate) fields: Vec<Option<Vec<u8>>>,
-}
 
 /// Splits a stream of bytes into rows.
 pub(crate) struct Decoder {
@@ -138,11 +130,11 @@ impl Decoder {
         self
     }
 
-    fn check_header(&self, fields: &[Option<Vec<u8>>], line: u64) -> SqlResult<()> {
+    fn check_header(&self, header: RawRow<'_>, line: u64) -> SqlResult<()> {
         let Some(names) = &self.header_names else { return Ok(()) };
-        for (at, (field, name)) in fields.iter().zip(names).enumerate() {
+        for (at, (field, name)) in header.fields().zip(names).enumerate() {
             let got = match field {
-                Some(bytes) if **bytes == *name.as_bytes() => continue,
+                Some(bytes) if *bytes == *name.as_bytes() => continue,
                 Some(bytes) => format!("got \"{}\"", String::from_utf8_lossy(bytes)),
                 None => "got null value".to_string(),
             };
@@ -167,7 +159,7 @@ impl Decoder {
     }
 
     /// Takes a piece of input, appends the rows that it completes.
-    pub(crate) fn feed(&mut self, data: &[u8], rows: &mut Vec<RawRow>) -> SqlResult<()> {
+    pub(crate) fn feed(&mut self, data: &[u8], rows: &mut RawRows) -> SqlResult<()> {
         let Some(mut decoding) = self.decoding.take() else { return self.feed_utf8(data, rows) };
         let mut text = String::new();
         let decoded = decoding.feed(data, &mut text);
@@ -177,7 +169,7 @@ impl Decoder {
         decoded.map_err(|e| e.with_detail(format!("line {}", self.line)))
     }
 
-    fn feed_utf8(&mut self, data: &[u8], rows: &mut Vec<RawRow>) -> SqlResult<()> {
+    fn feed_utf8(&mut self, data: &[u8], rows: &mut RawRows) -> SqlResult<()> {
         if self.ended {
             return Ok(());
         }
@@ -212,7 +204,7 @@ impl Decoder {
     }
 
     /// The end of the input: the last line may lack its line break.
-    pub(crate) fn finish(&mut self, rows: &mut Vec<RawRow>) -> SqlResult<()> {
+    pub(crate) fn finish(&mut self, rows: &mut RawRows) -> SqlResult<()> {
         if self.ended {
             return Ok(());
         }
@@ -237,36 +229,52 @@ impl Decoder {
 
     /// Takes one line of text or CSV from `rest[start..]`. Returns the bytes taken, 0 = more input
     /// is needed.
-    fn text_row(&mut self, start: usize, at_end: bool, rows: &mut Vec<RawRow>) -> SqlResult<usize> {
+    fn text_row(&mut self, start: usize, at_end: bool, rows: &mut RawRows) -> SqlResult<usize> {
         let Some((length, with_break)) = self.line_length(start, at_end)? else {
             return Ok(0);
         };
-        let line = self.rest[start..start + length].to_vec();
-        let first_line = self.line;
-        self.line += 1 + self.breaks_inside(&line);
         self.scanned = 0;
+        let first_line = self.line;
+        let line = &self.rest[start..start + length];
         if line == b"\\." {
+            self.line += 1;
             self.ended = true;
-        } else if std::mem::take(&mut self.skip_header) {
-            // Without MATCH the names are not checked.
-            if self.header_names.is_some() {
-                let fields = match self.format {
-                    CopyFormat::Csv => self.csv_fields(&line, first_line)?,
-                    _ => self.text_fields(&line, first_line)?,
-                };
-                self.check_header(&fields, first_line)?;
-            }
-        } else {
-            let fields = match self.format {
-                CopyFormat::Csv => self.csv_fields(&line, first_line)?,
-                _ => self.text_fields(&line, first_line)?,
-            };
-            rows.push(RawRow { line: first_line, fields });
-        }
-        if self.ended {
             return Ok(0);
         }
+        let breaks = self.breaks_inside(line);
+        // Without MATCH the names are not checked.
+        if !self.skip_header || self.header_names.is_some() {
+            self.read_fields(line, rows).inspect_err(|_| rows.drop_open())?;
+        }
+        if !self.skip_header {
+            rows.end_row(first_line);
+        } else if self.header_names.is_some() {
+            let checked = self.check_header(rows.open(), first_line);
+            rows.drop_open();
+            checked?;
+        }
+        self.skip_header = false;
+        self.line += 1 + breaks;
         Ok(with_break)
+    }
+
+    /// Reads the fields of a line, which has to have as many as there are columns.
+    fn read_fields(&self, line: &[u8], rows: &mut RawRows) -> SqlResult<()> {
+        let count = match self.format {
+            _ if self.columns == 0 && line.is_empty() => 0,
+            CopyFormat::Csv => self.csv_fields(line, rows)?,
+            _ => self.text_fields(line, rows)?,
+        };
+        match count.cmp(&self.columns) {
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Greater => {
+                Err(bad("extra data after last expected column", self.line))
+            }
+            std::cmp::Ordering::Less => {
+                let message = format!("missing data for column {} of {}", count + 1, self.columns);
+                Err(bad(message, self.line))
+            }
+        }
     }
 
     fn breaks_inside(&self, line: &[u8]) -> u64 {
@@ -319,34 +327,23 @@ impl Decoder {
         Ok(Some((length, input.len())))
     }
 
-    fn field_count(&self, fields: &[Option<Vec<u8>>], line: u64) -> SqlResult<()> {
-        match fields.len().cmp(&self.columns) {
-            std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Greater => Err(bad("extra data after last expected column", line)),
-            std::cmp::Ordering::Less => Err(bad(
-                format!("missing data for column {} of {}", fields.len() + 1, self.columns),
-                line,
-            )),
-        }
-    }
-
-    fn text_fields(&self, line: &[u8], number: u64) -> SqlResult<Vec<Option<Vec<u8>>>> {
-        if self.columns == 0 && line.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut fields = Vec::with_capacity(self.columns);
-        let mut start = 0;
-        let mut i = 0;
+    /// The fields of a line of text, and how many.
+    fn text_fields(&self, line: &[u8], rows: &mut RawRows) -> SqlResult<usize> {
+        let good = is_text(line);
+        let (mut count, mut start, mut i) = (0, 0, 0);
         loop {
             if i >= line.len() || line[i] == self.syntax.delimiter {
                 let raw = &line[start..i.min(line.len())];
-                fields.push(if raw == self.null {
-                    None
+                if raw == self.null {
+                    rows.push(None);
+                } else if good && !raw.contains(&b'\\') {
+                    rows.push(Some(raw));
                 } else {
-                    Some(utf8(unescape(raw), number, fields.len())?)
-                });
+                    rows.push(Some(self.checked(&unescape(raw), count)?));
+                }
+                count += 1;
                 if i >= line.len() {
-                    break;
+                    return Ok(count);
                 }
                 start = i + 1;
                 i += 1;
@@ -354,32 +351,39 @@ impl Decoder {
                 i += if line[i] == b'\\' { 2 } else { 1 };
             }
         }
-        self.field_count(&fields, number)?;
-        Ok(fields)
     }
 
-    fn csv_fields(&self, line: &[u8], number: u64) -> SqlResult<Vec<Option<Vec<u8>>>> {
-        if self.columns == 0 && line.is_empty() {
-            return Ok(Vec::new());
-        }
-        let split = self.syntax.fields(line, self.columns);
-        let split = split.map_err(|(_, e)| e.with_detail(format!("line {number}")))?;
-        let mut fields = Vec::with_capacity(split.len());
+    /// The fields of a record of CSV, and how many.
+    fn csv_fields(&self, line: &[u8], rows: &mut RawRows) -> SqlResult<usize> {
         let forced = |list: &[bool], at: usize| list.get(at).copied().unwrap_or(false);
-        for (at, CsvField { bytes, quoted }) in split.into_iter().enumerate() {
-            let can_be = !quoted && !forced(&self.force_not_null, at)
-                || quoted && forced(&self.force_null, at);
-            fields.push(match can_be && *bytes == *self.null {
-                true => None,
-                false => Some(utf8(bytes.into_owned(), number, at)?),
-            });
+        let good = is_text(line);
+        let mut count = 0;
+        self.syntax.each_field(line, |CsvField { bytes, quoted }| {
+            let can_be = !quoted && !forced(&self.force_not_null, count)
+                || quoted && forced(&self.force_null, count);
+            let null = can_be && *bytes == *self.null;
+            if !null && !good {
+                self.checked(&bytes, count)?;
+            }
+            rows.push((!null).then_some(&*bytes));
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// The bytes of a field, if they are UTF-8.
+    fn checked<'b>(&self, bytes: &'b [u8], column: usize) -> SqlResult<&'b [u8]> {
+        if is_text(bytes) {
+            return Ok(bytes);
         }
-        self.field_count(&fields, number)?;
-        Ok(fields)
+        let message = "invalid byte sequence for encoding \"UTF8\"";
+        let detail = format!("line {}, column {}", self.line, column + 1);
+        Err(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message).with_detail(detail))
     }
 
     /// Takes one row of binary data. Returns the bytes taken, 0 = more input is needed.
-    fn binary_row(&mut self, start: usize, rows: &mut Vec<RawRow>) -> SqlResult<usize> {
+    fn binary_row(&mut self, start: usize, rows: &mut RawRows) -> SqlResult<usize> {
         let input = &self.rest[start..];
         if self.ended {
             return Ok(0);
@@ -411,38 +415,38 @@ impl Decoder {
             let message = format!("row field count is {count}, expected {}", self.columns);
             return Err(bad(message, self.line));
         }
-        let mut fields = Vec::with_capacity(self.columns);
         let mut at = 2;
         for _ in 0..count {
-            let Some(length) = input.get(at..at + 4) else { return Ok(0) };
+            let Some(length) = input.get(at..at + 4) else {
+                rows.drop_open();
+                return Ok(0);
+            };
             let length = i32::from_be_bytes(length.try_into().expect("four bytes"));
             at += 4;
             if length == -1 {
-                fields.push(None);
+                rows.push(None);
                 continue;
             }
             if length < 0 || length as usize > ROW_BYTES_MAX {
+                rows.drop_open();
                 return Err(bad("invalid field size", self.line));
             }
-            let Some(value) = input.get(at..at + length as usize) else { return Ok(0) };
-            fields.push(Some(value.to_vec()));
+            let Some(value) = input.get(at..at + length as usize) else {
+                rows.drop_open();
+                return Ok(0);
+            };
+            rows.push(Some(value));
             at += length as usize;
         }
-        rows.push(RawRow { line: self.line, fields });
+        rows.end_row(self.line);
         self.line += 1;
         Ok(at)
     }
 }
 
-fn utf8(bytes: Vec<u8>, line: u64, column: usize) -> SqlResult<Vec<u8>> {
-    match std::str::from_utf8(&bytes) {
-        Ok(text) if !text.contains('\0') => Ok(bytes),
-        _ => Err(SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\"",
-        )
-        .with_detail(format!("line {line}, column {}", column + 1))),
-    }
+/// Whether bytes are a text that can be stored.
+fn is_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0)
 }
 
 /// Backslash sequences of the text format.
@@ -501,17 +505,16 @@ mod tests {
     fn decode(options: &CopyOptions, columns: usize, input: &[u8]) -> Result<String, String> {
         let show = |pieces: &mut dyn Iterator<Item = &[u8]>| -> SqlResult<String> {
             let mut decoder = Decoder::new(options, columns)?;
-            let mut rows = Vec::new();
+            let mut rows = RawRows::default();
             for piece in pieces {
                 decoder.feed(piece, &mut rows)?;
             }
             decoder.finish(&mut rows)?;
-            let row = |r: &RawRow| {
-                let field = |f: &Option<Vec<u8>>| {
-                    f.as_ref()
-                        .map_or("NULL".into(), |f| format!("{:?}", String::from_utf8_lossy(f)))
+            let row = |r: RawRow<'_>| {
+                let field = |f: Option<&[u8]>| {
+                    f.map_or("NULL".into(), |f| format!("{:?}", String::from_utf8_lossy(f)))
                 };
-                let fields: Vec<String> = r.fields.iter().map(field).collect();
+                let fields: Vec<String> = r.fields().map(field).collect();
                 format!("{}:{}", r.line, fields.join(","))
             };
             Ok(rows.iter().map(row).collect::<Vec<_>>().join(" "))

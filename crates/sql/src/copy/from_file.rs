@@ -5,8 +5,8 @@ use braid_import::SourceFile;
 use braid_parser::{Copy, CopyOptions};
 use braid_types::{SqlError, SqlResult, SqlState};
 
-use super::decode::RawRow;
 use super::load::{Loader, copied_table};
+use super::raw_rows::RawRows;
 use crate::runtime::copies::Copied;
 use crate::session::Context;
 
@@ -61,10 +61,7 @@ fn load_file(
     source: &SourceFile,
 ) -> SqlResult<()> {
     let mut decoder = loader.decoder(options)?;
-    let mut rows = Vec::new();
-    let take = |rows: &mut Vec<RawRow>, loader: &mut Loader| -> SqlResult<()> {
-        rows.drain(..).try_for_each(|row| loader.write(row))
-    };
+    let mut rows = RawRows::default();
     let name = format!("file \"{path}\"");
     let name_file = |e: SqlError| match (e.detail(), e.context()) {
         (Some(d), _) if d.contains(&name) => e,
@@ -78,11 +75,11 @@ fn load_file(
     read_file(path, source, |data| {
         loader.progress.add(Copied::Bytes, data.len() as u64);
         let fed = decoder.feed(data, &mut rows);
-        take(&mut rows, loader)?;
+        loader.write(&mut rows)?;
         fed
     })
     .map_err(name_file)?;
-    decoder.finish(&mut rows).and_then(|()| take(&mut rows, loader)).map_err(name_file)
+    decoder.finish(&mut rows).and_then(|()| loader.write(&mut rows)).map_err(name_file)
 }
 
 /// COPY FROM a file of the node's folder for imports; the command tag.

@@ -9,7 +9,9 @@ use braid_scalar::{Bound, bind_bool, convert_datum};
 use braid_types::encodings::{Encoding, recode_binary};
 use braid_types::{CastContext, Datum, SqlError, SqlResult, SqlState, SqlType};
 
-use super::decode::{Decoder, RawRow};
+use super::decode::Decoder;
+use super::load_thread::{LoadThread, Misfit};
+use super::raw_rows::{RawRow, RawRows};
 use crate::ddl::tables::apart;
 use crate::dml::scope_of;
 use crate::dml::table_load::{FEW_BYTES, FEW_ROWS, TableLoad, Written};
@@ -35,7 +37,7 @@ enum Sink {
         bytes: usize,
     },
     Bulk {
-        load: Box<TableLoad>,
+        load: LoadThread,
         rows: Vec<(u64, Vec<Datum>)>,
         bytes: usize,
     },
@@ -48,6 +50,8 @@ pub(super) struct Loader {
     sink: Sink,
     /// Where each field goes.
     targets: Vec<usize>,
+    /// Columns that get their defaults.
+    others: Vec<usize>,
     binary: bool,
     /// Of its texts, if it is not UTF-8.
     encoding: Option<Encoding>,
@@ -139,6 +143,7 @@ impl Loader {
         file: Option<u64>,
     ) -> SqlResult<Loader> {
         let targets = targets(table, &c.columns)?;
+        let others = (0..table.columns.len()).filter(|at| !targets.contains(at)).collect();
         let filter = Filter::new(ctx, table, c)?;
         let (binary, input) = (c.options.format == CopyFormat::Binary, COPY.into());
         let info = Arc::new(TableInfo::new(ctx, table)?);
@@ -152,6 +157,7 @@ impl Loader {
             info,
             sink,
             targets,
+            others,
             binary,
             encoding,
             input,
@@ -220,44 +226,49 @@ impl Loader {
         e.with_detail(detail)
     }
 
-    pub(super) fn write(&mut self, raw: RawRow) -> SqlResult<()> {
-        self.take_in(raw).or_else(|e| {
+    /// Writes rows, which are gone then.
+    pub(super) fn write(&mut self, rows: &mut RawRows) -> SqlResult<()> {
+        let written = rows.iter().try_for_each(|raw| self.take_in(raw));
+        rows.clear();
+        written.or_else(|e| {
             // What is wrong with rows before this one is told first.
-            self.write_rows()?;
+            self.settle()?;
             Err(e)
         })
     }
 
-    fn take_in(&mut self, raw: RawRow) -> SqlResult<()> {
-        let line = raw.line;
-        let size: usize = raw.fields.iter().flatten().map(Vec::len).sum();
+    fn take_in(&mut self, raw: RawRow<'_>) -> SqlResult<()> {
+        let (line, size) = (raw.line, raw.size());
         let mut held = self.ctx.memory.hold("a long row of COPY");
         if size >= LARGE_VALUE {
             let grown = held.grow(size * LONG_COPIES);
             grown.map_err(|e| self.place(memory_error(&e), line, None))?;
         }
-        let table = self.info.table().clone();
-        if raw.fields.len() < self.targets.len() {
-            let at = self.targets[raw.fields.len()];
+        let info = self.info.clone();
+        let table = info.table();
+        let fields = raw.fields();
+        if fields.len() < self.targets.len() {
+            let at = self.targets[fields.len()];
             let e = SqlError::new(
                 SqlState::BAD_COPY_FILE_FORMAT,
                 format!("missing data for column \"{}\"", table.columns[at].name),
             );
             return Err(self.place(e, line, None));
         }
-        if raw.fields.len() > self.targets.len() {
+        if fields.len() > self.targets.len() {
             let e = SqlError::new(
                 SqlState::BAD_COPY_FILE_FORMAT,
                 "extra data after last expected column",
             );
             return Err(self.place(e, line, None));
         }
-        let mut row: Vec<Option<Datum>> = vec![None; table.columns.len()];
-        for (field, at) in raw.fields.into_iter().zip(self.targets.clone()) {
-            match self.value(field.as_deref(), &table.columns[at].ty) {
-                Ok(value) => row[at] = Some(value),
+        let mut row = vec![Datum::Null; table.columns.len()];
+        for (n, field) in fields.enumerate() {
+            let at = self.targets[n];
+            match self.value(field, &table.columns[at].ty) {
+                Ok(value) => row[at] = value,
                 Err(e) => {
-                    let text = field.as_deref().map(String::from_utf8_lossy);
+                    let text = field.map(String::from_utf8_lossy);
                     if self.filter.ignores && e.state().0.starts_with("22") {
                         return self.skip(line, at, &text.unwrap_or_default());
                     }
@@ -266,18 +277,14 @@ impl Loader {
                 }
             }
         }
-        let mut full = Vec::with_capacity(row.len());
-        for (at, v) in row.into_iter().enumerate() {
-            full.push(match v {
-                Some(v) => v,
-                None => self.info.filler.default(&self.ctx, at)?,
-            });
+        for at in &self.others {
+            row[*at] = info.filler.default(&self.ctx, *at)?;
         }
-        if !self.is_wanted(&full).map_err(|e| self.place(e, line, None))? {
+        if !self.is_wanted(&row).map_err(|e| self.place(e, line, None))? {
             self.progress.add(Copied::LeftOut, 1);
             return Ok(());
         }
-        self.put(line, full, size)?;
+        self.put(line, row, size)?;
         self.count += 1;
         self.progress.add(Copied::Rows, 1);
         if self.count.is_multiple_of(1024) {
@@ -316,9 +323,12 @@ impl Loader {
     /// Writes the rows that wait to be written together.
     fn write_rows(&mut self) -> SqlResult<()> {
         if let Sink::Bulk { load, rows, bytes } = &mut self.sink {
-            *bytes = 0;
-            let added = load.add(std::mem::take(rows));
-            return added.map_err(|(line, e)| self.place(e, line, None));
+            let large = std::mem::take(bytes) >= LARGE_VALUE;
+            let mut added = load.add(std::mem::replace(rows, Vec::with_capacity(rows.len())));
+            if large {
+                added = added.and_then(|()| load.wait());
+            }
+            return added.map_err(|misfit| self.misplaced(misfit));
         }
         let Sink::Rows { writer, rows, bytes } = &mut self.sink else { return Ok(()) };
         *bytes = 0;
@@ -327,6 +337,17 @@ impl Loader {
             Some(line) => self.place(e, line, None),
             None => e,
         })
+    }
+
+    /// Writes the rows that wait; what is wrong with any that came is known then.
+    fn settle(&mut self) -> SqlResult<()> {
+        self.write_rows()?;
+        let Sink::Bulk { load, .. } = &mut self.sink else { return Ok(()) };
+        load.wait().map_err(|misfit| self.misplaced(misfit))
+    }
+
+    fn misplaced(&self, (line, e): Misfit) -> SqlError {
+        self.place(e, line, None)
     }
 
     /// In a cluster the table is set apart for many rows, if it is empty. Who had to wait for
@@ -361,8 +382,9 @@ impl Loader {
     fn decide(&mut self, bulk: bool) -> SqlResult<()> {
         let sink = if bulk {
             let memory = self.ctx.session.load_memory();
-            let mut load = Box::new(TableLoad::start(&self.ctx, &self.info, memory)?);
+            let mut load = TableLoad::start(&self.ctx, &self.info, memory)?;
             self.job.iter().for_each(|job| load.for_job(*job));
+            let load = LoadThread::new(load, &self.ctx.cancel);
             Sink::Bulk { load, rows: Vec::new(), bytes: 0 }
         } else {
             let mut writer = Box::new(Writer::new(&self.ctx));
@@ -410,6 +432,10 @@ impl Loader {
     fn save(&mut self) -> SqlResult<Option<(SavedLoad, Written)>> {
         self.write_rows()?;
         let Sink::Bulk { load, .. } = &mut self.sink else { return Ok(None) };
+        let load = match load.load() {
+            Ok(load) => load,
+            Err(misfit) => return Err(self.misplaced(misfit)),
+        };
         Ok(Some((load.save()?, load.written())))
     }
 
@@ -419,7 +445,8 @@ impl Loader {
         let Sink::Bulk { load, .. } = &mut self.sink else {
             return Err(SqlError::internal("a load that is none"));
         };
-        load.restore(&saved.load, saved.written)?;
+        let restored = load.load().map(|load| load.restore(&saved.load, saved.written));
+        restored.map_err(|misfit| self.misplaced(misfit))??;
         self.count = saved.count;
         self.progress.add(Copied::Rows, saved.count);
         Ok(())
@@ -434,10 +461,10 @@ impl Loader {
         if matches!(self.sink, Sink::Waiting { .. }) {
             self.decide(false)?;
         }
-        self.write_rows()?;
+        self.settle()?;
         match self.sink {
             Sink::Rows { mut writer, .. } => writer.finish()?,
-            Sink::Bulk { load, .. } => load.finish()?,
+            Sink::Bulk { load, .. } => load.finish().map_err(|(_, e)| e)?.finish()?,
             Sink::Waiting { .. } => {}
         }
         Ok(self.count)
@@ -497,6 +524,8 @@ pub(crate) struct SavedCopy {
 pub struct CopyIn {
     loader: Loader,
     decoder: Decoder,
+    /// What the decoder has read.
+    rows: RawRows,
     columns: Vec<ColumnInfo>,
     format: CopyFormat,
     measure: Option<Box<Measure>>,
@@ -519,7 +548,8 @@ impl CopyIn {
             .map(|col| ColumnInfo::computed(&col.name, col.ty.clone()))
             .collect();
         let decoder = loader.decoder(&c.options)?;
-        Ok(CopyIn { loader, decoder, columns, format: c.options.format, measure: None })
+        let (format, rows) = (c.options.format, RawRows::default());
+        Ok(CopyIn { loader, decoder, rows, columns, format, measure: None })
     }
 
     /// It is part of a job, which may go on in another process. Said first.
@@ -565,14 +595,11 @@ impl CopyIn {
 
     /// Takes a piece of data; it may end anywhere.
     pub fn feed(&mut self, data: &[u8]) -> SqlResult<()> {
-        let mut rows = Vec::new();
         self.loader.progress.add(Copied::Bytes, data.len() as u64);
-        let fed = self.decoder.feed(data, &mut rows);
-        for row in rows {
-            self.loader.write(row)?;
-        }
+        let fed = self.decoder.feed(data, &mut self.rows);
+        self.loader.write(&mut self.rows)?;
         if fed.is_err() {
-            self.loader.write_rows()?;
+            self.loader.settle()?;
         }
         fed
     }
@@ -580,11 +607,8 @@ impl CopyIn {
     /// All data was fed: writes, and commits outside of a block. Returns the number of rows; the
     /// command tag is `COPY n`.
     pub fn finish(mut self: Box<Self>) -> SqlResult<u64> {
-        let mut rows = Vec::new();
-        self.decoder.finish(&mut rows)?;
-        for row in rows {
-            self.loader.write(row)?;
-        }
+        self.decoder.finish(&mut self.rows)?;
+        self.loader.write(&mut self.rows)?;
         let ctx = self.loader.ctx.clone();
         let count = self.loader.finish()?;
         if ctx.block.is_none() {

@@ -1,7 +1,8 @@
 //! COPY: many rows in, many rows out.
 //!
 //! ```text
-//!   client's bytes ─ decode ─► raw rows ─ load ─► values, defaults, constraints ─► Writer
+//!   client's bytes ─ decode ─► raw rows ─ load ─► values, defaults, constraints ─► few: Writer
+//!                                                                  └─► many: a thread's load
 //!   a file ─────────┘                     (errors name file, line and column)
 //!   query or table ─► rows ─ encode ─► bytes
 //! ```
@@ -11,6 +12,8 @@ mod decode;
 mod encode;
 mod from_file;
 mod load;
+mod load_thread;
+mod raw_rows;
 mod unload;
 
 pub(crate) use encode::Encoder;

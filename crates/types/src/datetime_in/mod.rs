@@ -5,8 +5,10 @@
 //!                                     words: months, zones' neighbours, `infinity`
 //! ```
 //! - [`abbreviations`]: of time zones.
+//! - [`iso`]: what nearly all look like, without all that.
 
 pub(crate) mod abbreviations;
+mod iso;
 mod reader;
 mod tokens;
 mod values;

@@ -1,7 +1,7 @@
 //! Values of what was read: dates, times of day, moments.
 
 use super::reader::{Reader, Trouble};
-use super::tokens;
+use super::{iso, tokens};
 use crate::datetime::{
     DATE_INFINITY, DATE_MINUS_INFINITY, MICROS_PER_DAY, UNIX_EPOCH_MICROS, check_date,
     check_timestamp, days_from_civil,
@@ -67,6 +67,9 @@ pub(crate) fn fraction_micros(digits: &str) -> Option<i64> {
 
 /// Reads a `date`.
 pub(crate) fn parse_date(text: &str, style: &Style) -> SqlResult<i32> {
+    if let Some(day) = iso::date(text) {
+        return Ok(day as i32);
+    }
     let fields = parse_fields(text, "date", style)?;
     match fields.infinity {
         Some(true) => return Ok(DATE_INFINITY),
@@ -90,6 +93,11 @@ pub(crate) fn parse_time(text: &str, style: &Style) -> SqlResult<i64> {
 
 /// Reads a `timestamp`, or a `timestamptz`.
 pub(crate) fn parse_timestamp(text: &str, style: &Style, zoned: bool) -> SqlResult<i64> {
+    if let Some((day, time, zone)) = iso::moment(text) {
+        let local = day * MICROS_PER_DAY + time;
+        let zone = zone.map_or(style.zone, TimeZone::Fixed);
+        return Ok(if zoned { zone.to_utc(local) } else { local });
+    }
     let type_name = if zoned { "timestamp with time zone" } else { "timestamp" };
     let fields = parse_fields(text, type_name, style)?;
     match fields.infinity {
@@ -115,4 +123,10 @@ pub(crate) fn parse_timestamp(text: &str, style: &Style, zoned: bool) -> SqlResu
     }
     let zone = fields.zone.unwrap_or(style.zone);
     check_timestamp(i128::from(zone.to_utc(local))).map_err(range)
+}
+
+/// The fields of a moment as the reader reads them; `None` if it refuses them.
+#[cfg(test)]
+pub(super) fn as_read(text: &str, style: &Style) -> Option<Fields> {
+    parse_fields(text, "timestamp", style).ok()
 }
