@@ -16,7 +16,8 @@ const CHUNK_MIN: usize = 16 << 10;
 /// but no more than this, unless a row is longer.
 const CHUNK_MAX: usize = 1 << 20;
 
-/// The index grows by half, but by no more rows than this, and no fewer than that.
+/// The index grows by half, but by no more rows than this, or a quarter of them (it is copied when
+/// it grows), and no fewer than that.
 const SLOTS_MAX: usize = CHUNK_MAX / size_of::<Slot>();
 const SLOTS_MIN: usize = (CHUNK_MIN / 4) / size_of::<Slot>();
 
@@ -134,20 +135,25 @@ impl Buffer {
     fn make_room(&mut self, row: usize) -> Result<(), Full> {
         let fits = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= row;
         let open = self.chunks.iter().skip(self.filling).position(fits);
-        let slots = match self.slots.len() == self.slots.capacity() {
-            true => (self.slots.len() / 2).clamp(SLOTS_MIN, SLOTS_MAX),
+        let count = self.slots.len();
+        let mut slots = match count == self.slots.capacity() {
+            true => (count / 2).clamp(SLOTS_MIN, SLOTS_MAX.max(count / 4)),
             false => 0,
         };
         let chunk = match open {
             Some(_) => 0,
             None => self.rows.clamp(CHUNK_MIN, CHUNK_MAX).min(self.limit / 8).max(row),
         };
-        let more = slots * size_of::<Slot>() + chunk;
-        if more > 0 {
-            if !self.is_empty() && self.held.bytes() + more > self.limit {
+        if slots * size_of::<Slot>() + chunk > 0 {
+            let held = self.held.bytes();
+            let fits = |slots: usize| held + slots * size_of::<Slot>() + chunk <= self.limit;
+            if !fits(slots) {
+                slots = slots.min(SLOTS_MIN);
+            }
+            if !self.is_empty() && !fits(slots) {
                 return Err(Full::Limit);
             }
-            self.held.grow(more)?;
+            self.held.grow(slots * size_of::<Slot>() + chunk)?;
             self.slots.reserve_exact(slots);
         }
         match open {
