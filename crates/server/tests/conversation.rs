@@ -245,6 +245,56 @@ fn copy_in_can_fail_on_both_sides() {
     assert!(talk.answer().contains("Row(2)"), "nothing of a failed COPY stays");
 }
 
+/// Many rows are put away by another thread than the one that reads them.
+#[test]
+fn a_copy_of_many_rows_can_fail_on_both_sides() {
+    let server = Running::new();
+    let mut talk = server.connect();
+    talk.query("CREATE TABLE t (a int PRIMARY KEY, b text CHECK (b <> 'bad'))");
+    talk.answer();
+    let rows = |from: u32, count: u32| -> String {
+        (from..from + count).map(|n| format!("{n}\ta text of some length\n")).collect()
+    };
+    for (last, answer) in [
+        ("f", "Error(ERROR 57014) I"),
+        ("25001\tbad\n", "Error(ERROR 23514) I"),
+        ("25001\n", "Error(ERROR 22P04) I"),
+        ("1\tagain\n", "Error(ERROR 23505) I"),
+        ("25001\tgood\n", "Complete(COPY 25001) I"),
+    ] {
+        talk.query("COPY t FROM STDIN");
+        talk.until_ready();
+        for part in 0..5 {
+            talk.send(b'd', rows(part * 5_000 + 1, 5_000).as_bytes());
+        }
+        match last {
+            "f" => talk.send(b'f', &text("no more")),
+            row => {
+                talk.send(b'd', row.as_bytes());
+                talk.send(b'c', b"");
+            }
+        }
+        assert_eq!(talk.answer(), answer, "{last}");
+        // Its locks are gone, and so are its rows.
+        let mut other = server.connect();
+        other.query("SELECT count(*) FROM t");
+        let count = if answer.starts_with("Complete") { "Row(25001)" } else { "Row(0)" };
+        assert!(other.answer().contains(count), "{last}");
+        other.query("INSERT INTO t VALUES (-1, ''); DELETE FROM t WHERE a = -1");
+        assert!(other.answer().ends_with("Complete(DELETE 1) I"), "{last}");
+    }
+    // A client that goes away in the middle.
+    let mut gone = server.connect();
+    gone.query("COPY t FROM STDIN");
+    gone.until_ready();
+    for part in 0..5 {
+        gone.send(b'd', rows(part * 5_000 + 30_000, 5_000).as_bytes());
+    }
+    drop(gone);
+    talk.query("INSERT INTO t VALUES (-1, ''); SELECT count(*) FROM t");
+    assert!(talk.answer().contains("Row(25002)"), "nothing of it stays");
+}
+
 #[test]
 fn a_cancel_request_needs_the_secret() {
     let server = Running::new();

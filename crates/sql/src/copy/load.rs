@@ -622,8 +622,11 @@ impl CopyIn {
 
     /// The client gave up: nothing of it stays. Returns the error to report.
     pub fn abort(self: Box<Self>, message: &str) -> SqlError {
-        if self.loader.ctx.block.is_none() {
-            self.loader.ctx.txn.rollback();
+        let ctx = self.loader.ctx.clone();
+        // A thread that fills a load works for the transaction: it comes to its end first.
+        drop(self);
+        if ctx.block.is_none() {
+            ctx.txn.rollback();
         }
         SqlError::new(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {message}"))
     }
