@@ -54,7 +54,7 @@ impl CsvSource {
             Header::None => {}
             Header::Skipped => return Ok(false),
             Header::Match => {
-                let fields = self.split(bytes).map_err(|(_, e)| e)?;
+                let fields = self.syntax().fields(bytes)?;
                 self.check_header(&fields)?;
                 return Ok(false);
             }
@@ -78,35 +78,40 @@ impl CsvSource {
         Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message))
     }
 
-    fn split<'a>(&self, record: &'a [u8]) -> Result<Vec<CsvField<'a>>, (Option<usize>, SqlError)> {
-        let columns = self.target.columns.len();
-        let split = self.syntax().fields(record, columns);
-        // A field that is wrong may be one that no column has.
-        split.map_err(|(at, e)| (Some(at).filter(|at| *at < columns), e))
-    }
-
     /// The values of a record, or the column that fails and why.
     fn values(&self, bytes: &[u8]) -> Result<Vec<Option<Datum>>, (Option<usize>, SqlError)> {
-        let fields = self.split(bytes)?;
         let columns = self.target.columns.len();
-        if fields.len() < columns {
-            let name = &self.target.columns[fields.len()].name;
+        let (mut values, mut count, mut failed) = (Vec::with_capacity(columns), 0, None);
+        let split = self.syntax().each_field(bytes, |field| {
+            if count < columns && failed.is_none() {
+                match self.value(count, &field) {
+                    Ok(value) => values.push(Some(value)),
+                    Err(e) => failed = Some((Some(count), e)),
+                }
+            }
+            count += 1;
+            Ok(())
+        });
+        // A field that is wrong may be one that no column has.
+        split.map_err(|e| (Some(count).filter(|at| *at < columns), e))?;
+        if count < columns {
+            let name = &self.target.columns[count].name;
             let message = format!("missing data for column \"{name}\"");
             return Err((None, SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)));
         }
-        if fields.len() > columns {
+        if count > columns {
             let message = "extra data after last expected column";
             return Err((None, SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)));
         }
-        let value = |(at, field): (usize, &CsvField<'_>)| {
-            if !field.quoted && *field.bytes == *self.options.null {
-                return Ok(Some(Datum::Null));
-            }
-            let text = std::str::from_utf8(&field.bytes).ok().filter(|t| !t.contains('\0'));
-            let text = text.ok_or_else(|| (Some(at), not_utf8()))?;
-            self.target.text(at, text).map(Some).map_err(|e| (Some(at), e))
-        };
-        fields.iter().enumerate().map(value).collect()
+        failed.map_or(Ok(values), Err)
+    }
+
+    fn value(&self, at: usize, field: &CsvField<'_>) -> SqlResult<Datum> {
+        if !field.quoted && *field.bytes == *self.options.null {
+            return Ok(Datum::Null);
+        }
+        let text = std::str::from_utf8(&field.bytes).ok().filter(|t| !t.contains('\0'));
+        self.target.text(at, text.ok_or_else(not_utf8)?)
     }
 }
 

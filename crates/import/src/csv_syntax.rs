@@ -91,27 +91,23 @@ impl CsvSyntax {
         found
     }
 
-    /// The fields of a record, of which there are about so many; or the one that is wrong.
-    pub fn fields<'a>(
-        &self,
-        record: &'a [u8],
-        about: usize,
-    ) -> Result<Vec<CsvField<'a>>, (usize, SqlError)> {
-        let mut out = Vec::with_capacity(about);
-        let told = self.each_field(record, |field| {
+    /// The fields of a record.
+    ///
+    /// # Errors
+    /// A field that is wrong.
+    pub(crate) fn fields<'a>(&self, record: &'a [u8]) -> SqlResult<Vec<CsvField<'a>>> {
+        let mut out = Vec::new();
+        self.each_field(record, |field| {
             out.push(field);
             Ok(())
-        });
-        match told {
-            Ok(()) => Ok(out),
-            Err(e) => Err((out.len(), e)),
-        }
+        })?;
+        Ok(out)
     }
 
     /// Tells the fields of a record, one after the other.
     ///
     /// # Errors
-    /// A field that is wrong; what is told says so.
+    /// A field that is wrong, behind those that were told; and what `tell` says.
     pub fn each_field<'a>(
         &self,
         record: &'a [u8],

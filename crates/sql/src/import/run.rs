@@ -416,31 +416,33 @@ impl Run {
     /// A row of the table, with defaults for what the file does not give.
     pub(super) fn whole(&self, values: Vec<Option<Datum>>) -> Result<Row, Refusal> {
         let columns = &self.info.table().columns;
-        let mut given: Vec<Option<Datum>> = vec![None; columns.len()];
-        for (value, at) in values.into_iter().zip(&self.targets) {
-            given[*at] = value;
-        }
-        let fill = |(at, value): (usize, Option<Datum>)| {
-            let ty = &columns[at].ty;
-            let filled = match value {
-                Some(Datum::Null) => Ok(Datum::Null),
-                Some(name) if names_objects(ty) => convert_datum(
-                    &name,
-                    &SqlType::Text,
-                    ty,
-                    CastContext::Assignment,
-                    &self.ctx.eval,
-                ),
-                Some(value) => Ok(value),
-                None => self.info.filler.default(&self.ctx, at),
-            };
-            filled.map_err(|error| Refusal {
-                error,
-                column: Some(columns[at].name.clone()),
-                text: None,
-            })
+        let refused = |at: usize, error| {
+            let column = Some(columns[at].name.clone());
+            Refusal { error, column, text: None }
         };
-        given.into_iter().enumerate().map(fill).collect()
+        let default = |at| self.info.filler.default(&self.ctx, at).map_err(|e| refused(at, e));
+        let mut row = Row::new();
+        // Not by copies of one: a copy of a value is a call.
+        row.resize_with(columns.len(), || Datum::Null);
+        for (value, at) in values.into_iter().zip(&self.targets) {
+            let ty = &columns[*at].ty;
+            row[*at] = match value {
+                Some(Datum::Null) => Datum::Null,
+                Some(name) if names_objects(ty) => {
+                    let (how, eval) = (CastContext::Assignment, &self.ctx.eval);
+                    let converted = convert_datum(&name, &SqlType::Text, ty, how, eval);
+                    converted.map_err(|e| refused(*at, e))?
+                }
+                Some(value) => value,
+                None => default(*at)?,
+            };
+        }
+        if self.targets.len() < columns.len() {
+            for at in (0..columns.len()).filter(|at| !self.targets.contains(at)) {
+                row[at] = default(at)?;
+            }
+        }
+        Ok(row)
     }
 
     /// Makes the load part of the commit, and that the job has succeeded.
