@@ -16,10 +16,13 @@ const CHUNK_MIN: usize = 16 << 10;
 /// but no more than this, unless a row is longer.
 const CHUNK_MAX: usize = 1 << 20;
 
-/// The index grows by half, but by no more rows than this, or a quarter of them (it is copied when
-/// it grows), and no fewer than that.
+/// Memory of the index is asked for by half of it, but for no more rows than this, and no fewer than
+/// that.
 const SLOTS_MAX: usize = CHUNK_MAX / size_of::<Slot>();
 const SLOTS_MIN: usize = (CHUNK_MIN / 4) / size_of::<Slot>();
+/// The index itself grows to so many times what it is, unless the buffer is full before: it would be
+/// copied again and again, and what was reserved takes no memory until it is used.
+const SLOTS_AHEAD: usize = 16;
 
 /// Rows are compared with those that are this part of the buffer ahead, to see their order.
 const ORDER_PARTS: usize = 16;
@@ -41,6 +44,8 @@ pub(crate) struct Buffer {
     /// The chunk that is being filled: those before it are full.
     filling: usize,
     slots: Vec<Slot>,
+    /// Rows whose slots are counted in what is held.
+    counted: usize,
     /// Length of what all keys begin with.
     common: usize,
     sorted: bool,
@@ -75,6 +80,7 @@ impl Buffer {
             chunks: Vec::new(),
             filling: 0,
             slots: Vec::new(),
+            counted: 0,
             common: 0,
             sorted: true,
             rising: 0,
@@ -87,6 +93,11 @@ impl Buffer {
     /// From now on it may hold so much.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
+    }
+
+    /// So much it may hold.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Bytes of memory that it has.
@@ -136,8 +147,8 @@ impl Buffer {
         let fits = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= row;
         let open = self.chunks.iter().skip(self.filling).position(fits);
         let count = self.slots.len();
-        let mut slots = match count == self.slots.capacity() {
-            true => (count / 2).clamp(SLOTS_MIN, SLOTS_MAX.max(count / 4)),
+        let mut slots = match count == self.counted {
+            true => (count / 2).clamp(SLOTS_MIN, SLOTS_MAX),
             false => 0,
         };
         let chunk = match open {
@@ -154,7 +165,10 @@ impl Buffer {
                 return Err(Full::Limit);
             }
             self.held.grow(slots * size_of::<Slot>() + chunk)?;
-            self.slots.reserve_exact(slots);
+            self.counted += slots;
+            if self.slots.capacity() < self.counted {
+                self.slots.reserve_exact(self.slots_ahead(row).max(self.counted - count));
+            }
         }
         match open {
             Some(ahead) => self.filling += ahead,
@@ -164,6 +178,13 @@ impl Buffer {
             }
         }
         Ok(())
+    }
+
+    /// How many more slots may be wanted, if the rows to come are like those before and this one.
+    fn slots_ahead(&self, row: usize) -> usize {
+        let count = self.slots.len() + 1;
+        let each = (self.rows + row) / count + size_of::<Slot>();
+        (self.limit / each).saturating_sub(count).min(count * SLOTS_AHEAD)
     }
 
     fn place(&self, slot: &Slot) -> (&[u8], &[u8]) {
@@ -261,7 +282,7 @@ impl Buffer {
 
     /// Forgets the rows and gives their memory back.
     pub(crate) fn release(&mut self) {
-        (self.chunks, self.slots) = (Vec::new(), Vec::new());
+        (self.chunks, self.slots, self.counted) = (Vec::new(), Vec::new(), 0);
         (self.filling, self.rows, self.rising) = (0, 0, 0);
         self.held.release();
     }
