@@ -1,4 +1,5 @@
-//! A node that has no descriptor left for new clients: it tells them, and goes on.
+//! A node that has no descriptor left for new clients: it tells them, and goes on. One that is given
+//! few from the beginning takes fewer clients, so that there are always some for its files and for root.
 //!
 //! The limit of the running process is taken down to what it has open (`prlimit`), so that accept()
 //! fails with EMFILE.
@@ -77,4 +78,40 @@ fn without_descriptors_clients_are_told_and_sessions_go_on() {
     assert_eq!(count.get::<_, i64>(0), 6);
     let said = std::fs::read_to_string(log.path()).expect("a log");
     assert!(said.contains("cannot accept a connection"), "{said}");
+}
+
+/// The configured number of connections would need more descriptors than there are.
+#[test]
+fn a_node_with_few_descriptors_takes_fewer_clients_and_keeps_places_for_root() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let store = directory.path().join("store");
+    let more = ["--http", "off", "--max-connections", "1000"];
+    // Those of files, of clients that have not said who they are, and ten.
+    let node = Node::start_limited(460, &store, Stdio::null(), &more);
+    // Silent ones, far more than that, keep nobody out.
+    let address = node.url.split(['@', '/']).nth(3).expect("host and port").to_string();
+    let connect = |_| std::net::TcpStream::connect(&address).expect("the node listens");
+    let _silent: Vec<std::net::TcpStream> = (0..600).map(connect).collect();
+    let app = node.url.replace("root@", "app@");
+    let mut apps: Vec<Client> = Vec::new();
+    let told = loop {
+        match Client::connect(&app, NoTls) {
+            Ok(client) => apps.push(client),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(told.code().map(|c| c.code()), Some("53300"), "{told:?}");
+    assert_eq!(apps.len(), 7, "ten, and three of them are for root");
+    let mut roots: Vec<Client> = (0..3).map(|_| node.client()).collect();
+    let full = Client::connect(&node.url, NoTls).err().expect("there is no place left");
+    assert_eq!(full.code().map(|c| c.code()), Some("53300"), "{full:?}");
+    // There are descriptors for what the store does: new files, sorted runs, merges.
+    let work = "CREATE TABLE t (id int PRIMARY KEY, v text);
+        INSERT INTO t SELECT g, repeat('x', 100) || g FROM generate_series(1, 30000) g;
+        CREATE INDEX ON t (v); UPDATE t SET v = v || 'y'";
+    roots[0].batch_execute(work).expect("it works");
+    let sorted = "SELECT count(*) FROM (SELECT v FROM t ORDER BY v DESC OFFSET 1) s";
+    let rows = apps[6].query_one("SELECT 1", &[]).expect("it works, too");
+    assert_eq!(rows.get::<_, i32>(0), 1);
+    assert_eq!(roots[2].query_one(sorted, &[]).expect("a count").get::<_, i64>(0), 29_999);
 }

@@ -429,3 +429,33 @@ fn with_literals(sql: &str, values: &str) -> String {
     let numbered = parts.iter().enumerate().rev();
     numbered.fold(sql.to_string(), |sql, (at, value)| sql.replace(&format!("${}", at + 1), value))
 }
+
+/// Plans are kept by what they depend on, and so are transactions: on the tables that they read.
+#[test]
+fn a_block_with_general_plans_depends_on_no_other_table() {
+    let mut db = shop();
+    db.run("CREATE TABLE u (id int PRIMARY KEY, n int); CREATE TABLE log (id int PRIMARY KEY)");
+    let mut other = db.another();
+    let general = "SELECT c.name, count(*) FROM c JOIN o ON o.c = c.id + 0 \
+                   GROUP BY 1 ORDER BY 1 LIMIT 1";
+    let changes = [
+        "CREATE TABLE v (id int PRIMARY KEY)",
+        "ALTER TABLE u ADD COLUMN x int DEFAULT 7",
+        "CREATE INDEX ON u (n)",
+        "CREATE VIEW w AS SELECT n FROM u",
+        "DROP VIEW w; TRUNCATE u",
+        "CREATE SCHEMA s; CREATE DATABASE d",
+        "DROP TABLE u",
+    ];
+    for (n, change) in changes.iter().enumerate() {
+        db.run(&format!("BEGIN ISOLATION LEVEL SERIALIZABLE; {general}"));
+        other.run(change);
+        assert_eq!(db.run(general), ["name 1|10"], "{change}");
+        db.run(&format!("INSERT INTO log VALUES ({n}); COMMIT"));
+    }
+    db.run(&format!("BEGIN ISOLATION LEVEL SERIALIZABLE; {general}"));
+    other.run("ALTER TABLE o ADD COLUMN x int");
+    db.run("INSERT INTO log VALUES (100)");
+    assert_eq!(db.try_run("COMMIT").expect_err("its table has changed").state().0, "40001");
+    assert_eq!(other.run("SELECT count(*) FROM log"), [changes.len().to_string()]);
+}

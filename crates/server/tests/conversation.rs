@@ -676,6 +676,54 @@ fn fetch_and_close_find_portals() {
     assert_eq!(talk.answer(), "Error(ERROR 34000) E");
 }
 
+/// What a client was shown of an answer that it has not read to its end counts at COMMIT.
+#[test]
+fn what_a_suspended_portal_has_shown_is_validated_at_commit() {
+    let server = Running::new();
+    let (mut a, mut b) = (server.connect(), server.connect());
+    a.query(
+        "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE TABLE log (id int PRIMARY KEY); \
+         INSERT INTO t SELECT g, 0 FROM generate_series(1, 3000) g",
+    );
+    assert!(a.answer().ends_with("Complete(INSERT 0 3000) I"));
+    let queries = [
+        "SELECT id, n FROM t",
+        "SELECT id, n FROM t ORDER BY id",
+        "SELECT t.id, u.n FROM t JOIN t u ON u.id = t.id",
+        "SELECT n + g, id FROM t, generate_series(1, 2) g WHERE id > 0",
+        "SELECT id, sum(n) OVER (ORDER BY id) FROM t",
+    ];
+    let mut log = 0;
+    for (level, commit) in
+        [("SERIALIZABLE", "Error(ERROR 40001) I"), ("REPEATABLE READ", "Complete(COMMIT) I")]
+    {
+        for (sql, cursor) in queries.iter().flat_map(|sql| [(sql, false), (sql, true)]) {
+            a.query(&format!("BEGIN ISOLATION LEVEL {level}"));
+            a.answer();
+            if cursor {
+                a.query(&format!("DECLARE c CURSOR FOR {sql}; FETCH 2 FROM c"));
+            } else {
+                a.parse("", sql);
+                a.bind("", &[]);
+                a.execute(2);
+                a.sync();
+            }
+            let said = a.answer();
+            assert_eq!(said.matches("Row(").count(), 2, "{sql}: {said}");
+            // All have shown or used the first rows by now.
+            b.query("UPDATE t SET n = n + 1 WHERE id < 3");
+            assert_eq!(b.answer(), "Complete(UPDATE 2) I");
+            log += 1;
+            a.query(&format!("INSERT INTO log VALUES ({log})"));
+            assert_eq!(a.answer(), "Complete(INSERT 0 1) T");
+            a.query("COMMIT");
+            assert_eq!(a.answer(), commit, "{level}, a cursor: {cursor}: {sql}");
+        }
+    }
+    b.query("SELECT count(*) FROM log");
+    assert_eq!(b.answer(), "Columns Row(10) Complete(SELECT 1) I");
+}
+
 /// Sends a Bind of the unnamed statement whose rows are wanted in a format, and Execute.
 fn run_in_format(talk: &mut Talk, binary: bool) {
     let format = i16::from(binary).to_be_bytes();

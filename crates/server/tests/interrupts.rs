@@ -129,6 +129,139 @@ fn cancel_requests_and_functions_stop_computing_statements() {
     assert!(warning.contains("PID 123456789 is not a PostgreSQL server process"), "{warning}");
 }
 
+/// Few rows, and something slow to compute of each: no batch is too small to look.
+const SLOW_ROWS: &[&str] = &[
+    "SELECT md5(repeat(v, 1000000)) FROM k",
+    "SELECT a FROM k WHERE md5(repeat(v, 1000000)) = 'x'",
+    "SELECT a FROM k ORDER BY md5(repeat(v, 1000000)) LIMIT 1",
+    "SELECT max(md5(repeat(v, 1000000))) FROM k",
+    "SELECT md5(repeat(v, 1000000)), count(*) FROM k GROUP BY 1 HAVING count(*) > 5",
+    "SELECT DISTINCT ON (md5(repeat(v, 1000000))) a FROM k",
+    "SELECT count(*) FROM k x JOIN k y ON md5(repeat(x.v, 1000000)) = y.v",
+    "SELECT max(length(x.v)) FROM k x, k y WHERE x.a = y.a AND md5(repeat(y.v, 1000000)) <> x.v",
+    "SELECT count(md5(repeat(v, 1000000))) OVER (ORDER BY a) FROM k",
+    "SELECT md5(repeat(g::text, 2000000)) FROM generate_series(100, 999) g",
+    "WITH c AS MATERIALIZED (SELECT md5(repeat(v, 1000000)) m FROM k) SELECT count(*) FROM c, c d",
+    "DELETE FROM k RETURNING md5(repeat(v, 1000000))",
+    "UPDATE k SET v = md5(repeat(v, 1000000))",
+    "INSERT INTO k SELECT a + 10000, md5(repeat(v, 1000000)) FROM k",
+    "COPY (SELECT md5(repeat(v, 1000000)) FROM k) TO STDOUT",
+];
+
+#[test]
+fn few_rows_that_are_slow_to_compute_stop_between_two_of_them() {
+    let (server, mut other) = server();
+    let mut wrong = Vec::new();
+    for sql in SLOW_ROWS {
+        let mut talk = server.connect();
+        talk.query("SET statement_timeout = '100ms'");
+        talk.answer();
+        talk.query(sql);
+        let said = talk.answer();
+        if !said.ends_with("Error(ERROR 57014) I") {
+            let said: String = said.chars().take(200).collect();
+            wrong.push(format!("{sql}: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    other.query("SELECT count(*), max(length(v)) FROM k");
+    assert_eq!(other.answer(), "Columns Row(900,7) Complete(SELECT 1) I");
+}
+
+/// Changes of tables that compute something slow of each row, in their own blocks and alone.
+const LONG_CHANGES: &[&str] = &[
+    "CREATE INDEX ON k (md5(repeat(v, 200000)))",
+    "CREATE UNIQUE INDEX ON k (a) WHERE md5(repeat(v, 200000)) <> ''",
+    "ALTER TABLE k ALTER v TYPE varchar USING md5(repeat(v, 200000))",
+    "ALTER TABLE k ADD CHECK (md5(repeat(v, 200000)) <> '')",
+    "ALTER TABLE k ADD COLUMN x text GENERATED ALWAYS AS (md5(repeat(v, 200000))) STORED",
+    "CREATE TABLE made AS SELECT md5(repeat(v, 200000)) FROM k",
+    "CREATE MATERIALIZED VIEW made AS SELECT md5(repeat(v, 200000)) FROM k",
+];
+
+#[test]
+fn changes_of_tables_stop_by_limit_and_request_and_leave_nothing() {
+    let (server, mut other) = server();
+    let mut talk = server.connect();
+    let shape = "SELECT count(*), count(v), (SELECT count(*) FROM pg_class WHERE relname IN \
+                 ('k', 'made')), (SELECT count(*) FROM pg_attribute WHERE attrelid = 'k'::regclass \
+                 AND attnum > 0), (SELECT count(*) FROM pg_index WHERE indrelid = 'k'::regclass), \
+                 (SELECT count(*) FROM pg_constraint WHERE conrelid = 'k'::regclass) FROM k";
+    talk.query(shape);
+    let before = talk.answer();
+    for (n, sql) in LONG_CHANGES.iter().enumerate() {
+        for block in [false, true] {
+            let begin = if block { "BEGIN; " } else { "" };
+            talk.query(&format!("SET statement_timeout = 100; {begin}{sql}"));
+            let said = talk.answer();
+            assert!(said.contains("Error(ERROR 57014)"), "{sql}: {said}");
+            talk.query("ROLLBACK; SET statement_timeout = 0");
+            talk.answer();
+            talk.query(&format!("{begin}{sql}"));
+            // Whoever asks before it has begun asks for nothing.
+            let patience = Duration::from_millis(200);
+            talk.socket.set_read_timeout(Some(patience)).expect("a time-out can be set");
+            while talk.socket.peek(&mut [0]).is_err() {
+                other.query(&format!("SELECT pg_cancel_backend({})", talk.pid));
+                assert_eq!(other.answer(), "Columns Row(t) Complete(SELECT 1) I");
+            }
+            let patience = Duration::from_secs(20);
+            talk.socket.set_read_timeout(Some(patience)).expect("a time-out can be set");
+            let said = talk.answer();
+            assert!(said.contains("Error(ERROR 57014)"), "{sql}: {said}");
+            talk.query("ROLLBACK");
+            talk.answer();
+            other.query(shape);
+            assert_eq!(other.answer(), before, "{n}: {sql}");
+        }
+    }
+    // Whoever leaves in the middle of one holds nobody up.
+    talk.query(&format!("BEGIN; {}", LONG_CHANGES[2]));
+    std::thread::sleep(Duration::from_millis(100));
+    drop(talk);
+    other.query("SET statement_timeout = '15s'; UPDATE k SET v = v WHERE a = 1");
+    assert!(other.answer().ends_with("Complete(UPDATE 1) I"));
+}
+
+#[test]
+fn a_copy_stops_whether_its_client_sends_or_is_silent() {
+    let (server, mut other) = server();
+    for (what, sends) in [("silent", false), ("sending", true)] {
+        for (set, expected) in [
+            ("SET statement_timeout = 300", "Error(ERROR 57014) I"),
+            ("SET transaction_timeout = 300", "Error(FATAL 25P04) closed"),
+            ("SELECT 'canceled'", "Error(ERROR 57014) I"),
+            ("SELECT 'terminated'", "Error(FATAL 57P01) closed"),
+        ] {
+            let mut talk = server.connect();
+            talk.query(set);
+            talk.answer();
+            talk.query("COPY sink FROM STDIN");
+            assert_eq!(talk.answer(), "CopyIn closed");
+            talk.send(b'd', b"1\n2\n");
+            if set.starts_with("SELECT") {
+                let call = if set.contains("cancel") { "cancel" } else { "terminate" };
+                other.query(&format!("SELECT pg_{call}_backend({})", talk.pid));
+                assert_eq!(other.answer(), "Columns Row(t) Complete(SELECT 1) I");
+            }
+            if sends {
+                // What is still on its way after the error is passed over.
+                for n in 10..60 {
+                    let line = format!("{n}\n");
+                    let length = (line.len() as i32 + 4).to_be_bytes();
+                    let message = [&b"d"[..], &length, line.as_bytes()].concat();
+                    let _gone = std::io::Write::write_all(&mut talk.socket, &message);
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                let _gone = std::io::Write::write_all(&mut talk.socket, b"c\0\0\0\x04");
+            }
+            assert_eq!(talk.answer().trim_start(), expected, "{what}: {set}");
+        }
+    }
+    other.query("SELECT count(*) FROM sink");
+    assert_eq!(other.answer(), "Columns Row(0) Complete(SELECT 1) I");
+}
+
 #[test]
 fn a_terminated_session_is_told_whatever_it_does() {
     let (server, mut other) = server();

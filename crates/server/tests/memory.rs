@@ -277,6 +277,50 @@ fn unfinished_messages_are_counted_before_they_are_read() {
     wait_for_nothing_held(&server);
 }
 
+#[test]
+fn a_node_takes_half_of_the_memory_and_divides_no_more_than_that() {
+    let clients = |max| Running::with(|config| config.memory_max = max).memory().limit();
+    let half = braid_env::memory::available() / 2;
+    assert_eq!(clients(None), clients(Some(half)));
+    for max in [64 << 20, 512 << 20, half] {
+        let theirs = clients(Some(max));
+        assert!((max / 4..max / 4 * 3).contains(&theirs), "{theirs} of {max}");
+    }
+}
+
+/// Rows wait at their source, and not in the memory of the node.
+#[test]
+fn rows_for_clients_that_do_not_read_are_not_kept() {
+    let (server, mut talk) = server();
+    let mut slow = Vec::new();
+    for sql in [
+        "SELECT a.v, b.v FROM k a, k b",
+        "SELECT v || g FROM k, generate_series(1, 100000) g",
+        "COPY (SELECT a.v, b.v FROM k a, k b) TO STDOUT",
+        // Sorted rows lie on disk.
+        "SET statement_mem = '8MB'; SELECT v || g FROM k, generate_series(1, 50) g ORDER BY 1",
+    ] {
+        let mut client = server.connect();
+        client.query(sql);
+        slow.push(client);
+    }
+    for _ in 0..30 {
+        std::thread::sleep(Duration::from_millis(50));
+        let used = server.memory().used();
+        assert!(used < 48 << 20, "{used} bytes for four who do not read");
+        talk.query("SELECT count(*) FROM k");
+        assert_eq!(talk.answer(), "Columns Row(4000) Complete(SELECT 1) I");
+    }
+    // Who reads on has what was shown to it, in order, and no error.
+    let (kind, _) = slow[0].message().expect("it was begun");
+    assert_eq!(kind, b'T');
+    for _ in 0..20_000 {
+        assert_eq!(slow[0].message().map(|m| m.0), Some(b'D'));
+    }
+    drop(slow);
+    wait_for_nothing_held(&server);
+}
+
 /// The first message of a statement of so many bytes, which never comes.
 fn announce(server: &Running, bytes: i32) -> Talk {
     let mut talk = server.connect();

@@ -146,7 +146,9 @@ fn planning_stops_at_its_time_limit() {
     let windows = joined(&each(200, |i| format!("array_agg(a) OVER (ORDER BY a + {i})")), ", ");
     for (what, sql) in [
         ("joins", joins(120)),
+        ("very many joins", joins(299)),
         ("cross joins", commas(120)),
+        ("very many cross joins", commas(299)),
         ("unions", unions(1000, " UNION ALL ")),
         ("windows", format!("SELECT {windows} FROM k")),
     ] {

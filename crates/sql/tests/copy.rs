@@ -252,6 +252,47 @@ fn other_writers_wait_for_a_load_and_readers_do_not() {
     assert_eq!(rows(b, "select count(*) from t"), [(MANY + 3).to_string()]);
 }
 
+/// Rows that go one by one, alone or in a block: others write the keys between them meanwhile.
+#[test]
+fn a_copy_commits_beside_inserts_of_the_keys_between_its_own() {
+    for level in ["serializable", "repeatable read", "read committed"] {
+        for (count, block) in [(5_000, false), (5_000, true), (MANY, true)] {
+            let db = database();
+            let (a, b) = (&mut session(&db), &mut session(&db));
+            run(a, "create table t (id int primary key, u int unique); create index on t (u, id)");
+            run(a, &format!("set default_transaction_isolation = '{level}'"));
+            run(b, "set lock_timeout = '50ms'");
+            if block {
+                run(a, "begin; select count(*) from t where id = -2");
+            }
+            let statement = a.parse_script("copy t from stdin").unwrap().remove(0);
+            let p = a.prepare(statement, &[]).unwrap();
+            let Outcome::CopyIn(mut copy) = a.execute(&p, Vec::new()).unwrap() else { panic!() };
+            let mut odd = 0;
+            for n in 0..count {
+                copy.feed(format!("{}\t{}\n", 2 * n, 2 * n).as_bytes()).unwrap();
+                if n % 1_000 == 500 {
+                    // Behind what was fed, and where it will come to.
+                    for key in [2 * n - 777, 2 * n + 777] {
+                        run(b, &format!("insert into t values ({key}, {key})"));
+                        odd += 1;
+                    }
+                }
+            }
+            let what = format!("{level}, {count} rows, in a block: {block}");
+            assert_eq!(copy.finish().unwrap_or_else(|e| panic!("{what}: {e}")), count, "{what}");
+            if block {
+                run(b, "insert into t values (-1, -1)");
+                odd += 1;
+                run(a, "commit");
+            }
+            let all = (count + odd).to_string();
+            assert_eq!(rows(b, "select count(*) from t"), [all.clone()], "{what}");
+            assert_eq!(rows(b, "select count(*) from t where u >= -1"), [all], "{what}");
+        }
+    }
+}
+
 #[test]
 fn what_a_rolled_back_load_left_behind_is_erased_at_the_next_start() {
     use braid_env::clock::WallClock;

@@ -48,6 +48,19 @@ fn cases() -> Vec<Case> {
             "insert into c select id, 1 from p where id = 1",
             "delete from p where id = 1",
         ),
+        // What one sets to its default, the other takes away.
+        flat(
+            "default goes too",
+            "on delete set default",
+            "delete from p where id = 2",
+            "delete from p where id = 1",
+        ),
+        flat(
+            "default is renamed",
+            "on delete set default on update cascade",
+            "delete from p where id = 2",
+            "update p set id = 7 where id = 1",
+        ),
     ]
 }
 
@@ -143,13 +156,20 @@ fn interleaved_children_have_parents_at_every_mix_of_levels() {
 
 #[test]
 fn references_into_a_family_from_outside_hold_at_every_mix_of_levels() {
-    for goes in ["delete from p where id = 1", "delete from k where id = 1 and k = 1"] {
-        let case = Case { name: goes, child: "", comes: "insert into c values (1, 1, 1)", goes };
-        let schema = "create table p (id int primary key);
-             create table k (id int, k int, primary key (id, k)) interleave in parent p on delete cascade;
-             insert into p values (1), (2); insert into k values (1, 1), (2, 1);
-             create table c (n int primary key, id int, k int, foreign key (id, k) references k)";
-        no_orphans(&case, schema, "select id, k from c", "select id, k from k");
+    for action in ["no action", "restrict", "cascade", "set null"] {
+        for goes in ["delete from p where id = 1", "delete from k where id = 1 and k = 1"] {
+            let case =
+                Case { name: action, child: "", comes: "insert into c values (1, 1, 1)", goes };
+            let schema = format!(
+                "create table p (id int primary key);
+                 create table k (id int, k int, primary key (id, k)) interleave in parent p on delete cascade;
+                 insert into p values (1), (2); insert into k values (1, 1), (2, 1);
+                 create table c (n int primary key, id int, k int,
+                    foreign key (id, k) references k on delete {action})"
+            );
+            let references = "select id, k from c where id is not null";
+            no_orphans(&case, &schema, references, "select id, k from k");
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! change.
 
 use crate::harness::actors::Stage;
-use crate::harness::{database, error, rows, run, session, state, tag};
+use crate::harness::{database, error, rows, run, session, session_in, state, tag};
 
 const LEVELS: [&str; 3] = ["serializable", "repeatable read", "read committed"];
 
@@ -187,6 +187,52 @@ fn a_transaction_depends_only_on_the_descriptors_it_used() {
     assert_eq!(e.state().0, "40001");
     let detail = e.detail().unwrap_or_default().to_string();
     assert!(detail.contains("/System/Shape/"), "{detail}");
+}
+
+#[test]
+fn what_becomes_of_other_objects_and_databases_ends_no_block() {
+    let db = database();
+    let (a, b) = (&mut session(&db), &mut session(&db));
+    run(
+        a,
+        "create table p (id int primary key); insert into p values (1);
+         create table t (id int primary key, n int, p int references p); create index on t (n);
+         create table u (id int primary key, n int); create database d",
+    );
+    let d = &mut session_in(&db, "d");
+    let here = [
+        "create schema s",
+        "create table s.t (id int primary key, n int)",
+        "create sequence q",
+        "create type mood as enum ('calm')",
+        "create view w as select * from u",
+        "create role reader",
+        "grant select on u to reader",
+        "comment on table u is 'other'",
+        "alter table u add check (n > 0)",
+        "alter table u rename to v",
+        "create database e",
+        "drop database e",
+    ];
+    let elsewhere = [
+        "create table t (id int primary key, n int)",
+        "insert into t values (1, 1); alter table t add column x int default 7",
+        "create index i on t (n)",
+        "alter table t alter n type bigint",
+        "truncate t",
+        "drop table t",
+        "create table p (id int primary key); create table c (id int, k int, primary key (id, k))
+            interleave in parent p on delete cascade; drop table p cascade",
+    ];
+    let all = here.map(|change| (false, change)).into_iter().chain(elsewhere.map(|c| (true, c)));
+    for (n, (in_d, change)) in all.enumerate() {
+        let level = LEVELS[n % 3];
+        run(a, &format!("begin isolation level {level}; select * from t where n = 1"));
+        run(a, &format!("insert into t values ({n}, 1, 1)"));
+        run(if in_d { &mut *d } else { &mut *b }, change);
+        run(a, &format!("update t set n = 2 where id = {n}; select * from p; commit"));
+    }
+    assert_eq!(rows(a, "select count(*) from t where n = 2"), ["19"]);
 }
 
 #[test]

@@ -386,6 +386,12 @@ fn tables_that_change_much_are_analyzed_by_themselves() {
     assert!(seen.last_analyze.is_none() && seen.last_auto_analyze.is_some());
     fill(s, "u", 0..5_000, |n| format!("({n})"));
     assert!(!db.analyze_changed(&|| true).unwrap() && statistics(&db, "u").is_none(), "stopped");
+    let looks = std::cell::Cell::new(0);
+    let ending = || {
+        looks.set(looks.get() + 1);
+        looks.get() > 10
+    };
+    assert!(!db.analyze_changed(&ending).unwrap() && looks.get() == 11, "at any row");
     assert!(go_on() && statistics(&db, "u").is_some());
     run(s, "truncate t, u");
     assert!(!go_on() && !go_on(), "what is gone needs no statistics");

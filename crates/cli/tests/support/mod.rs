@@ -28,9 +28,23 @@ impl Node {
 
     /// As [`Node::start_with`], with more arguments.
     pub fn start_as(data: &Path, log: Stdio, arguments: &[&str]) -> Node {
+        Node::run(Command::new(Node::binary()), data, log, arguments)
+    }
+
+    /// As [`Node::start_as`], in a process that may have so many descriptors and no more.
+    pub fn start_limited(descriptors: u64, data: &Path, log: Stdio, arguments: &[&str]) -> Node {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={descriptors}:{descriptors}")).arg(Node::binary());
+        Node::run(command, data, log, arguments)
+    }
+
+    fn binary() -> String {
         // A release build is of another kind than this test; `BRAID_BINARY` names it.
-        let built = env!("CARGO_BIN_EXE_braid").to_string();
-        let mut process = Command::new(std::env::var("BRAID_BINARY").unwrap_or(built))
+        std::env::var("BRAID_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_braid").to_string())
+    }
+
+    fn run(mut command: Command, data: &Path, log: Stdio, arguments: &[&str]) -> Node {
+        let mut process = command
             .args(["start", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .args(arguments)

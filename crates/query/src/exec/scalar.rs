@@ -261,6 +261,7 @@ impl ScalarUDFImpl for RowUdf {
             for ((reader, varies), ty) in readers.iter().zip(&self.arg_types) {
                 row.push(reader.get(if *varies { at } else { 0 }, ty));
             }
+            execution.eval.session.check_interrupt().map_err(to_df)?;
             let value = self.code.call(&row, &execution.eval).map_err(to_df)?;
             made.count(&value).map_err(to_df)?;
             out.push(value);

@@ -11,14 +11,18 @@ use super::message::Message;
 use super::wire::Heard;
 
 /// Takes rows from the client until CopyDone. Returns the command tag.
-pub(crate) fn receive(
-    connection: &mut Connection,
-    mut copy: Box<CopyIn>,
-) -> Result<String, Failure> {
+pub(crate) fn receive(connection: &mut Connection, copy: Box<CopyIn>) -> Result<String, Failure> {
     let (format, columns) = (i8::from(copy.format() == CopyFormat::Binary), copy.columns().len());
     let formats = vec![i16::from(format); columns];
     connection.wire.send(&CopyInResponse::new(format, columns as i16, formats))?;
     connection.wire.flush()?;
+    connection.wire.copies(true).map_err(Fatal::Disconnected)?;
+    let tag = take_rows(connection, copy);
+    connection.wire.copies(false).map_err(Fatal::Disconnected)?;
+    tag
+}
+
+fn take_rows(connection: &mut Connection, mut copy: Box<CopyIn>) -> Result<String, Failure> {
     loop {
         let frame = match connection.wire.read()? {
             Heard::Message(frame) => frame,

@@ -31,6 +31,8 @@ const READ_BYTES: usize = 16 << 10;
 const SILENCE: Duration = Duration::from_millis(200);
 /// The same of one that others may have something to tell: nobody can while a thread waits for it.
 const LISTENING: Duration = Duration::from_millis(2);
+/// The same in the middle of COPY, where a statement runs that somebody may want to stop.
+const COPYING: Duration = Duration::from_millis(40);
 /// A write to a client that does not read waits so long before it looks whether it shall end.
 const WRITE_TRY: Duration = Duration::from_millis(50);
 
@@ -116,6 +118,12 @@ impl Wire {
             self.listens = listens;
         }
         Ok(())
+    }
+
+    /// Rows come from the client now, or not any more.
+    pub(crate) fn copies(&self, copies: bool) -> io::Result<()> {
+        let silence = if self.listens { LISTENING } else { SILENCE };
+        self.backend.socket.set_read_timeout(Some(if copies { COPYING } else { silence }))
     }
 
     /// Gives back the memory of empty buffers: the client is silent.

@@ -287,10 +287,7 @@ impl Loader {
         self.put(line, row, size)?;
         self.count += 1;
         self.progress.add(Copied::Rows, 1);
-        if self.count.is_multiple_of(1024) {
-            self.ctx.check_cancel()?;
-        }
-        Ok(())
+        self.ctx.check_cancel()
     }
 
     fn put(&mut self, line: u64, row: Vec<Datum>, size: usize) -> SqlResult<()> {

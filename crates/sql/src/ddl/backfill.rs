@@ -25,9 +25,6 @@ use braid_rows::layout::IndexLayout;
 use braid_rows::{TableLayout, TableScan};
 use braid_scalar::Bound;
 
-/// Cancel is looked at every so many rows.
-const CANCEL_EVERY: u64 = 1024;
-
 fn scan(c: &Change, layout: &Arc<TableLayout>) -> TableScan {
     let spans = vec![layout.rows.whole_span()];
     TableScan::new(c.ctx.txn.clone(), layout.clone(), spans, None, false).reading(c.reading)
@@ -57,9 +54,7 @@ pub(super) fn each_row(
     check_unseen(c, layout)?;
     let mut rows = scan(c, layout);
     while let Some((key, row)) = rows.next_row()? {
-        if rows.rows.is_multiple_of(CANCEL_EVERY) {
-            c.ctx.check_cancel()?;
-        }
+        c.ctx.check_cancel()?;
         f(&key, row)?;
     }
     Ok(rows.rows)

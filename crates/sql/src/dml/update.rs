@@ -172,6 +172,7 @@ impl UpdatePlan {
         sets: &OwnSets,
     ) -> SqlResult<Vec<(Bytes, Row, Row)>> {
         let change = |(key, old): (Bytes, Row)| {
+            ctx.check_cancel()?;
             let mut new = old.clone();
             for (at, e) in sets {
                 new[*at] = match e {

@@ -174,6 +174,7 @@ impl ColumnarRows {
             let width = self.columns.iter().max().map_or(0, |last| last + 1);
             row.resize_with(width, || Datum::Null);
             for at in 0..batch.rows() {
+                ctx.check_cancel()?;
                 for (place, column) in self.columns.iter().enumerate() {
                     row[*column] = batch.value(place, at);
                 }

@@ -155,15 +155,12 @@ impl FamilyScan {
     /// The next row of all steps up to `last`.
     pub(super) fn next_row(&mut self, ctx: &Context) -> SqlResult<Option<Row>> {
         let parts = self.parts.clone();
-        let (mut seen, mut place) = (0u64, Vec::new());
+        let mut place = Vec::new();
         loop {
             if let Some(row) = self.ready.pop_front() {
                 return Ok(Some(row));
             }
-            seen += 1;
-            if seen.is_multiple_of(1024) {
-                ctx.check_cancel()?;
-            }
+            ctx.check_cancel()?;
             let Some(scan) = &mut self.scan else {
                 if !self.open_next(ctx)? {
                     if self.open.is_empty() {

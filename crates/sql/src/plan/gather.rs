@@ -348,7 +348,6 @@ pub(super) struct GatherScan {
     own: Row,
     /// Whole already.
     ready: VecDeque<Row>,
-    seen: u64,
 }
 
 impl GatherScan {
@@ -367,7 +366,6 @@ impl GatherScan {
             levels: Vec::new(),
             own: Row::new(),
             ready: VecDeque::new(),
-            seen: 0,
         })
     }
 
@@ -394,10 +392,7 @@ impl GatherScan {
         let parts = self.parts.clone();
         let first = &parts.steps[0];
         loop {
-            self.seen += 1;
-            if self.seen.is_multiple_of(1024) {
-                ctx.check_cancel()?;
-            }
+            ctx.check_cancel()?;
             let Some(scan) = &mut self.scan else {
                 let last = self.next.take();
                 if self.begin_with(ctx, gather, last)? {
@@ -542,10 +537,7 @@ impl GatherScan {
     fn go_on(&mut self, ctx: &Context, gather: &Gather) -> SqlResult<Option<Row>> {
         let parts = self.parts.clone();
         while let Some(level) = self.levels.last_mut() {
-            self.seen += 1;
-            if self.seen.is_multiple_of(1024) {
-                ctx.check_cancel()?;
-            }
+            ctx.check_cancel()?;
             let at = level.step;
             let step = &parts.steps[at];
             let found = match &mut level.source {

@@ -142,6 +142,7 @@ impl Groups {
         let mut found = Found::default();
         if let Some(mut rows) = OneByOne::open(ctx, parts, parts.steps.len())? {
             while let Some(row) = rows.next(ctx)? {
+                ctx.check_cancel()?;
                 found.add(self, row, ctx)?;
             }
         } else {

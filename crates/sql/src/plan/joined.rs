@@ -137,7 +137,6 @@ pub(super) struct Joined {
     by_key: Vec<Option<(Arc<Vec<Row>>, ByKey)>>,
     /// Rows that the first stage begins with.
     start: VecDeque<Row>,
-    seen: u64,
     /// Rows that will be wanted, if that is known.
     first: Option<usize>,
     given: usize,
@@ -258,19 +257,7 @@ impl Joined {
         let foresees = parts.steps.iter().all(conditions);
         let liveness = parts.steps.iter().map(|_| Liveness::default()).collect();
         let by_key = parts.steps.iter().map(|_| None).collect();
-        Joined {
-            ctx,
-            parts,
-            alike,
-            stages,
-            liveness,
-            by_key,
-            start,
-            seen: 0,
-            first,
-            given: 0,
-            foresees,
-        }
+        Joined { ctx, parts, alike, stages, liveness, by_key, start, first, given: 0, foresees }
     }
 
     /// The next row, with the key of the table's row if there is one table.
@@ -291,10 +278,7 @@ impl Joined {
     /// The next row of all stages up to this one.
     fn next_of(&mut self, at: usize) -> SqlResult<Option<(Bytes, Row)>> {
         loop {
-            self.seen += 1;
-            if self.seen.is_multiple_of(1024) {
-                self.ctx.check_cancel()?;
-            }
+            self.ctx.check_cancel()?;
             if self.stages[at].open.is_none() && !self.open_next(at)? {
                 return Ok(None);
             }

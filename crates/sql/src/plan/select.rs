@@ -315,6 +315,7 @@ impl Chain {
             && let Some(mut rows) = OneByOne::open(ctx, &self.parts, steps)?
         {
             while let Some(row) = rows.next(ctx)? {
+                ctx.check_cancel()?;
                 add(row)?;
             }
             return Ok(());

@@ -230,6 +230,7 @@ impl RowStream for SelectStream {
                 self.left = Some(0);
                 break;
             };
+            self.ctx.check_cancel()?;
             if self.skip > 0 {
                 self.skip -= 1;
                 // What a volatile function does counts, not only what it gives.

@@ -12,6 +12,7 @@
 //! Counts begin anew with a process. So the first time, tables are looked for that hold much, or
 //! much more than then, and about which nothing is known.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,7 @@ const PART_WHILE_BUSY: u64 = 50;
 const MEMORY: usize = 64 << 20;
 /// Pause after a thousand rows: half of the time others have the processor and the disk.
 const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE_ROWS: u64 = 1024;
 /// Stored bytes that are worth a look after the start, if nothing is known; and by how much a table
 /// must have grown, if something is.
 const MUCH_BYTES: u64 = 64 << 10;
@@ -51,8 +53,8 @@ pub(super) struct Waiting(Mutex<Option<(u64, VecDeque<u32>)>>);
 
 impl Database {
     /// Analyzes the table that has changed most since its last ANALYZE, if one has changed enough;
-    /// whether there was one; none while `autovacuum` is off. `ending` is asked now and then
-    /// whether to give up. Called from time to time by a background task.
+    /// whether there was one; none while `autovacuum` is off. `ending` is asked before each
+    /// row whether to give up. Called from time to time by a background task.
     pub fn analyze_changed(&self, ending: &dyn Fn() -> bool) -> SqlResult<bool> {
         if !self.cluster_settings().analyzes() {
             return Ok(false);
@@ -63,11 +65,15 @@ impl Database {
             self.waits(table.id);
             return Ok(false);
         };
+        let rows = Cell::new(0u64);
         let stop = || {
             if ending() {
                 return Err(SqlError::new(SqlState::ADMIN_SHUTDOWN, "the node is stopping"));
             }
-            std::thread::sleep(PAUSE);
+            rows.set(rows.get() + 1);
+            if rows.get().is_multiple_of(PAUSE_ROWS) {
+                std::thread::sleep(PAUSE);
+            }
             Ok(())
         };
         let work = Work {

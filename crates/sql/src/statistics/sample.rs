@@ -34,8 +34,6 @@ const FEWEST_ROWS: usize = 300;
 const COUNTED: usize = 256;
 /// Rows that are passed over at most between two of a piece that are kept.
 const GAP: usize = 32;
-/// Rows between two looks at whether somebody wants to stop.
-const CHECK: u64 = 1024;
 
 /// What drawing needs to know.
 pub(super) struct Source<'a> {
@@ -119,7 +117,6 @@ struct Drawing<'a> {
     compared: usize,
     before: Option<Vec<Datum>>,
     wanted: Vec<bool>,
-    looked: u64,
 }
 
 /// Draws rows of a table: fewer than are wanted where there is no memory for so many.
@@ -148,7 +145,7 @@ fn draw_rows(source: &Source<'_>) -> SqlResult<Sample> {
     source.layout.rows.columns()[..compared].iter().for_each(|c| wanted[c.ordinal] = true);
     let random = Random::seeded(source.seed);
     let (tally, before) = (Tally::default(), None);
-    let mut drawing = Drawing { source, random, tally, compared, before, wanted, looked: 0 };
+    let mut drawing = Drawing { source, random, tally, compared, before, wanted };
     let span = source.layout.rows.whole_span();
     let bytes = source.txn.stored_bytes(&span).map_err(kv_error)?;
     let pieces = match bytes > source.whole_bytes.unwrap_or(WHOLE_BYTES) {
@@ -298,9 +295,9 @@ impl Drawing<'_> {
         options
     }
 
-    fn check(&mut self) -> SqlResult<()> {
-        self.looked += 1;
-        if self.looked.is_multiple_of(CHECK) { (self.source.stop)() } else { Ok(()) }
+    /// Before each row: expressions that are computed of it may take long.
+    fn check(&self) -> SqlResult<()> {
+        (self.source.stop)()
     }
 
     fn count_parent(&mut self, key: &[u8]) -> SqlResult<()> {

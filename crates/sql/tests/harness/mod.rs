@@ -53,9 +53,14 @@ fn on_files(files: MemFs, general: Arc<dyn GeneralQueries>) -> Arc<Database> {
 /// A session of user root. `BRAID_TRANSACTION_MEM=1kB` in the environment makes the writes of all of them
 /// go to disk.
 pub fn session(db: &Arc<Database>) -> Session {
+    session_in(db, "defaultdb")
+}
+
+/// A session of user root in another database.
+pub fn session_in(db: &Arc<Database>, database: &str) -> Session {
     let options = SessionOptions {
         user: "root".into(),
-        database: "defaultdb".into(),
+        database: database.into(),
         ..SessionOptions::default()
     };
     let mut session = Session::new(db.clone(), options).unwrap();

@@ -54,6 +54,8 @@ pub(super) fn node(compiler: &Compiler<'_>, bound: &Bound) -> Option<Compiled> {
                 let place = if matches!(vector, Vector::Same(_)) { 0 } else { at };
                 row.push(reader.get(place, ty));
             }
+            // The row form tells who has stopped it.
+            ctx.session.check_interrupt().map_err(|_| Unfit)?;
             let value = shallow.eval(&row, ctx).map_err(|_| Unfit)?;
             bytes += size_of_made(&value);
             if bytes > ANY_BATCH {

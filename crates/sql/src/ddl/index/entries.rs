@@ -25,7 +25,9 @@ use braid_rows::Row;
 use braid_rows::layout::IndexLayout;
 use braid_rows::{EntryMaker, TableLayout, TableScan};
 
-/// Rows between looks at the cancel flag.
+/// Rows between words about how far a thread is.
+const TELL_EVERY: u64 = 1024;
+/// Entries between looks at the cancel flag, where nothing is computed of them.
 const CANCEL_EVERY: u64 = 1024;
 /// A thread has at least so many bytes of rows to read.
 const PART_BYTES: u64 = 4 << 20;
@@ -86,8 +88,8 @@ impl Entries<'_> {
         let mut maker = EntryMaker::new(layout, index);
         while rows.next_into(&mut key, &mut row)? {
             pace.row(ctx)?;
-            if rows.rows.is_multiple_of(CANCEL_EVERY) {
-                ctx.check_cancel()?;
+            ctx.check_cancel()?;
+            if rows.rows.is_multiple_of(TELL_EVERY) {
                 progress(way.fraction(&key));
             }
             if let Some((key, value)) = maker.entry(&mut row)? {

@@ -21,8 +21,8 @@ use crate::session::Context;
 use braid_rows::layout::IndexLayout;
 use braid_rows::{TableLayout, TableScan};
 
-/// Rows between looks at the cancel flag.
-const CANCEL_EVERY: u64 = 1024;
+/// Rows between words about how far it is.
+const TELL_EVERY: u64 = 1024;
 
 /// Copies the rows that the context's transaction sees.
 pub(super) fn copy(job: &Job, moving: &Moving, ctx: &Context) -> SqlResult<()> {
@@ -58,8 +58,8 @@ fn copy_one(
     let mut rows = rows_of(ctx, &one.old, false);
     while let Some((key, row)) = rows.next_row()? {
         pace.row(ctx)?;
-        if rows.rows.is_multiple_of(CANCEL_EVERY) {
-            ctx.check_cancel()?;
+        ctx.check_cancel()?;
+        if rows.rows.is_multiple_of(TELL_EVERY) {
             progress(way.fraction(&key));
         }
         one.check(ctx, &row)?;

@@ -543,9 +543,9 @@ pub(in crate::dml) fn returned(
     }
     let mut out = Vec::with_capacity(rows.len());
     for piece in rows.chunks(RETURNED_AT_ONCE) {
-        ctx.check_cancel()?;
         let before = out.len();
         for row in piece {
+            ctx.check_cancel()?;
             out.push(r.row(ctx, row)?);
         }
         ctx.keep_rows("RETURNING", &out[before..])?;

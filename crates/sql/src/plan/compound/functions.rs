@@ -170,9 +170,7 @@ impl FunctionRows {
     pub(super) fn rows(&self, ctx: &Context) -> SqlResult<Vec<Row>> {
         let mut out = Vec::new();
         for (row, number) in self.begun(&ctx.eval)?.into_iter().zip(1_i64..) {
-            if number % 1024 == 0 {
-                ctx.check_cancel()?;
-            }
+            ctx.check_cancel()?;
             let mut row = row?;
             if self.numbered {
                 row.push(Datum::Int8(number));

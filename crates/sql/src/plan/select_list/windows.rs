@@ -296,9 +296,7 @@ impl Window {
         let (mut state, mut taken) = (start(), 0..0);
         let mut values: Row = Vec::with_capacity(all.len());
         for row in 0..all.len() {
-            if row.is_multiple_of(1024) {
-                ctx.check_cancel()?;
-            }
+            ctx.check_cancel()?;
             let frame = self.frame.around(row, all.peers(row), all.len());
             match values.last() {
                 Some(last) if frame == taken => {
