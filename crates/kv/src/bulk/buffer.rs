@@ -16,12 +16,12 @@ const CHUNK_MIN: usize = 16 << 10;
 /// but no more than this, unless a row is longer.
 const CHUNK_MAX: usize = 1 << 20;
 
-/// Memory of the index is asked for by half of it, but for no more rows than this, and no fewer than
-/// that.
+/// Memory of the index is asked for by half of it, but for no more rows than this, and no fewer
+/// than that.
 const SLOTS_MAX: usize = CHUNK_MAX / size_of::<Slot>();
 const SLOTS_MIN: usize = (CHUNK_MIN / 4) / size_of::<Slot>();
-/// The index itself grows to so many times what it is, unless the buffer is full before: it would be
-/// copied again and again, and what was reserved takes no memory until it is used.
+/// The index itself grows to so many times what it is, unless the buffer is full before: it would
+/// be copied again and again, and what was reserved takes no memory until it is used.
 const SLOTS_AHEAD: usize = 16;
 
 /// Rows are compared with those that are this part of the buffer ahead, to see their order.
