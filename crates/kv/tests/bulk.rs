@@ -230,34 +230,6 @@ fn a_load_that_is_refused_memory_goes_on_with_less() {
     assert!(matches!(load.put(0, b"k", b"v"), Err(KvError::OutOfMemory(_))));
 }
 
-/// Rows are longer than entries of indexes: each kind has the memory that it uses.
-#[test]
-fn a_load_keeps_in_memory_what_fits_whatever_target_it_is_for() {
-    let store = open(&Arc::new(MemFs::new()));
-    let txn = begin(&store, Isolation::Serializable);
-    let budget = 16 << 20;
-    for (long, short) in [(0, 1), (1, 0)] {
-        let account = Account::unlimited();
-        let mut load = txn.bulk_load(3, budget, &account).unwrap();
-        load.expect_few(2);
-        let (value, mut rows) = (vec![7; 1000], 0u64);
-        // Half of the memory is for buffers that nobody fills, unless it is given to others.
-        while load.spilled() == Default::default() {
-            load.put(long, &key(rows * 2), &value).unwrap();
-            load.put(short, &rows.to_be_bytes(), b"").unwrap();
-            rows += 1;
-            assert!(account.used() <= budget, "{} of {budget}", account.used());
-        }
-        assert!(rows * 1000 > budget as u64 * 6 / 10, "{rows} rows were held");
-        // What comes from then on stays within it, too.
-        for n in rows..rows * 3 {
-            load.put(short, &n.to_be_bytes(), &[8; 100]).unwrap();
-            load.put(long, &key(n * 2), b"").unwrap();
-            assert!(account.used() <= budget, "{} of {budget}", account.used());
-        }
-    }
-}
-
 #[test]
 fn what_was_written_last_is_divided_too() {
     let store = open(&Arc::new(MemFs::new()));

@@ -287,7 +287,7 @@ fn a_copy_commits_beside_inserts_of_the_keys_between_its_own() {
                 run(a, "commit");
             }
             let all = (count + odd).to_string();
-            assert_eq!(rows(b, "select count(*) from t"), [all.clone()], "{what}");
+            assert_eq!(rows(b, "select count(*) from t").concat(), all, "{what}");
             assert_eq!(rows(b, "select count(*) from t where u >= -1"), [all], "{what}");
         }
     }
@@ -493,7 +493,8 @@ fn the_first_bad_row_of_a_load_is_told() {
     let checked = (15_500, "15500\t100\t2026-01-01");
     let unread = |at| (at, "x\t1\t2026-01-01");
     let short = |at| (at, "1");
-    let cases: [(&[(u32, &str)], &str, &str); 5] = [
+    type Case<'a> = (&'a [(u32, &'a str)], &'a str, &'a str);
+    let cases: [Case<'_>; 5] = [
         (&[checked, unread(15_501)], "23514", "COPY t, line 15500"),
         (&[checked, short(15_600)], "23514", "COPY t, line 15500"),
         (&[unread(15_499), checked], "22P02", "COPY t, line 15499, column id: \"x\""),

@@ -95,11 +95,6 @@ impl Buffer {
         self.limit = limit;
     }
 
-    /// So much it may hold.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// Bytes of memory that it has.
     pub(crate) fn held(&self) -> usize {
         self.held.bytes()

@@ -23,8 +23,6 @@ const BESIDE: usize = 8;
 const BUFFER_MIN: usize = 64 << 10;
 /// More parts than this would have frames too small to write.
 const PARTS_MAX: usize = 256;
-/// A full buffer goes to the disk unless it can have this part of its memory more.
-const LEAST_GAIN: usize = 8;
 /// Frames of runs are this part of the memory: so many can be merged at once.
 const FRAMES: usize = 32;
 
@@ -117,41 +115,14 @@ impl BulkLoad {
         (memory / 2 / FRAME_MIN).saturating_sub(targets).clamp(1, PARTS_MAX)
     }
 
-    /// Gives each buffer its part: nobody knows yet how many bytes go where.
+    /// Gives each buffer its part.
     fn limit_buffers(&mut self) {
+        let all = self.memory.saturating_sub(self.desk_share() + self.memory / BESIDE);
         let many = self.few.iter().filter(|few| !**few).count();
-        let each = (self.for_buffers() / many.max(1)).max(BUFFER_MIN);
+        let each = (all / many.max(1)).max(BUFFER_MIN);
         for (target, buffer) in &mut self.buffers {
             buffer.set_limit(if self.few[*target] { BUFFER_MIN } else { each });
         }
-    }
-
-    /// What all buffers may hold together.
-    fn for_buffers(&self) -> usize {
-        self.memory.saturating_sub(self.desk_share() + self.memory / BESIDE)
-    }
-
-    /// A buffer is full: those that are filled get parts of the memory that are as large as what
-    /// they have used of theirs, since rows are longer than entries of indexes. Whether this one
-    /// has got so much more that it need not go to the disk now.
-    fn share_out(&mut self, full: usize) -> bool {
-        let is_filled = |n: &usize| !self.few[*n];
-        let filled: Vec<usize> = (0..self.few.len()).filter(is_filled).collect();
-        let to_share = self.for_buffers().saturating_sub(filled.len() * BUFFER_MIN);
-        let held: usize = filled.iter().map(|n| self.buffers[*n].1.held()).sum();
-        let part = |held_by: usize| {
-            let of_all = to_share as u128 * held_by as u128 / held.max(1) as u128;
-            BUFFER_MIN + of_all as usize
-        };
-        let own = self.buffers[full].1.limit();
-        if self.few[full] || part(self.buffers[full].1.held()) < own + own / LEAST_GAIN {
-            return false;
-        }
-        for n in filled {
-            let buffer = &mut self.buffers[n].1;
-            buffer.set_limit(part(buffer.held()));
-        }
-        true
     }
 
     /// What files that are written may take.
@@ -248,11 +219,6 @@ impl BulkLoad {
         }
         if self.buffers[target].1.push(key, value).is_ok() {
             return Ok(());
-        }
-        while !self.buffers[target].1.is_empty() && self.share_out(target) {
-            if self.buffers[target].1.push(key, value).is_ok() {
-                return Ok(());
-            }
         }
         if !self.buffers[target].1.is_empty() {
             self.spill(target)?;
