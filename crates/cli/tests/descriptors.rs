@@ -1,5 +1,6 @@
 //! A node that has no descriptor left for new clients: it tells them, and goes on. One that is given
-//! few from the beginning takes fewer clients, so that there are always some for its files and for root.
+//! few from the beginning takes fewer clients, so that there are always some for its files and for
+//! root.
 //!
 //! The limit of the running process is taken down to what it has open (`prlimit`), so that accept()
 //! fails with EMFILE.

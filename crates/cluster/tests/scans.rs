@@ -302,12 +302,17 @@ fn clocks_of_many_are_seen_before_their_ranges_are_read() {
     assert_eq!(*letters.rounds.lock(), [[3]]);
 }
 
+/// Nodes whose clocks are ahead of the reader's, and by which time.
+fn letters_ahead() -> (CommitTs, Arc<Letters>) {
+    let keys = (0..RANGES).map(|n| vec![b'a' + n as u8, b'k']).collect();
+    let ahead = CommitTs(Hlc::from_micros(WallClock.now_micros() + 100_000));
+    (ahead, Arc::new(Letters { keys, zero: ahead, ..Letters::default() }))
+}
+
 /// Their clocks may be ahead of the reader's: what they have written up to there is in doubt.
 #[test]
 fn clocks_that_are_ahead_of_the_reader_are_taken_as_they_are() {
-    let keys = (0..RANGES).map(|n| vec![b'a' + n as u8, b'k']).collect();
-    let ahead = CommitTs(Hlc::from_micros(WallClock.now_micros() + 100_000));
-    let letters = Arc::new(Letters { keys, zero: ahead, ..Letters::default() });
+    let (ahead, letters) = letters_ahead();
     let router = router(&letters);
     let early = router.begin(None).expect("it begins");
     let all = || request(vec![scan(KeySpan::new("a", "zz"), 9)], false, 1_000, 1_000_000);
@@ -329,9 +334,7 @@ fn clocks_that_are_ahead_of_the_reader_are_taken_as_they_are() {
 /// nothing that is stamped later. To ask for it does not lift the clock.
 #[test]
 fn the_time_that_is_told_is_between_what_was_stamped_and_what_will_be() {
-    let keys = (0..RANGES).map(|n| vec![b'a' + n as u8, b'k']).collect();
-    let ahead = CommitTs(Hlc::from_micros(WallClock.now_micros() + 100_000));
-    let letters = Arc::new(Letters { keys, zero: ahead, ..Letters::default() });
+    let (ahead, letters) = letters_ahead();
     let router = router(&letters);
     let told = || Hlc::from_micros(router.told_clock_us());
     assert!(told() < ahead.0, "nobody was heard of");

@@ -294,8 +294,8 @@ fn store_with(closed: bool, kinds: &[(&str, usize)]) -> (Subject, Subject) {
     (0..).map(of_seed).find(|(subject, foreign)| enough(subject) && enough(foreign)).unwrap()
 }
 
-/// What becomes of segments when files are copied about, one by one: each is an error that names the file, at open and in the
-/// check.
+/// What becomes of segments when files are copied about, one by one: each is an error that names the
+/// file, at open and in the check.
 #[test]
 fn a_lost_swapped_repeated_or_foreign_segment_is_named() {
     for closed in [true, false] {

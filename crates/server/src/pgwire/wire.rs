@@ -112,18 +112,21 @@ impl Wire {
 
     /// Others may have something to tell the client at any time, or not any more.
     pub(crate) fn listens(&mut self, listens: bool) -> io::Result<()> {
-        if self.listens != listens {
-            let silence = if listens { LISTENING } else { SILENCE };
-            self.backend.socket.set_read_timeout(Some(silence))?;
-            self.listens = listens;
+        if self.listens == listens {
+            return Ok(());
         }
-        Ok(())
+        self.listens = listens;
+        self.copies(false)
     }
 
     /// Rows come from the client now, or not any more.
     pub(crate) fn copies(&self, copies: bool) -> io::Result<()> {
-        let silence = if self.listens { LISTENING } else { SILENCE };
-        self.backend.socket.set_read_timeout(Some(if copies { COPYING } else { silence }))
+        let silence = match (copies, self.listens) {
+            (true, _) => COPYING,
+            (false, true) => LISTENING,
+            (false, false) => SILENCE,
+        };
+        self.backend.socket.set_read_timeout(Some(silence))
     }
 
     /// Gives back the memory of empty buffers: the client is silent.

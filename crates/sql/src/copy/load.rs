@@ -143,7 +143,7 @@ impl Loader {
         file: Option<u64>,
     ) -> SqlResult<Loader> {
         let targets = targets(table, &c.columns)?;
-        let others = (0..table.columns.len()).filter(|at| !targets.contains(at)).collect();
+        let others = others(table, &targets);
         let filter = Filter::new(ctx, table, c)?;
         let (binary, input) = (c.options.format == CopyFormat::Binary, COPY.into());
         let info = Arc::new(TableInfo::new(ctx, table)?);
@@ -503,6 +503,11 @@ pub(crate) fn targets(table: &Table, names: &[String]) -> SqlResult<Vec<usize>> 
             .collect();
     }
     Ok(targets)
+}
+
+/// The columns that no field goes to.
+pub(crate) fn others(table: &Table, targets: &[usize]) -> Vec<usize> {
+    (0..table.columns.len()).filter(|at| !targets.contains(at)).collect()
 }
 
 /// A COPY in the middle, for another process to go on with.

@@ -28,17 +28,21 @@ pub(super) type Misfit = (u64, SqlError);
 
 /// See the [module documentation](self). Dropped, it waits for its thread.
 pub(super) struct LoadThread {
-    /// To the thread; `None` while there is none.
-    batches: Option<SyncSender<Batch>>,
-    /// Tells after each batch that it is put away.
-    done: Option<Receiver<()>>,
-    thread: Option<JoinHandle<Option<Ended>>>,
-    /// While there is no thread.
+    /// While it is with no thread.
     load: Option<Box<TableLoad>>,
-    /// A batch is with the thread.
-    busy: bool,
+    thread: Option<Running>,
     /// What stops the statement.
     cancel: Arc<AtomicBool>,
+}
+
+/// A thread that has the load.
+struct Running {
+    batches: SyncSender<Batch>,
+    /// Tells after each batch that it is put away.
+    done: Receiver<()>,
+    /// It has a batch.
+    busy: bool,
+    handle: JoinHandle<Option<Ended>>,
 }
 
 /// What a thread leaves.
@@ -46,8 +50,7 @@ type Ended = (Box<TableLoad>, Result<(), Misfit>);
 
 impl LoadThread {
     pub(super) fn new(load: TableLoad, cancel: &Arc<AtomicBool>) -> LoadThread {
-        let (load, cancel) = (Some(Box::new(load)), cancel.clone());
-        LoadThread { batches: None, done: None, thread: None, load, busy: false, cancel }
+        LoadThread { load: Some(Box::new(load)), thread: None, cancel: cancel.clone() }
     }
 
     /// Puts rows into the load, soon.
@@ -56,16 +59,16 @@ impl LoadThread {
     /// What is wrong with a row of this batch or of an earlier one.
     pub(super) fn add(&mut self, batch: Batch) -> Result<(), Misfit> {
         self.start();
-        if let Some(load) = &mut self.load {
-            return load.add(batch);
-        }
         self.wait()?;
-        match self.batches.as_ref().map(|batches| batches.send(batch)) {
-            Some(Ok(())) => self.busy = true,
-            // It has ended, and says why.
-            _ => drop(self.end()?),
+        match (&mut self.load, &mut self.thread) {
+            (Some(load), _) => load.add(batch),
+            (None, Some(thread)) => {
+                thread.busy = thread.batches.send(batch).is_ok();
+                // Else it has ended, and says why.
+                if thread.busy { Ok(()) } else { self.load().map(drop) }
+            }
+            (None, None) => unreachable!("it is with the thread, or here"),
         }
-        Ok(())
     }
 
     /// Waits until what was added is in the load.
@@ -73,12 +76,11 @@ impl LoadThread {
     /// # Errors
     /// What is wrong with a row of it.
     pub(super) fn wait(&mut self) -> Result<(), Misfit> {
-        if !std::mem::take(&mut self.busy) {
-            return Ok(());
-        }
-        match self.done.as_ref().map(Receiver::recv) {
-            Some(Ok(())) => Ok(()),
-            _ => self.end().map(drop),
+        let Some(thread) = self.thread.as_mut().filter(|thread| thread.busy) else { return Ok(()) };
+        thread.busy = false;
+        match thread.done.recv() {
+            Ok(()) => Ok(()),
+            Err(_) => self.load().map(drop),
         }
     }
 
@@ -87,8 +89,14 @@ impl LoadThread {
     /// # Errors
     /// As [`LoadThread::wait`].
     pub(super) fn load(&mut self) -> Result<&mut TableLoad, Misfit> {
-        self.busy = false;
-        self.end()
+        if let Some(Running { batches, handle, .. }) = self.thread.take() {
+            drop(batches);
+            let ended = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (load, done) = ended.expect("it was given the load");
+            self.load = Some(load);
+            done?;
+        }
+        Ok(self.load.as_mut().expect("it is with the thread, or here"))
     }
 
     /// The load, with all that was added, to be finished.
@@ -100,13 +108,14 @@ impl LoadThread {
         Ok(*self.load.take().expect("it has been asked for"))
     }
 
+    /// Gives the load to a thread, if it is here and the system has a thread to give.
     fn start(&mut self) {
         let Some(load) = self.load.take() else { return };
         let (give, given) = sync_channel::<Box<TableLoad>>(1);
         let (batches, taken) = sync_channel::<Batch>(1);
         let (told, done) = sync_channel(1);
         let cancel = self.cancel.clone();
-        let thread = try_spawn_thread("copy-load", move || {
+        let handle = try_spawn_thread("copy-load", move || {
             let _stops = Tally::stop_by(&cancel);
             let mut load = given.recv().ok()?;
             for batch in taken {
@@ -118,38 +127,23 @@ impl LoadThread {
             }
             Some((load, Ok(())))
         });
-        let Ok(thread) = thread else {
+        let Ok(handle) = handle else {
             self.load = Some(load);
             return;
         };
         match give.send(load) {
-            Ok(()) => {
-                (self.batches, self.done) = (Some(batches), Some(done));
-                self.thread = Some(thread);
-            }
+            Ok(()) => self.thread = Some(Running { batches, done, busy: false, handle }),
             Err(SendError(load)) => self.load = Some(load),
         }
-    }
-
-    /// Ends the thread, if there is one, and takes its load back.
-    fn end(&mut self) -> Result<&mut TableLoad, Misfit> {
-        self.batches = None;
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let (load, done) = ended.expect("it was given the load");
-            self.load = Some(load);
-            done?;
-        }
-        Ok(self.load.as_mut().expect("it is with the thread, or here"))
     }
 }
 
 impl Drop for LoadThread {
     fn drop(&mut self) {
-        self.batches = None;
-        // Nobody asks for what is wrong.
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        if let Some(Running { batches, handle, .. }) = self.thread.take() {
+            drop(batches);
+            // Nobody asks for what is wrong.
+            let _ = handle.join();
         }
     }
 }

@@ -19,6 +19,6 @@ mod unload;
 pub(crate) use encode::Encoder;
 pub(crate) use from_file::copy_from_file;
 pub use load::CopyIn;
-pub(crate) use load::{SavedCopy, copied_table, targets};
+pub(crate) use load::{SavedCopy, copied_table, others, targets};
 pub use unload::CopyOut;
 pub(crate) use unload::{planned, writes};

@@ -22,7 +22,7 @@ use super::online;
 use super::options::Options;
 use super::outcome;
 use super::refused::{Place, Refusal, Refused};
-use crate::copy::targets;
+use crate::copy::{others, targets};
 use crate::ddl::tables::apart;
 use crate::dml::load_ways::{Mode, Sample};
 use crate::dml::table_load::{TableLoad, Written};
@@ -41,6 +41,8 @@ pub(super) struct Run {
     pub(super) info: Arc<TableInfo>,
     /// Where each field goes.
     targets: Vec<usize>,
+    /// Columns that get their defaults.
+    others: Vec<usize>,
     pub(super) files: Vec<SourceFile>,
     /// How a file is read: the first one.
     pub(super) reading: Reading,
@@ -171,6 +173,7 @@ impl Run {
         Ok(Run {
             ctx,
             info,
+            others: others(table, &targets),
             targets,
             files,
             reading,
@@ -437,10 +440,8 @@ impl Run {
                 None => default(*at)?,
             };
         }
-        if self.targets.len() < columns.len() {
-            for at in (0..columns.len()).filter(|at| !self.targets.contains(at)) {
-                row[at] = default(at)?;
-            }
+        for at in &self.others {
+            row[*at] = default(*at)?;
         }
         Ok(row)
     }
