@@ -891,6 +891,33 @@ impl Access {
         Ok(keys)
     }
 
+    /// Whether it is the key of one row, each column of which has one value.
+    pub fn is_key(&self, layout: &TableLayout) -> bool {
+        self.either.is_empty()
+            && self.tuples.is_none()
+            && self.is_point(layout)
+            && self.eq.iter().all(|values| values.only().is_some())
+    }
+
+    /// The key, when [`Access::is_key`]; `None` if one of its values is NULL.
+    pub fn key(
+        &self,
+        table: &TableLayout,
+        outer: &[Datum],
+        eval: &EvalContext,
+    ) -> SqlResult<Option<Vec<u8>>> {
+        let value = |v: &Values| v.only().map_or(Ok(Datum::Null), |e| e.eval(outer, eval));
+        let key = |values: &[Datum]| match values.iter().any(Datum::is_null) {
+            true => Ok(None),
+            false => table.rows.prefix(values).map(Some),
+        };
+        match self.eq.as_slice() {
+            // Nearly always: no list is made for it.
+            [one] => key(&[value(one)?]),
+            all => key(&all.iter().map(value).collect::<SqlResult<Vec<_>>>()?),
+        }
+    }
+
     /// In words, for EXPLAIN. `names` are those of the columns that values come from.
     pub fn describe(&self, table: &TableLayout, names: &dyn Fn(usize) -> String) -> String {
         if !self.either.is_empty() {

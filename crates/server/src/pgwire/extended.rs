@@ -171,7 +171,7 @@ impl Connection {
             )
             .into());
         }
-        let formats = rows::formats(&bind.parameter_formats)?;
+        let formats = rows::formats(bind.parameter_formats)?;
         if formats.len() > 1 && formats.len() != types.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -202,7 +202,7 @@ impl Connection {
         let portal = Portal {
             prepared,
             parameters,
-            formats: rows::formats(&bind.result_formats)?,
+            formats: rows::formats(bind.result_formats)?,
             state: PortalState::Fresh,
         };
         if !bind.portal.is_empty() && self.extended.portals.get(bind.portal).is_some() {
@@ -344,12 +344,12 @@ impl Connection {
                     _ => rows.next_batch()?.map(Answer::Rows),
                 };
                 match batch {
-                    Some(Answer::Rows(batch)) => rest.extend(batch),
                     // All of them are wanted.
-                    Some(batch) => {
+                    Some(batch) if max_rows == 0 => {
                         writer.send_all(&mut self.wire, &batch)?;
                         sent += batch.rows();
                     }
+                    Some(batch) => rest.extend(batch.into_rows()),
                     // The tag counts the rows of this Execute, not those of earlier pieces.
                     None if rows.is_select() => break format!("SELECT {sent}"),
                     None => break rows.tag(),

@@ -80,14 +80,17 @@ pub(crate) struct Parse<'a> {
     pub(crate) type_oids: Vec<u32>,
 }
 
+/// How a value is written, as it stands in a message: a number of two bytes, big-endian.
+pub(crate) type FormatCode = [u8; 2];
+
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bind<'a> {
     pub(crate) portal: &'a str,
     pub(crate) statement: &'a str,
-    pub(crate) parameter_formats: Vec<i16>,
+    pub(crate) parameter_formats: &'a [FormatCode],
     /// `None` is NULL.
     pub(crate) parameters: Vec<Option<&'a [u8]>>,
-    pub(crate) result_formats: Vec<i16>,
+    pub(crate) result_formats: &'a [FormatCode],
 }
 
 /// What Describe and Close are about.
@@ -252,9 +255,9 @@ impl<'a> Body<'a> {
         Ok(count)
     }
 
-    fn formats(&mut self) -> SqlResult<Vec<i16>> {
+    fn formats(&mut self) -> SqlResult<&'a [FormatCode]> {
         let count = self.count(2)?;
-        (0..count).map(|_| self.u16().map(|v| v as i16)).collect()
+        Ok(self.take(2 * count)?.as_chunks().0)
     }
 
     fn value(&mut self) -> SqlResult<Option<&'a [u8]>> {
@@ -319,7 +322,7 @@ mod tests {
         let frame = Frame { kind: b'B', body: Bytes::from_static(bind) };
         let Ok(Message::Bind(bind)) = Message::decode(&frame) else { panic!("a good Bind") };
         assert_eq!(bind.parameters, [Some(&b"x"[..]), None]);
-        assert_eq!(bind.result_formats, [1]);
+        assert_eq!(bind.result_formats, [[0, 1]]);
         assert_eq!(decode(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe\0\0"), Err("08P01"));
     }
 

@@ -9,6 +9,7 @@ use braid_types::{Datum, SqlError, SqlState, SqlType, Style, checked_text};
 use bytes::{BufMut, BytesMut};
 
 use super::errors::Failure;
+use super::message::FormatCode;
 use super::wire::Wire;
 
 /// How a value is written.
@@ -19,10 +20,13 @@ pub(crate) enum Format {
 }
 
 /// Format codes of a message: none = all text, one = that for all, else one per column.
-pub(crate) fn formats(codes: &[i16]) -> Result<Vec<Format>, SqlError> {
+pub(crate) fn formats(codes: &[FormatCode]) -> Result<Vec<Format>, SqlError> {
+    if *codes == [[0, 0]] {
+        return Ok(Vec::new());
+    }
     codes
         .iter()
-        .map(|code| match code {
+        .map(|code| match i16::from_be_bytes(*code) {
             0 => Ok(Format::Text),
             1 => Ok(Format::Binary),
             other => Err(SqlError::new(

@@ -84,6 +84,27 @@ impl PointReads {
     }
 }
 
+/// The one row whose key an access path gives ([`Access::is_key`]); `wanted` says by ordinal which
+/// columns to decode.
+pub(crate) fn row_by_key(
+    ctx: &Context,
+    layout: &TableLayout,
+    access: &Access,
+    wanted: Option<&[bool]>,
+) -> SqlResult<Option<Row>> {
+    layout.used_by(&ctx.txn, ctx.reading)?;
+    let Some(key) = access.key(layout, &[], &ctx.eval)? else { return Ok(None) };
+    let part = wanted.filter(|_| ctx.txn.is_validated(ctx.reading)).map(|w| layout.part(w));
+    let found = match &part {
+        Some(part) => ctx.txn.get_part(&key, ctx.reading, part),
+        None => ctx.txn.get_as(&key, ctx.reading),
+    };
+    match found.map_err(kv_error)? {
+        Some(value) => layout.decode(&key, &value, wanted),
+        None => Ok(None),
+    }
+}
+
 /// What rows of wider spans must still pass.
 pub(crate) struct Excess {
     access: Access,

@@ -12,9 +12,10 @@ use super::columnar::{ColumnarRows, OneByOne};
 use super::compound::{Keys, Made, Telling};
 use super::first_rows::FirstRows;
 use super::groups::Groups;
-use super::joined::Joined;
+use super::joined::{Joined, passes};
 use super::order::Met;
 use super::passes::AllPasses;
+use super::rows::row_by_key;
 use super::select_list::Window;
 use super::semi::Semi;
 use super::shown::Shown;
@@ -119,6 +120,9 @@ pub(super) enum Output {
     Groups(Groups),
 }
 
+/// Most columns of a row of which it is found out whether one stands in it twice.
+const MOVED_MAX: usize = 32;
+
 /// What is shown of each row.
 pub(super) struct EachRow {
     pub(super) exprs: Vec<Bound>,
@@ -139,6 +143,25 @@ impl EachRow {
     /// Whether each row is shown, whatever the others are.
     pub(super) fn is_plain(&self) -> bool {
         self.on.is_empty() && self.windows.is_empty()
+    }
+
+    /// Whether a row is nothing but columns, none of them twice: then their values need not be
+    /// copied.
+    pub(super) fn are_moved(&self) -> bool {
+        let exprs = &self.exprs;
+        let once = |(n, e): (usize, &Bound)| {
+            e.as_column().is_some_and(|at| exprs[..n].iter().all(|o| o.as_column() != Some(at)))
+        };
+        exprs.len() <= MOVED_MAX && exprs.iter().enumerate().all(once)
+    }
+
+    /// What is shown of a joined row, whose values go along if they are `moved`.
+    pub(super) fn show(&self, mut row: Row, moved: bool, ctx: &Context) -> SqlResult<Row> {
+        let value = |e: &Bound| match e.as_column().filter(|_| moved) {
+            Some(at) => Ok(std::mem::replace(&mut row[at], Datum::Null)),
+            None => e.eval(&row, &ctx.eval),
+        };
+        self.exprs.iter().map(value).collect()
     }
 }
 
@@ -206,6 +229,31 @@ impl Parts {
         }
     }
 
+    /// The only step, if it finds one row by its key, of which nothing is wanted but to be shown.
+    /// Such a statement does most of its work around the row, so that it has a way of its own.
+    fn keyed(&self, ctx: &Context) -> Option<&Step> {
+        let [step] = self.steps.as_slice() else { return None };
+        let plain = self.output.is_plain()
+            && self.sort.is_empty()
+            && self.locking.is_none()
+            && ctx.within.measured.is_none();
+        (plain && step.is_rows_of_table() && step.access.is_key(&step.layout)).then_some(step)
+    }
+
+    /// The row of [`Parts::keyed`], as it is shown.
+    fn row_by_key(&self, step: &Step, ctx: &Context) -> SqlResult<Option<Row>> {
+        let Output::Rows(each) = &self.output else { return Ok(None) };
+        ctx.check_cancel()?;
+        match row_by_key(ctx, &step.layout, &step.access, step.wanted.as_deref())? {
+            Some(row)
+                if passes(&step.access.rest, &row, ctx)? && passes(&step.after, &row, ctx)? =>
+            {
+                each.show(row, each.are_moved(), ctx).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The name of a column of the joined row; with its table's, if there are several.
     fn column_name(&self, at: usize) -> String {
         match name_in(&self.steps, at) {
@@ -265,6 +313,11 @@ impl Chain {
             let [skip, most] = [Some(offset), limit].map(|n| n.map(|n| n as usize));
             let kept = rows.into_iter().skip(skip.unwrap_or(0)).take(most.unwrap_or(usize::MAX));
             return Ok(Box::new(VecRows::new(kept.collect())));
+        }
+        if offset == 0
+            && let Some(step) = p.keyed(ctx)
+        {
+            return Ok(Box::new(VecRows::new(p.row_by_key(step, ctx)?.into_iter().collect())));
         }
         let ctx = match p.locking.is_some_and(|l| l.wait == Wait::SkipLocked) {
             // What others work on is passed over: the answer promises nothing about other rows, so
@@ -474,6 +527,11 @@ impl Chain {
 }
 
 impl Step {
+    /// Whether it gives the rows of its table, and nothing made of them.
+    fn is_rows_of_table(&self) -> bool {
+        self.semi.is_none() && self.value.is_none() && self.first.is_none() && self.made.is_none()
+    }
+
     /// How the order of its first rows is read, for EXPLAIN.
     fn direction(&self) -> &'static str {
         match self.in_order {

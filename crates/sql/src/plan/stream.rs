@@ -13,12 +13,12 @@ use braid_env::memory::Held;
 use braid_kv::{LockItem, Locked, Target, Wait};
 use braid_rows::{Row, row_memory};
 use braid_scalar::{Bound, Volatility};
-use braid_types::{Datum, SqlError, SqlResult};
+use braid_types::{SqlError, SqlResult};
 use bytes::Bytes;
 
 use super::columnar::{ColumnarRows, OneByOne};
 use super::joined::Joined;
-use super::select::{EachRow, Locking, Output, Parts};
+use super::select::{Locking, Output, Parts};
 use super::select_list::compute_windows;
 use super::sorting::Order;
 use crate::answer::Answer;
@@ -217,16 +217,16 @@ impl RowStream for SelectStream {
         self.columns = Columns::No;
         let mut out = Vec::new();
         let parts = self.parts.clone();
-        let Output::Rows(EachRow { exprs, .. }) = &parts.output else {
+        let Output::Rows(each) = &parts.output else {
             return Err(SqlError::internal("aggregates are not streamed"));
         };
-        let moves = are_moved(exprs);
+        let moved = each.are_moved();
         let passed: Vec<&Bound> = match self.skip {
             0 => Vec::new(),
-            _ => exprs.iter().filter(|e| e.volatility() == Volatility::Volatile).collect(),
+            _ => each.exprs.iter().filter(|e| e.volatility() == Volatility::Volatile).collect(),
         };
         while out.len() < BATCH && self.left != Some(0) {
-            let Some((_, mut row)) = self.next_kept()? else {
+            let Some((_, row)) = self.next_kept()? else {
                 self.left = Some(0);
                 break;
             };
@@ -237,11 +237,7 @@ impl RowStream for SelectStream {
                 passed.iter().try_for_each(|e| e.eval(&row, &self.ctx.eval).map(drop))?;
                 continue;
             }
-            let value = |e: &Bound| match e.as_column().filter(|_| moves) {
-                Some(at) => Ok(std::mem::replace(&mut row[at], Datum::Null)),
-                None => e.eval(&row, &self.ctx.eval),
-            };
-            out.push(exprs.iter().map(value).collect::<SqlResult<Row>>()?);
+            out.push(each.show(row, moved, &self.ctx)?);
             self.left = self.left.map(|l| l - 1);
         }
         Ok(if out.is_empty() { None } else { Some(out) })
@@ -299,15 +295,4 @@ fn windowed(
     }
     compute_windows(windows, &mut rows, ctx, held)?;
     Ok(Some(rows.into()))
-}
-
-/// Most columns of a row of which it is found out whether one stands in it twice.
-const MOVED_MAX: usize = 32;
-
-/// Whether a row is nothing but columns, none of them twice: then their values need not be copied.
-fn are_moved(exprs: &[Bound]) -> bool {
-    let once = |(n, e): (usize, &Bound)| {
-        e.as_column().is_some_and(|at| exprs[..n].iter().all(|o| o.as_column() != Some(at)))
-    };
-    exprs.len() <= MOVED_MAX && exprs.iter().enumerate().all(once)
 }

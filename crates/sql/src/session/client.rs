@@ -2,6 +2,7 @@
 //!
 //! Preparing is in [`super::prepare`], running in [`super::execute`].
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -61,6 +62,8 @@ pub struct Session {
     pub(super) measuring: Option<Box<Measure>>,
     /// What others see of it.
     pub(super) activity: Arc<Activity>,
+    /// When the statement of now began, microseconds since 1970.
+    pub(super) begun: Cell<i64>,
 }
 
 impl Session {
@@ -108,7 +111,8 @@ impl Session {
         let notices = state.notices.clone();
         notices.lock().extend(refused.into_iter().map(Notice::warning).chain(cut));
         let state = Arc::new(state);
-        let activity = db.sessions().open(&state, options.client, db.clock_micros());
+        let begun = db.clock_micros();
+        let activity = db.sessions().open(&state, options.client, begun);
         Ok(Session {
             db,
             state,
@@ -122,6 +126,7 @@ impl Session {
             shapes: Shapes::default(),
             measuring: None,
             activity,
+            begun: Cell::new(begun),
         })
     }
 
@@ -191,7 +196,8 @@ impl Session {
     /// The client says something that begins or goes on with this text.
     pub(super) fn begins(&self, text: &str) {
         let open = self.open.as_ref().map(|o| o.started_micros);
-        self.activity.begin(text, self.db.clock_micros(), open);
+        self.begun.set(self.db.clock_micros());
+        self.activity.begin(text, self.begun.get(), open);
     }
 
     /// The client has its answer, and nothing runs until it speaks. Whether settings have changed

@@ -129,7 +129,7 @@ impl Session {
         let (derived, database) = self.state.begin_with(&catalog);
         // SET of a block counts from then on.
         txn.set_lock_timeout(derived.lock_timeout);
-        let now = self.db.clock_micros();
+        let now = self.begun.get();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
         self.state.note_view(self.open.as_ref().map_or(0, |o| o.txn.read_ts().0));
         let memory = self.state.account(derived.statement_mem);
