@@ -61,7 +61,7 @@ impl TableInfo {
             let t = c.table(id).ok_or_else(|| SqlError::internal("referenced table is gone"))?;
             Ok(Arc::new(TableLayout::new(c, t)?))
         };
-        let asked = !table.upkeep.unguarded;
+        let asked = ctx.asks_references_of(table);
         let references = table
             .kept_foreign_keys()
             .filter(|_| asked)
@@ -101,7 +101,7 @@ impl TableInfo {
         if let Some(fate) = self.fate.get() {
             return Ok(fate.clone());
         }
-        let fate = Arc::new(Fate::of_deleted(&ctx.catalog, self.table())?);
+        let fate = Arc::new(Fate::of_deleted(ctx, self.table())?);
         Ok(self.fate.get_or_init(|| fate).clone())
     }
 

@@ -122,6 +122,16 @@ impl Context {
         Ok(Context { txn, catalog, epoch, ..self.clone() })
     }
 
+    /// Whether foreign keys are asked at all: see `session_replication_role`.
+    pub(crate) fn asks_references(&self) -> bool {
+        self.session.derived().asks_references
+    }
+
+    /// Whether foreign keys of a table's rows, and to them, are asked.
+    pub(crate) fn asks_references_of(&self, table: &Table) -> bool {
+        !table.upkeep.unguarded && self.asks_references()
+    }
+
     /// Adds a NOTICE.
     pub fn notice(&self, message: impl Into<String>) {
         self.notice_with(message, None);

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::client::Session;
 use super::context::{Block, Context, Paying};
-use super::prepared::{Plan, Prepared};
+use super::prepared::{Basis, Plan, Prepared};
 use super::transaction::{OpenTxn, aborted};
 use crate::general_query::ColumnInfo;
 use crate::plan;
@@ -132,7 +132,7 @@ impl Session {
         let now = self.begun.get();
         let started = self.open.as_ref().map_or(now, |o| o.started_micros);
         self.state.note_view(self.open.as_ref().map_or(0, |o| o.txn.read_ts().0));
-        let memory = self.state.account(derived.statement_mem);
+        let memory = self.state.account(derived.sizes.statement);
         txn.pay_from(&memory);
         let large: Option<Arc<dyn LargeValues>> = Some(Arc::new(Paying(memory.clone())));
         let eval = self.state.eval_context(params, derived.style, started, now);
@@ -197,11 +197,9 @@ impl Session {
             columns,
             params,
             domains,
-            catalog: ctx.catalog.clone(),
-            search_path: ctx.search_path.clone(),
+            basis: Basis::of(ctx, statistics),
             counted: Mutex::default(),
             planned: AtomicU64::new(now_nanos().saturating_sub(begun).max(1)),
-            statistics,
             is_of_shape: false,
             digests: OnceLock::new(),
         })

@@ -29,21 +29,37 @@ pub struct Prepared {
     pub(crate) params: Vec<SqlType>,
     /// Of these the ones that are of domains, or arrays of them, with their oids.
     pub(crate) domains: Vec<(usize, u32)>,
-    /// The catalog it was planned with: another one means planning again.
-    pub(crate) catalog: Arc<Catalog>,
-    pub(crate) search_path: Arc<Vec<String>>,
+    pub(crate) basis: Basis,
     /// Where its executions are counted.
     pub(crate) counted: Mutex<Option<Arc<Counted>>>,
     /// Nanoseconds that planning took; 0 once they were counted.
     pub(crate) planned: AtomicU64,
-    /// What was known of the tables' rows: see [`crate::Database::statistics_version`].
-    pub(crate) statistics: u64,
     /// Whether literals stand behind its parameters ([`super::shapes`]).
     pub(crate) is_of_shape: bool,
     /// By what it is denied, once somebody denies anything.
     pub(crate) digests: OnceLock<Digests>,
     /// The same statement planned for what has changed since: whoever holds this one uses that.
     pub(crate) newer: Mutex<Option<Arc<Prepared>>>,
+}
+
+/// What a plan was made by: another one means planning again.
+pub(crate) struct Basis {
+    catalog: Arc<Catalog>,
+    search_path: Arc<Vec<String>>,
+    /// What was known of the tables' rows: see [`crate::Database::statistics_version`].
+    statistics: u64,
+    asks_references: bool,
+}
+
+impl Basis {
+    pub(super) fn of(ctx: &Context, statistics: u64) -> Basis {
+        Basis {
+            catalog: ctx.catalog.clone(),
+            search_path: ctx.search_path.clone(),
+            statistics,
+            asks_references: ctx.asks_references(),
+        }
+    }
 }
 
 /// How a statement is run.
@@ -123,9 +139,11 @@ impl Prepared {
 
     /// Whether the plan is good for this catalog, and for what is known of the tables now.
     pub(super) fn fits(&self, ctx: &Context) -> bool {
-        Arc::ptr_eq(&self.catalog, &ctx.catalog)
-            && self.search_path == ctx.search_path
-            && self.statistics == ctx.db.statistics_version()
+        let basis = &self.basis;
+        Arc::ptr_eq(&basis.catalog, &ctx.catalog)
+            && basis.search_path == ctx.search_path
+            && basis.statistics == ctx.db.statistics_version()
+            && basis.asks_references == ctx.asks_references()
     }
 
     /// Whether it can run in a read-only transaction whose end nobody waits for.

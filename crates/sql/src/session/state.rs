@@ -92,8 +92,8 @@ pub(crate) struct Derived {
     pub(crate) lock_timeout: Option<Duration>,
     pub(crate) async_commit: bool,
     pub(crate) timeouts: Timeouts,
-    /// Bytes that one statement may hold.
-    pub(crate) statement_mem: usize,
+    /// Whether foreign keys are asked: `session_replication_role` is not `replica`.
+    pub(crate) asks_references: bool,
     /// Threads that help a statement that builds something.
     pub(crate) maintenance_workers: usize,
     /// Threads that may read for one query.
@@ -124,6 +124,8 @@ pub(crate) struct Sizes {
     /// Bytes that writes may take before they go to disk, and locks before tables are locked
     /// instead; `None`: by the node's memory.
     pub(crate) memory: Option<usize>,
+    /// Bytes that one statement may hold.
+    pub(crate) statement: usize,
 }
 
 /// Whose executions are counted by fingerprint.
@@ -186,6 +188,7 @@ impl Derived {
                     .filter(|rows| *rows > 0)
                     .unwrap_or_else(|| TxnOptions::default().batch),
                 memory: memory_bytes(&get("braid.transaction_mem")),
+                statement: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
             },
             backfill_rate: get("backfill_rows_per_second").parse().unwrap_or(0),
             maintenance_workers: get("max_parallel_maintenance_workers").parse().unwrap_or(0),
@@ -194,7 +197,7 @@ impl Derived {
                 least_bytes: memory_bytes(&get("min_parallel_table_scan_size"))
                     .map_or(u64::MAX, |bytes| bytes as u64),
             },
-            statement_mem: memory_bytes(&get("statement_mem")).unwrap_or(usize::MAX),
+            asks_references: get("session_replication_role") != "replica",
             timeouts: Timeouts {
                 statement: limit("statement_timeout"),
                 transaction: limit("transaction_timeout"),

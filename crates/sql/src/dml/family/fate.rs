@@ -17,6 +17,7 @@ use braid_catalog::{Catalog, ForeignKey, RefAction, Table};
 use braid_types::SqlResult;
 
 use super::kept::{Check, Kept};
+use crate::session::Context;
 use braid_rows::TableLayout;
 
 /// What goes with rows of a table.
@@ -49,10 +50,12 @@ pub(super) struct Incoming {
 
 impl Fate {
     /// Of rows that are deleted.
-    pub(crate) fn of_deleted(c: &Catalog, table: &Arc<Table>) -> SqlResult<Fate> {
+    pub(crate) fn of_deleted(ctx: &Context, table: &Arc<Table>) -> SqlResult<Fate> {
+        let c = &ctx.catalog;
+        let asked = |to: &Table| ctx.asks_references_of(to);
         let mut fate = Fate { dying: vec![table.clone()], kept: Vec::new(), incoming: Vec::new() };
         fate.descend(c, table, &|child, dying| match child.interleave.as_ref() {
-            _ if goes_by_key(child, dying) => None,
+            _ if goes_by_key(child, dying, &asked) => None,
             Some(i) if i.enforced() => match i.on_delete {
                 RefAction::Cascade => None,
                 RefAction::Restrict => Some(Check::Refuses),
@@ -61,7 +64,7 @@ impl Fate {
             },
             _ => Some(Check::Nothing),
         })?;
-        for to in fate.dying.iter().filter(|to| !to.upkeep.unguarded) {
+        for to in fate.dying.iter().filter(|to| asked(to)) {
             for from in c.referencing_tables(to.id) {
                 for fk in from.kept_foreign_keys().filter(|fk| fk.parent == to.id) {
                     let inside = fate.dying.iter().any(|t| t.id == from.id);
@@ -155,9 +158,9 @@ impl Fate {
 }
 
 /// Whether a foreign key along the key takes a child's rows away with a row that goes.
-fn goes_by_key(child: &Table, dying: &[Arc<Table>]) -> bool {
+fn goes_by_key(child: &Table, dying: &[Arc<Table>], asked: &dyn Fn(&Table) -> bool) -> bool {
     child.kept_foreign_keys().filter(|fk| fk.on_delete == RefAction::Cascade).any(|fk| {
-        let refers = |to: &Arc<Table>| to.id == fk.parent && !to.upkeep.unguarded;
+        let refers = |to: &Arc<Table>| to.id == fk.parent && asked(to);
         dying.iter().any(|to| refers(to) && along_the_path(child, fk, to))
     })
 }

@@ -384,7 +384,7 @@ impl Session {
     /// FETCH and MOVE.
     pub(crate) fn fetch(&mut self, fetch: &FetchRows) -> SqlResult<Outcome> {
         let coordinator = self.db.coordinator().clone();
-        let account = coordinator.memory().account(self.state.derived().statement_mem);
+        let account = coordinator.memory().account(self.state.derived().sizes.statement);
         let cursor = self.cursor(&fetch.cursor)?;
         if cursor.failed {
             let text = format!("portal \"{}\" cannot be run", fetch.cursor);

@@ -68,7 +68,10 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
     ("server_version", "the version of PostgreSQL that clients can count on"),
     ("server_version_num", "the same as a number"),
     ("session_authorization", "the user that the session has become"),
-    ("session_replication_role", "accepted; constraints hold in every role"),
+    (
+        "session_replication_role",
+        "replica: foreign keys are not asked, as triggers that are disabled",
+    ),
     ("ssl", "off: there is no TLS yet"),
     ("standard_conforming_strings", "on: a backslash in a plain text is one"),
     ("statement_mem", "bytes that one statement may hold"),

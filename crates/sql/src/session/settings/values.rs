@@ -528,10 +528,8 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
                 "Available values: postgres, postgres_verbose, sql_standard, iso_8601.",
             )),
         },
-        "bytea_output" => match value.to_lowercase().as_str() {
-            v @ ("hex" | "escape") => ok(v),
-            _ => Err(invalid(name, value).with_hint("Available values: escape, hex.")),
-        },
+        "bytea_output" => one_of(name, value, &["escape", "hex"]),
+        "session_replication_role" => one_of(name, value, &["origin", "replica", "local"]),
         "extra_float_digits" => ok(number_in(name, value, -15..=3)?),
         "default_statistics_target" => ok(number_in(name, value, 1..=10_000)?),
         "min_parallel_table_scan_size" | "work_mem" => match memory_bytes(value) {
@@ -556,11 +554,11 @@ fn check(name: &str, value: &str) -> SqlResult<String> {
 
 /// One of some words, in small letters.
 pub(super) fn one_of(name: &str, value: &str, words: &[&str]) -> SqlResult<String> {
-    let value = value.trim().to_lowercase();
-    match words.contains(&value.as_str()) {
-        true => Ok(value),
+    let word = value.trim().to_lowercase();
+    match words.contains(&word.as_str()) {
+        true => Ok(word),
         false => {
-            Err(invalid(name, &value).with_hint(format!("Available values: {}.", words.join(", "))))
+            Err(invalid(name, value).with_hint(format!("Available values: {}.", words.join(", "))))
         }
     }
 }
