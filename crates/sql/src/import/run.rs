@@ -7,7 +7,7 @@ use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_import::reader::Job as Reading;
 use braid_import::{Batch, Misfit, Position, Reader, SourceFile, Target, TargetColumn};
-use braid_kv::Spilled;
+use braid_kv::{Spilled, Ways};
 use braid_parser::Import;
 use braid_rows::Row;
 use braid_scalar::convert_datum;
@@ -24,7 +24,7 @@ use super::outcome;
 use super::refused::{Place, Refusal, Refused};
 use crate::copy::{others, targets};
 use crate::ddl::tables::apart;
-use crate::dml::load_ways::{Mode, Sample};
+use crate::dml::load_ways::{self, Mode, Sample};
 use crate::dml::table_load::{TableLoad, Written};
 use crate::dml::writer::TableInfo;
 use crate::jobs::registry::Job;
@@ -221,9 +221,9 @@ impl Run {
             return Ok(answer::of_dry_run(&self.report(written), &refused));
         }
         self.job.phase("write");
-        let spilled = load.spilled();
+        let (spilled, ways) = (load.spilled(), load.ways());
         self.finish(load, &refused)?;
-        self.tell_ways(spilled);
+        self.tell_ways(spilled, ways);
         self.end(written, &refused, reject)
     }
 
@@ -387,13 +387,20 @@ impl Run {
         Ok(sample)
     }
 
-    /// How rows went to the disk, if they did.
-    fn tell_ways(&self, spilled: Spilled) {
+    /// How rows went to the disk, if they did, and why so where nobody said how.
+    fn tell_ways(&self, spilled: Spilled, ways: Vec<(String, Ways)>) {
         let (runs, ssts, parts) = (spilled.runs, spilled.ssts, spilled.parts);
         if runs + ssts + parts > 0 {
             let memory = self.memory.peak().div_ceil(1 << 20);
-            let ways = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
-            self.ctx.notice(format!("rows went to the disk as {ways}; peak memory {memory} MiB"));
+            let files = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
+            let mode = self.options.mode;
+            self.ctx.notice(format!(
+                "rows went to the disk as {files}; peak memory {memory} MiB; mode {}",
+                mode.name()
+            ));
+            if mode == Mode::Auto {
+                ways.iter().for_each(|(t, ways)| self.ctx.notice(load_ways::told(t, *ways)));
+            }
         }
     }
 
