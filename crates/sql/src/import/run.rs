@@ -43,6 +43,9 @@ pub(super) struct Run {
     targets: Vec<usize>,
     /// Columns that get their defaults.
     others: Vec<usize>,
+    /// Fields are the table's columns, in their order, and none of them is looked up by name:
+    /// values that were read are the row.
+    is_as_read: bool,
     pub(super) files: Vec<SourceFile>,
     /// How a file is read: the first one.
     pub(super) reading: Reading,
@@ -143,6 +146,8 @@ impl Run {
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let memory = memory_of(ctx, &options, &info, files.len())?;
         let targets = targets(table, &i.columns)?;
+        let looked_up = table.columns.iter().any(|c| names_objects(&c.ty));
+        let is_as_read = !looked_up && targets.iter().copied().eq(0..table.columns.len());
         let column = |at: &usize| {
             let c = &table.columns[*at];
             // Names are looked up where the session is known.
@@ -175,6 +180,7 @@ impl Run {
             info,
             others: others(table, &targets),
             targets,
+            is_as_read,
             files,
             reading,
             options,
@@ -425,6 +431,13 @@ impl Run {
 
     /// A row of the table, with defaults for what the file does not give.
     pub(super) fn whole(&self, values: Vec<Option<Datum>>) -> Result<Row, Refusal> {
+        if self.is_as_read
+            && values.len() == self.targets.len()
+            && values.iter().all(Option::is_some)
+        {
+            // Where they lie: the memory of the values becomes that of the row.
+            return Ok(values.into_iter().map(|v| v.unwrap_or(Datum::Null)).collect());
+        }
         let columns = &self.info.table().columns;
         let refused = |at: usize, error| {
             let column = Some(columns[at].name.clone());
