@@ -61,7 +61,7 @@ mod watch;
 pub use braid_lsm::{
     BlockPart, CommitTs, KeySpan, Piece, RowBatch, Sidecar, SingleRows, even_cuts, prefetch,
 };
-pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, ScratchFile, SpillAs, Spilled};
+pub use bulk::{BulkFiles, BulkLoad, Loaded, SavedLoad, ScratchFile, SpillAs, Spilled, Ways};
 pub use coordinator::{Coordinator, CoordinatorOptions, Watching};
 pub use error::{Conflict, KvError, KvResult};
 pub use locks::leased::{LeaseLimit, LockLease, LockLeases};

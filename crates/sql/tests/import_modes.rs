@@ -121,6 +121,66 @@ fn ways(s: &mut Session, sql: &str) -> [usize; 3] {
     [numbers[0], numbers[1], numbers[2]]
 }
 
+/// Why `auto` did what it did, as notices of the last statement say it.
+fn reasons(s: &mut Session, sql: &str) -> Vec<String> {
+    s.take_notices();
+    run(s, sql);
+    let notices = s.take_notices().into_iter().map(|n| n.message.clone());
+    notices.filter(|n| n.starts_with("auto made")).collect()
+}
+
+#[test]
+fn auto_says_what_it_did_and_why() {
+    let files = Files::new();
+    let (_, s) = &mut files.database();
+    run(s, "create table t (p int, k int primary key, t text, o int)");
+    let import = "import into t csv data ('a.csv') with memory = '1MB'";
+    // In order up to the middle, then in none: it changes its mind, and says so.
+    let turns = |numbers: &[u64]| {
+        let mut turns = numbers.to_vec();
+        let (_, late) = turns.split_at_mut(ROWS as usize / 2);
+        Random::seeded(3).shuffle(late);
+        turns
+    };
+    let mut orders = orders();
+    orders.push(("turns", turns(&orders[0].1)));
+    for (order, numbers) in orders {
+        files.put("a.csv", numbers.iter().map(|n| line(*n)).collect::<String>());
+        run(s, "truncate t");
+        let told = reasons(s, import);
+        let [told] = &told[..] else { panic!("{order}: {told:?}") };
+        let has = |part: &str| assert!(told.contains(part), "{order}: {told}");
+        let changed = told.contains("changed its mind");
+        match order {
+            "sorted" | "reversed" => {
+                has("auto made finished ssts, as one_pass does, from ");
+                has(" of rows: 100 % of the first buffer came in order, up to 0 % of a later one");
+            }
+            "nearly sorted" => has("auto made finished ssts, as one_pass does, from "),
+            "random" => has("auto made sorted runs from "),
+            _ => has("finished ssts from "),
+        }
+        assert_eq!(changed, ["strays", "turns"].contains(&order), "{order}: {told}");
+        // Modes that were asked for are no choice.
+        for mode in ["one_pass", "two_pass"] {
+            run(s, "truncate t");
+            assert!(reasons(s, &format!("{import}, mode = {mode}")).is_empty(), "{mode}");
+        }
+    }
+    // Each index has an order of its own.
+    run(s, "truncate t; create index of_text on t (t)");
+    files.put("a.csv", (0..ROWS).map(line).collect::<String>());
+    let told = reasons(s, import);
+    assert!(
+        told.len() == 2
+            && told[0].contains("finished ssts")
+            && told[0].contains(" of rows: 100 %")
+            && told[1].starts_with("auto made sorted runs from ")
+            && told[1].contains(" of entries of \"of_text\": "),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn auto_goes_by_the_order_of_the_rows_and_of_each_index() {
     let files = Files::new();

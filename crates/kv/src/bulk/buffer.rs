@@ -217,16 +217,19 @@ impl Buffer {
         self.sorted = true;
     }
 
-    /// Whether at least this part of the rows, in percent, came in the order of their keys, or in
-    /// the opposite one, but for their neighbourhood: each is compared with one that is some way
-    /// ahead. The rows are sorted.
-    pub(crate) fn is_ordered(&self, percent: usize) -> bool {
+    /// The part of the rows, in percent, that came in the order of their keys, or in the opposite
+    /// one, but for their neighbourhood: each is compared with one that is some way ahead. The rows
+    /// are sorted.
+    pub(crate) fn ordered_percent(&self) -> usize {
         let came = |slot: &Slot| (slot.chunk, slot.at);
         let way = (self.slots.len() / ORDER_PARTS).max(1);
         let ahead = self.slots.iter().skip(way);
         let pairs = self.slots.len().saturating_sub(way);
         let rising = self.slots.iter().zip(ahead).filter(|(a, b)| came(a) < came(b)).count();
-        rising.max(pairs - rising) * 100 >= pairs * percent
+        match pairs {
+            0 => 100,
+            pairs => rising.max(pairs - rising) * 100 / pairs,
+        }
     }
 
     /// Whether all rows came in ascending order, or all in descending order.

@@ -9,7 +9,7 @@ use super::buffer::{Buffer, Full};
 use super::desk::Desk;
 use super::folder::BulkFolder;
 use super::merge::{Merge, Part, Source};
-use super::order::{Order, SpillAs};
+use super::order::{Order, SpillAs, Ways};
 use super::piece::Piece;
 use super::run::{FRAME_MIN, RunWriter};
 use super::scatter::Scatter;
@@ -262,6 +262,7 @@ impl BulkLoad {
         self.buffers.extend(other.buffers);
         self.pieces.extend(other.pieces);
         self.scatters.extend(other.scatters);
+        self.orders.iter_mut().zip(&other.orders).for_each(|(own, other)| own.absorb(other));
         self.memory += other.memory;
     }
 
@@ -276,6 +277,11 @@ impl BulkLoad {
         let ssts = self.pieces.iter().filter(|(_, p)| matches!(p, Piece::Sst(_))).count();
         let parts = self.scatters.iter().map(Scatter::count).sum();
         Spilled { runs: self.pieces.len() - ssts, ssts, parts }
+    }
+
+    /// By target: what its full buffers became since the load began in this process, and why.
+    pub fn ways(&self) -> impl Iterator<Item = Ways> {
+        self.orders.iter().map(Order::ways)
     }
 
     /// Writes a buffer to the disk.

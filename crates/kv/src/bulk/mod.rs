@@ -53,7 +53,7 @@ pub use files::BulkFiles;
 pub(crate) use finish::SST_BYTES;
 pub(crate) use folder::BulkFolder;
 pub use load::{BulkLoad, Loaded, Spilled};
-pub use order::SpillAs;
+pub use order::{SpillAs, Ways};
 pub use saved::SavedLoad;
 pub use scratch::ScratchFile;
 

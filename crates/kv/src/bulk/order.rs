@@ -35,6 +35,36 @@ pub(super) struct Order {
     pub(super) spill: SpillAs,
     /// First and last key of all spilled buffers.
     span: Option<(Vec<u8>, Vec<u8>)>,
+    /// What the last one became: ssts, or else a run.
+    last: Option<bool>,
+    ways: Ways,
+}
+
+/// What full buffers of a target became, and what was seen of them that decided it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Buffers that became finished ssts.
+    pub ssts: usize,
+    /// Buffers that became sorted runs.
+    pub runs: usize,
+    /// How often a buffer became something else than the one before it.
+    pub changes: usize,
+    /// Part of the first buffer that came in the order of its keys, or in the opposite one, in
+    /// percent; of several loads the one with the least order.
+    pub ordered: Option<usize>,
+    /// The most of a later buffer that lay among earlier ones, in percent.
+    pub among: usize,
+}
+
+impl Ways {
+    /// Takes over what a load beside this one has seen.
+    pub(super) fn add(&mut self, other: Ways) {
+        self.ssts += other.ssts;
+        self.runs += other.runs;
+        self.changes += other.changes;
+        self.ordered = self.ordered.into_iter().chain(other.ordered).min();
+        self.among = self.among.max(other.among);
+    }
 }
 
 impl Order {
@@ -45,9 +75,14 @@ impl Order {
             return false;
         };
         let apart = match &self.span {
-            None => buffer.is_ordered(ORDERED),
+            None => {
+                let ordered = buffer.ordered_percent();
+                self.ways.ordered = Some(ordered);
+                ordered >= ORDERED
+            }
             Some((low, high)) => {
                 let among = buffer.position(&[high, &[0][..]].concat()) - buffer.position(low);
+                self.ways.among = self.ways.among.max(among * 100 / buffer.len());
                 among * 100 <= buffer.len() * AMONG
             }
         };
@@ -61,7 +96,21 @@ impl Order {
             SpillAs::Ssts => true,
             SpillAs::Observed => apart,
         };
-        wanted && !buffer.has_twins()
+        let ssts = wanted && !buffer.has_twins();
+        *(if ssts { &mut self.ways.ssts } else { &mut self.ways.runs }) += 1;
+        let changed = self.last.replace(ssts).is_some_and(|last| last != ssts);
+        self.ways.changes += usize::from(changed);
+        ssts
+    }
+
+    /// What buffers became so far.
+    pub(super) fn ways(&self) -> Ways {
+        self.ways
+    }
+
+    /// Takes over what a load beside this one has seen.
+    pub(super) fn absorb(&mut self, other: &Order) {
+        self.ways.add(other.ways);
     }
 }
 
@@ -85,11 +134,20 @@ mod tests {
         // Now they come in between, and then no longer.
         assert!(!decide(up, 50..150));
         assert!(decide(up, 390..480) && decide(up, 500..600));
+        let seen = Ways { ssts: 6, runs: 1, changes: 2, ordered: Some(100), among: 100 };
+        assert_eq!(up.ways(), seen);
         let down = &mut observed();
         assert!((0..4).rev().all(|n| decide(down, (n * 100..n * 100 + 100).rev())));
         let scattered = &mut observed();
         let mixed = |from: u64| (0..1000).map(move |n| (n * 7919 + from) % 10_007);
         assert!((0..4).all(|n| !decide(scattered, mixed(n))));
+        let Ways { ssts, runs, changes, ordered, among } = scattered.ways();
+        assert_eq!((ssts, runs, changes), (0, 4, 0));
+        assert!(ordered.is_some_and(|ordered| ordered < ORDERED) && among > AMONG);
+        up.absorb(scattered);
+        let (both, seen) = (up.ways(), seen);
+        assert_eq!((both.ssts, both.runs, both.changes), (seen.ssts, seen.runs + 4, seen.changes));
+        assert_eq!((both.ordered, both.among), (ordered, 100), "the least order, the most among");
         assert!(!decide(&mut Order::default(), 0..100), "runs only");
         let always = &mut Order { spill: SpillAs::Ssts, ..Order::default() };
         assert!(decide(always, mixed(0)) && decide(always, mixed(1)));

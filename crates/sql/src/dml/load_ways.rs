@@ -7,7 +7,7 @@
 //! - *Auto*: ssts or sorted runs, by the order in which the rows, and each index's entries, come.
 
 use braid_catalog::kv_error;
-use braid_kv::{BulkLoad, SavedLoad, SpillAs, Spilled, even_cuts};
+use braid_kv::{BulkLoad, SavedLoad, SpillAs, Spilled, Ways, even_cuts};
 use braid_rows::Row;
 
 use braid_types::SqlResult;
@@ -37,6 +37,38 @@ impl Mode {
             _ => return None,
         })
     }
+
+    /// The name that statements use.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Mode::OnePass => "one_pass",
+            Mode::TwoPass => "two_pass",
+            Mode::Auto => "auto",
+        }
+    }
+}
+
+/// What full buffers of a target became, and why, in words.
+pub(crate) fn told(target: &str, ways: Ways) -> String {
+    let Ways { ssts, runs, changes, ordered, among } = ways;
+    let kept = match (ssts, runs) {
+        (_, 0) => format!("finished ssts, as one_pass does, from {ssts} buffers"),
+        (0, _) => format!("sorted runs from {runs} buffers"),
+        _ => format!("finished ssts from {ssts} buffers and sorted runs from {runs}"),
+    };
+    let changed = match changes {
+        0 => String::new(),
+        1 => ", and changed its mind once".into(),
+        n => format!(", and changed its mind {n} times"),
+    };
+    let ordered = ordered.unwrap_or_default();
+    let rest = match ssts + runs {
+        1 => String::new(),
+        _ => format!(", up to {among} % of a later one lay among those before it"),
+    };
+    format!(
+        "auto made {kept} of {target}{changed}: {ordered} % of the first buffer came in order{rest}"
+    )
 }
 
 impl TableLoad {
@@ -109,6 +141,15 @@ impl TableLoad {
     /// What lies on disk.
     pub(crate) fn spilled(&self) -> Spilled {
         self.load.spilled()
+    }
+
+    /// Of the rows and of each index of which a buffer was full: what such buffers became.
+    pub(crate) fn ways(&self) -> Vec<(String, Ways)> {
+        let layout = &self.info.layout;
+        let indexes = layout.kept_indexes().chain(layout.notes());
+        let indexes = indexes.map(|i| format!("entries of \"{}\"", i.index.name));
+        let targets = std::iter::once("rows".to_string()).chain(indexes);
+        targets.zip(self.load.ways()).filter(|(_, ways)| ways.ssts + ways.runs > 0).collect()
     }
 }
 

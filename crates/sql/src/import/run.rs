@@ -7,7 +7,7 @@ use braid_env::clock::{Clock, WallClock};
 use braid_env::fs::DiskFs;
 use braid_import::reader::Job as Reading;
 use braid_import::{Batch, Misfit, Position, Reader, SourceFile, Target, TargetColumn};
-use braid_kv::Spilled;
+use braid_kv::{Spilled, Ways};
 use braid_parser::Import;
 use braid_rows::Row;
 use braid_scalar::convert_datum;
@@ -24,7 +24,7 @@ use super::outcome;
 use super::refused::{Place, Refusal, Refused};
 use crate::copy::{others, targets};
 use crate::ddl::tables::apart;
-use crate::dml::load_ways::{Mode, Sample};
+use crate::dml::load_ways::{self, Mode, Sample};
 use crate::dml::table_load::{TableLoad, Written};
 use crate::dml::writer::TableInfo;
 use crate::jobs::registry::Job;
@@ -43,6 +43,9 @@ pub(super) struct Run {
     targets: Vec<usize>,
     /// Columns that get their defaults.
     others: Vec<usize>,
+    /// Fields are the table's columns, in their order, and none of them is looked up by name:
+    /// values that were read are the row.
+    is_as_read: bool,
     pub(super) files: Vec<SourceFile>,
     /// How a file is read: the first one.
     pub(super) reading: Reading,
@@ -143,6 +146,8 @@ impl Run {
         let info = Arc::new(TableInfo::new(ctx, table)?);
         let memory = memory_of(ctx, &options, &info, files.len())?;
         let targets = targets(table, &i.columns)?;
+        let looked_up = table.columns.iter().any(|c| names_objects(&c.ty));
+        let is_as_read = !looked_up && targets.iter().copied().eq(0..table.columns.len());
         let column = |at: &usize| {
             let c = &table.columns[*at];
             // Names are looked up where the session is known.
@@ -175,6 +180,7 @@ impl Run {
             info,
             others: others(table, &targets),
             targets,
+            is_as_read,
             files,
             reading,
             options,
@@ -221,9 +227,9 @@ impl Run {
             return Ok(answer::of_dry_run(&self.report(written), &refused));
         }
         self.job.phase("write");
-        let spilled = load.spilled();
+        let (spilled, ways) = (load.spilled(), load.ways());
         self.finish(load, &refused)?;
-        self.tell_ways(spilled);
+        self.tell_ways(spilled, ways);
         self.end(written, &refused, reject)
     }
 
@@ -387,13 +393,20 @@ impl Run {
         Ok(sample)
     }
 
-    /// How rows went to the disk, if they did.
-    fn tell_ways(&self, spilled: Spilled) {
+    /// How rows went to the disk, if they did, and why so where nobody said how.
+    fn tell_ways(&self, spilled: Spilled, ways: Vec<(String, Ways)>) {
         let (runs, ssts, parts) = (spilled.runs, spilled.ssts, spilled.parts);
         if runs + ssts + parts > 0 {
             let memory = self.memory.peak().div_ceil(1 << 20);
-            let ways = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
-            self.ctx.notice(format!("rows went to the disk as {ways}; peak memory {memory} MiB"));
+            let files = format!("{ssts} finished ssts, {runs} sorted runs, {parts} parts");
+            let mode = self.options.mode;
+            self.ctx.notice(format!(
+                "rows went to the disk as {files}; peak memory {memory} MiB; mode {}",
+                mode.name()
+            ));
+            if mode == Mode::Auto {
+                ways.iter().for_each(|(t, ways)| self.ctx.notice(load_ways::told(t, *ways)));
+            }
         }
     }
 
@@ -418,6 +431,13 @@ impl Run {
 
     /// A row of the table, with defaults for what the file does not give.
     pub(super) fn whole(&self, values: Vec<Option<Datum>>) -> Result<Row, Refusal> {
+        if self.is_as_read
+            && values.len() == self.targets.len()
+            && values.iter().all(Option::is_some)
+        {
+            // Where they lie: the memory of the values becomes that of the row.
+            return Ok(values.into_iter().map(|v| v.unwrap_or(Datum::Null)).collect());
+        }
         let columns = &self.info.table().columns;
         let refused = |at: usize, error| {
             let column = Some(columns[at].name.clone());
