@@ -65,6 +65,15 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
+    pub(crate) fn new(
+        replicas: Replicas,
+        (peers, clock, failed): (&Arc<Peers>, &Arc<dyn Clock>, &Arc<AtomicBool>),
+        watch: RoomWatch,
+    ) -> Driver {
+        let (peers, clock, failed) = (peers.clone(), clock.clone(), failed.clone());
+        Driver { replicas, peers, clock, failed, watch, room: Room::Enough }
+    }
+
     /// Runs until it is told to stop, or the node cannot go on.
     pub(crate) fn run(mut self, own: &SyncSender<Event>, events: &Receiver<Event>) {
         let mut askers = Askers::default();

@@ -287,14 +287,7 @@ impl Member {
         let router = Arc::new(router(carrier, &replicas, &identity, &options));
         let predecessors = predecessors(identity.node(), replicas.starts());
         let (store, watch) = (replicas.store().clone(), watch(&options));
-        let driver = Driver {
-            replicas,
-            peers: peers.clone(),
-            clock: clock.clone(),
-            failed: failed.clone(),
-            watch,
-            room: Room::Enough,
-        };
+        let driver = Driver::new(replicas, (&peers, &clock, &failed), watch);
         let own = events.clone();
         let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
         let [announcer, keeper] = keep_house(&router, &clock, &stopping, predecessors);

@@ -1,6 +1,7 @@
-//! What a node does whose disk is full: as the thread that drives its replicas, it looks at the disk
-//! before time passes for them, and lets them stand still while there is no room.
+//! What a node does whose disk is full: as the thread that drives its replicas, it looks at the
+//! disk before time passes for them, and lets them stand still while there is no room.
 
+use braid_consensus::{Error, Result};
 use braid_range::Room;
 
 use crate::world::{Event, STORE_SYNC_MICROS, TICK_MICROS, World};
@@ -42,5 +43,17 @@ impl World {
             // They are lost; what is durable is said by the next one that is.
             _ => {}
         }
+    }
+
+    /// Whether a process has stopped since its disk was full in the middle of a write: it begins
+    /// anew after a while.
+    pub(crate) fn stops_on_full_disk(&mut self, node: u64, result: &Result<()>) -> bool {
+        let is_full = matches!(result, Err(Error::Log(error)) if error.is_disk_full());
+        if is_full {
+            self.count("stopped by full disks");
+            let down = self.random.between(10_000, 3_000_000);
+            self.crash(node, down);
+        }
+        is_full
     }
 }

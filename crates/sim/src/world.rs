@@ -494,12 +494,8 @@ impl World {
             let down = self.random.between(10_000, 3_000_000);
             return self.after(down, Event::Start { node });
         }
-        if let Err(Error::Log(error)) = &result
-            && error.is_disk_full()
-        {
-            self.count("stopped by full disks");
-            let down = self.random.between(10_000, 3_000_000);
-            return self.crash(node, down);
+        if self.stops_on_full_disk(node, &result) {
+            return;
         }
         if let Err(error) = result {
             return self.wrong(format!("n{node} stopped: {error}"));

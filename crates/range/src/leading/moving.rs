@@ -233,14 +233,9 @@ impl Replicas {
         let others_drain = &self.moves.others_drain;
         let drains = |node: &NodeId| others_drain.contains_key(node) || placement.is_leaving(*node);
         current.retain(|node| !drains(node));
-        if self.is_short() {
-            self.say_short();
+        if let Some(why) = self.why_away() {
             self.say_draining();
-            return self.give_all_away(leads, "this node's disk has little room");
-        }
-        if self.moves.draining || self.moves.placement.is_leaving(own) {
-            self.say_draining();
-            return self.give_all_away(leads, "this node ends");
+            return self.give_all_away(leads, why);
         }
         let Some(every) = self.options.spread_ticks else { return Ok(()) };
         let is_moving =
@@ -284,6 +279,16 @@ impl Replicas {
             }
         }
         Ok(())
+    }
+
+    /// Why this node gives all of its leases away, if it does.
+    fn why_away(&mut self) -> Option<&'static str> {
+        if self.is_short() {
+            self.say_short();
+            return Some("this node's disk has little room");
+        }
+        let ends = self.moves.draining || self.moves.placement.is_leaving(self.options.node);
+        ends.then_some("this node ends")
     }
 
     /// Whether nothing should move for the sake of balance that can wait.
