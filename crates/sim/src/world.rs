@@ -500,6 +500,7 @@ impl World {
         if let Err(error) = result {
             return self.wrong(format!("n{node} stopped: {error}"));
         }
+        let here = &mut self.nodes[node as usize - 1];
         let life = here.life;
         let Some(process) = here.process.as_mut() else { return };
         let effects = process.effects();
