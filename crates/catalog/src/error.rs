@@ -89,7 +89,14 @@ fn engine_error(e: &braid_lsm::Error) -> SqlError {
         braid_lsm::Error::TooLarge { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
         _ => SqlState::IO_ERROR,
     };
-    SqlError::new(state, e.to_string())
+    let error = SqlError::new(state, e.to_string());
+    match e {
+        braid_lsm::Error::DiskFull => error.with_hint(
+            "Make room on the disk: writes are accepted again then. In a cluster, on those of the \
+             nodes that braid_nodes calls short of room. Reads and deletes go on.",
+        ),
+        _ => error,
+    }
 }
 
 #[cfg(test)]

@@ -637,6 +637,7 @@ pub(crate) fn unexpected(answer: Answer) -> KvError {
         Answer::Conflict(conflict) => KvError::Retry { conflict },
         Answer::Uncertain(ts) => KvError::Retry { conflict: braid_kv::Conflict::Uncertain(ts) },
         Answer::Refused(reason) => KvError::Refused(reason),
+        Answer::DiskFull => KvError::Engine(braid_lsm::Error::DiskFull),
         Answer::Aborted => KvError::Retry { conflict: braid_kv::Conflict::Abandoned },
         Answer::OutcomeUnknown => KvError::OutcomeUnknown("it was asked for too late".into()),
         other => KvError::Unavailable(format!("a node gave a wrong kind of answer: {other:?}")),

@@ -116,13 +116,10 @@ impl Store {
         Ok(pending)
     }
 
-    /// As `apply`, without waiting for room: the caller has looked.
+    /// As `apply`, without waiting for room and whatever adds data: the caller has looked.
     pub(crate) fn apply_at_once(self: &Arc<Store>, mut batch: Batch) -> Result<Pending> {
         batch.normalise()?;
         self.background.forgive_disk_full();
-        if batch.adds_data() && self.ballast.is_full() {
-            return Err(Error::DiskFull);
-        }
         let pending = self.apply_prepared(&mut batch)?;
         pending.relieve()?;
         Ok(pending)

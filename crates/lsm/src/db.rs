@@ -70,6 +70,8 @@ impl Db {
 
     /// As [`Db::apply`], and never waits for background work: for threads that have others to
     /// serve. Whoever calls it asks [`Db::has_room`] first; without room the store grows in memory.
+    /// Nor is anything refused while [`Db::is_full`] says so: what has been agreed upon must be
+    /// taken in, in the room that the ballast has left, and whoever agrees stops agreeing.
     pub fn apply_at_once(&self, batch: Batch) -> Result<Pending> {
         self.store.apply_at_once(batch)
     }
@@ -86,6 +88,11 @@ impl Db {
     /// if not: ask again later. Lock-free.
     pub fn has_room(&self) -> bool {
         self.store.has_room()
+    }
+
+    /// Whether what adds data is refused since the device is full. Looks whether it still is.
+    pub fn is_full(&self) -> bool {
+        self.store.ballast.is_full()
     }
 
     /// Does all that a batch needs before it has its place in the order of arrival and its

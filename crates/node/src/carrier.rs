@@ -9,7 +9,7 @@ use std::time::Duration;
 use braid_cluster::{News, Reply, Transport};
 use braid_env::clock::Clock;
 use braid_kv::{Network, NodeCall, ShownNode, Tally};
-use braid_range::{NodeId, Request};
+use braid_range::{NodeId, Request, ShortNodes};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
@@ -148,6 +148,8 @@ pub(crate) struct Carrier {
     pub(crate) questions: Arc<Questions>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) news: Arc<News>,
+    /// Whose disks have little room.
+    pub(crate) short: Arc<ShortNodes>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -274,7 +276,10 @@ impl Transport for Carrier {
             id: node.0,
             address: entry.address.to_string(),
             locality: entry.locality.to_string(),
-            state: state_of(entry, *node == own || connected.contains(node)),
+            state: state_of(
+                entry,
+                (*node == own || connected.contains(node), self.short.has(*node)),
+            ),
         };
         self.identity.roster().nodes.iter().map(shown).collect()
     }

@@ -11,7 +11,9 @@ use braid_cluster::Reply;
 use braid_consensus::Result;
 use braid_env::clock::Clock;
 use braid_env::tasks::spawn_thread;
-use braid_range::{Answered, Members, NodeId, Replicas, Request, RequestNumber, StorePosition};
+use braid_range::{
+    Answered, Members, NodeId, Replicas, Request, RequestNumber, Room, RoomWatch, StorePosition,
+};
 use bytes::Bytes;
 
 use crate::carrier::Slot;
@@ -57,19 +59,50 @@ pub(crate) struct Driver {
     pub(crate) clock: Arc<dyn Clock>,
     /// The node cannot go on: its disk has failed, or what was stored does not fit together.
     pub(crate) failed: Arc<AtomicBool>,
+    pub(crate) watch: RoomWatch,
+    /// What was seen last.
+    pub(crate) room: Room,
 }
 
 impl Driver {
+    pub(crate) fn new(
+        replicas: Replicas,
+        (peers, clock, failed): (&Arc<Peers>, &Arc<dyn Clock>, &Arc<AtomicBool>),
+        watch: RoomWatch,
+    ) -> Driver {
+        let (peers, clock, failed) = (peers.clone(), clock.clone(), failed.clone());
+        Driver { replicas, peers, clock, failed, watch, room: Room::Enough }
+    }
+
     /// Runs until it is told to stop, or the node cannot go on.
     pub(crate) fn run(mut self, own: &SyncSender<Event>, events: &Receiver<Event>) {
         let mut askers = Askers::default();
-        if let Err(e) = self.go_on(own, events, &mut askers) {
+        let end = self.go_on(own, events, &mut askers);
+        if let Err(e) = &end {
             tracing::error!(error = %e, "this node's replicas cannot go on; it serves nothing");
             self.failed.store(true, Ordering::SeqCst);
         }
-        askers.all.into_values().for_each(|asker| self.answer(asker, None));
+        std::mem::take(&mut askers.all).into_values().for_each(|asker| self.answer(asker, None));
         if let Err(e) = self.replicas.store().close() {
             tracing::error!(error = %e, "the store was not closed in order");
+        }
+        if end.is_err() {
+            self.stand_still(events, &mut askers);
+        }
+    }
+
+    /// Until it is told to stop the node says that others serve. So its connections live, and its
+    /// clients are served by the others.
+    fn stand_still(&mut self, events: &Receiver<Event>, askers: &mut Askers) {
+        // What replicas wanted to say when they could not go on is not said.
+        drop(self.replicas.effects());
+        while let Ok(event) = events.recv() {
+            if matches!(event, Event::Stop) {
+                return;
+            }
+            self.take_without_room(event, askers);
+            let answers = self.replicas.effects().answers;
+            self.give_answers(answers, askers);
         }
     }
 
@@ -79,10 +112,50 @@ impl Driver {
         events: &Receiver<Event>,
         askers: &mut Askers,
     ) -> Result<()> {
+        let positions = self.sync_store(own);
+        let mut ticks = 0u64;
+        let mut next = self.clock.monotonic_nanos();
+        loop {
+            let has_room = self.look_at_room(askers)?;
+            let now = self.clock.monotonic_nanos();
+            if now >= next {
+                // Ticks that were missed are not made up for.
+                next = now + TICK.as_nanos() as u64;
+                ticks += 1;
+                if has_room {
+                    self.tick(ticks, &positions)?;
+                    self.settle(askers)?;
+                }
+            }
+            let left = Duration::from_nanos(next.saturating_sub(self.clock.monotonic_nanos()));
+            let mut event = match events.recv_timeout(left) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            for _ in 0..MAX_TAKEN {
+                match event.take() {
+                    None => break,
+                    Some(Event::Stop) => return Ok(()),
+                    Some(other) if has_room => self.take(other, askers)?,
+                    Some(other) => self.take_without_room(other, askers),
+                }
+                event = events.try_recv().ok();
+            }
+            match event {
+                None => {}
+                Some(Event::Stop) => return Ok(()),
+                Some(left_over) if has_room => self.take(left_over, askers)?,
+                Some(left_over) => self.take_without_room(left_over, askers),
+            }
+            self.settle(askers)?;
+        }
+    }
+
+    /// The thread that syncs the store; it ends with the sender that is returned.
+    fn sync_store(&self, own: &SyncSender<Event>) -> SyncSender<StorePosition> {
         let (positions, to_sync) = sync_channel::<StorePosition>(1);
-        let synced = own.clone();
-        let failed = self.failed.clone();
-        // Ends with the last position, when this function is left.
+        let (synced, failed) = (own.clone(), self.failed.clone());
         spawn_thread("braid-store-sync", move || {
             for position in to_sync {
                 if let Err(e) = position.wait_durable() {
@@ -95,44 +168,58 @@ impl Driver {
                 }
             }
         });
-        let mut ticks = 0u64;
-        let mut next = self.clock.monotonic_nanos();
-        loop {
-            let now = self.clock.monotonic_nanos();
-            if now >= next {
-                self.replicas.tick()?;
-                // Ticks that were missed are not made up for.
-                next = now + TICK.as_nanos() as u64;
-                ticks += 1;
-                if ticks.is_multiple_of(STORE_TICKS)
-                    && let Err(TrySendError::Disconnected(_)) =
-                        positions.try_send(self.replicas.store_position())
-                {
-                    return Err(braid_consensus::Error::Inconsistent("no sync".into()));
-                }
-                self.settle(askers)?;
+        positions
+    }
+
+    fn tick(&mut self, ticks: u64, positions: &SyncSender<StorePosition>) -> Result<()> {
+        self.replicas.tick()?;
+        if ticks.is_multiple_of(STORE_TICKS)
+            && let Err(TrySendError::Disconnected(_)) =
+                positions.try_send(self.replicas.store_position())
+        {
+            return Err(braid_consensus::Error::Inconsistent("no sync".into()));
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for anything that is taken. What is left of the store's reserve counts
+    /// as little.
+    fn look_at_room(&mut self, askers: &mut Askers) -> Result<bool> {
+        let is_full = self.replicas.store().is_full();
+        let room = self.watch.look().max(if is_full { Room::Short } else { Room::Enough });
+        let before = self.room;
+        self.room = room;
+        if room != before {
+            match room {
+                Room::Enough => tracing::info!("the disk has room again"),
+                Room::Short => tracing::warn!(
+                    "the disk is nearly full: other nodes get the leases of this one. Make room"
+                ),
+                Room::Out => tracing::error!(
+                    "the disk is full: this node's replicas stand still until there is room"
+                ),
             }
-            let left = Duration::from_nanos(next.saturating_sub(self.clock.monotonic_nanos()));
-            let mut event = match events.recv_timeout(left) {
-                Ok(event) => Some(event),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            };
-            for _ in 0..MAX_TAKEN {
-                match event.take() {
-                    None => break,
-                    Some(Event::Stop) => return Ok(()),
-                    Some(other) => self.take(other, askers)?,
-                }
-                event = events.try_recv().ok();
-            }
-            if let Some(left_over) = event {
-                if matches!(left_over, Event::Stop) {
-                    return Ok(());
-                }
-                self.take(left_over, askers)?;
-            }
+            self.replicas.note_room(room);
             self.settle(askers)?;
+        }
+        Ok(room != Room::Out)
+    }
+
+    /// Something has happened while the replicas stand still: it is as if messages were lost.
+    fn take_without_room(&mut self, event: Event, askers: &mut Askers) {
+        match event {
+            Event::Ask(asker, request) => {
+                let number = askers.add(asker);
+                if !self.replicas.request_without_room(number, *request)
+                    && let Some(asker) = askers.all.remove(&number)
+                {
+                    self.answer(asker, None);
+                }
+            }
+            Event::Drain(drains) => self.replicas.drain(drains),
+            Event::Members(members) => self.replicas.set_members(members),
+            // What is durable is noticed by the next one.
+            Event::Raft(_) | Event::StoreSynced(_) | Event::Stop => {}
         }
     }
 
@@ -167,14 +254,18 @@ impl Driver {
                 // Lost if there is no connection: it is sent again.
                 self.peers.send(node, &Frame::Raft(bytes.into()));
             }
-            for Answered { number, times, answer } in effects.answers {
-                if let Some(asker) = askers.all.remove(&number) {
-                    self.answer(asker, Some(Reply { times, answer }));
-                }
-            }
+            self.give_answers(effects.answers, askers);
             let Some(place) = effects.sync else { return Ok(()) };
             self.replicas.sync_log(place)?;
             self.replicas.log_synced(place)?;
+        }
+    }
+
+    fn give_answers(&self, answers: Vec<Answered>, askers: &mut Askers) {
+        for Answered { number, times, answer } in answers {
+            if let Some(asker) = askers.all.remove(&number) {
+                self.answer(asker, Some(Reply { times, answer }));
+            }
         }
     }
 

@@ -45,4 +45,4 @@ pub use frame::Order;
 pub use member::{Member, MemberChanges, MemberError, MemberOptions};
 pub use orders::order;
 
-pub use braid_range::Locality;
+pub use braid_range::{Locality, Room};

@@ -21,7 +21,7 @@ use braid_kv::{Coordinator, CoordinatorOptions, KvError, RowForm};
 use braid_lsm::{Db, KeySpan, Options};
 use braid_range::{
     FIRST_DATA_KEY, Locality, NodeEnv, NodeId, NodeOptions, RangeDescriptor, RangeId, Replicas,
-    SplitPoints,
+    Room, RoomFloors, RoomWatch, ShortNodes, SplitPoints,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -203,14 +203,31 @@ pub struct Member {
     coordinator: Arc<Coordinator>,
     clock: Arc<dyn Clock>,
     store: Db,
-    states_installed: Arc<AtomicU64>,
-    led: Arc<AtomicU64>,
-    asleep: Arc<AtomicU64>,
+    seen: Seen,
     stopping: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
     /// It gives its leases away and takes none.
     draining: Arc<AtomicBool>,
     _lock: Box<dyn DirLock>,
+}
+
+/// What can be seen of its replicas.
+struct Seen {
+    states_installed: Arc<AtomicU64>,
+    led: Arc<AtomicU64>,
+    asleep: Arc<AtomicU64>,
+    short: Arc<ShortNodes>,
+}
+
+impl Seen {
+    fn of(replicas: &Replicas) -> Seen {
+        Seen {
+            states_installed: replicas.states_installed(),
+            led: replicas.led(),
+            asleep: replicas.asleep(),
+            short: replicas.short_nodes(),
+        }
+    }
 }
 
 impl Member {
@@ -257,20 +274,20 @@ impl Member {
             clock: clock.clone(),
         });
         let peers = Arc::new(Peers::start(listener, identity.clone(), inbox, news.clone())?);
+        let seen = Seen::of(&replicas);
         let carrier = Carrier {
             identity: identity.clone(),
             events: events.clone(),
             questions,
             peers: peers.clone(),
             news,
+            short: seen.short.clone(),
             clock: clock.clone(),
         };
         let router = Arc::new(router(carrier, &replicas, &identity, &options));
         let predecessors = predecessors(identity.node(), replicas.starts());
-        let (store, states_installed) = (replicas.store().clone(), replicas.states_installed());
-        let (led, asleep) = (replicas.led(), replicas.asleep());
-        let driver =
-            Driver { replicas, peers: peers.clone(), clock: clock.clone(), failed: failed.clone() };
+        let (store, watch) = (replicas.store().clone(), watch(&options));
+        let driver = Driver::new(replicas, (&peers, &clock, &failed), watch);
         let own = events.clone();
         let drives = spawn_thread("braid-replicas", move || driver.run(&own, &received));
         let [announcer, keeper] = keep_house(&router, &clock, &stopping, predecessors);
@@ -284,6 +301,7 @@ impl Member {
             locality: options.changes.locality,
             key: options.changes.roster_key,
             drain: drains(&events, &draining),
+            short: seen.short.clone(),
             connected: Box::new(move || connected.connected()),
         };
         let follows = follow_roster(office, opened, (&events, &peers, &stopping));
@@ -297,9 +315,7 @@ impl Member {
             coordinator,
             clock: options.clock,
             store,
-            states_installed,
-            led,
-            asleep,
+            seen,
             stopping,
             failed,
             draining,
@@ -336,10 +352,18 @@ impl Member {
         self.failed.load(Ordering::SeqCst)
     }
 
+    /// What room its disk has: with little of it, it leads nothing, and with none its replicas
+    /// stand still until there is some.
+    pub fn room(&self) -> Room {
+        self.seen.short.own()
+    }
+
     /// Why no client should be sent here now, for people; `None`: it serves them.
     pub fn not_ready(&self) -> Option<&'static str> {
         if self.has_failed() {
             Some("the replicas of this member have stopped: look at its log")
+        } else if self.room() != Room::Enough {
+            Some("the disk of this node has little room: other nodes serve its ranges")
         } else if self.draining.load(Ordering::SeqCst) {
             Some("this node gives its leases away")
         } else if self.router.is_cut_off() {
@@ -367,17 +391,17 @@ impl Member {
     /// How many states of ranges it has got, since it was started, instead of entries that were cut
     /// while it was away.
     pub fn states_installed(&self) -> u64 {
-        self.states_installed.load(Ordering::Relaxed)
+        self.seen.states_installed.load(Ordering::Relaxed)
     }
 
     /// How many ranges it leads, as of a moment ago: it serves them, or is about to.
     pub fn led_ranges(&self) -> u64 {
-        self.led.load(Ordering::Relaxed)
+        self.seen.led.load(Ordering::Relaxed)
     }
 
     /// Of how many ranges its replicas sleep: nobody asks them anything.
     pub fn sleeping_ranges(&self) -> u64 {
-        self.asleep.load(Ordering::Relaxed)
+        self.seen.asleep.load(Ordering::Relaxed)
     }
 
     /// Gives the leases that it has to other members, and ends what its transactions have left; to
@@ -639,6 +663,17 @@ fn open(identity: &Identity, options: &MemberOptions) -> Result<Replicas, Member
     }
     identity.note_opened()?;
     Ok(replicas)
+}
+
+/// Looks how much room there is for what a member keeps.
+fn watch(options: &MemberOptions) -> RoomWatch {
+    let alone = options.changes.alone_dir.iter().filter(|dir| {
+        // Only the first founder may have its store there.
+        options.fs.exists(dir).unwrap_or(false)
+    });
+    let dirs = std::iter::once(&options.dir).chain(alone).cloned().collect();
+    let floors = RoomFloors::of_reserve(options.engine.ballast_size);
+    RoomWatch::new(options.fs.clone(), dirs, floors)
 }
 
 /// The range that a cluster begins with, on these nodes.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use braid_cluster::Router;
 use braid_env::clock::Clock;
 use braid_kv::{Coordinator, Isolation, KvError, KvResult, TxnOptions};
-use braid_range::{Locality, NodeId, Standing};
+use braid_range::{Locality, NodeId, ShortNodes, Standing};
 use bytes::Bytes;
 
 use crate::frame::{Hello, Order, Purpose, Reply};
@@ -40,6 +40,8 @@ pub(crate) struct Office {
     pub(crate) drain: Box<dyn Fn(bool) + Send + Sync>,
     /// To whom this node is connected.
     pub(crate) connected: Box<dyn Fn() -> Vec<NodeId> + Send + Sync>,
+    /// Whose disks have little room.
+    pub(crate) short: Arc<ShortNodes>,
 }
 
 fn failed(error: KvError) -> String {
@@ -129,7 +131,8 @@ impl Office {
         let counts = self.router.replica_counts();
         let mut out = format!("replicas of each range: {}\n", roster.replicas);
         for (node, entry) in &roster.nodes {
-            let state = state_of(entry, *node == own || connected.contains(node));
+            let is_there = *node == own || connected.contains(node);
+            let state = state_of(entry, (is_there, self.short.has(*node)));
             let ranges = match entry.standing {
                 Standing::Gone => String::new(),
                 _ => match &counts {

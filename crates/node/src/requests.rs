@@ -164,6 +164,7 @@ enums! {
         25 ShownRanges(shown),
         26 Ranges(known),
         27 OfPredecessor { nodes },
+        28 DiskFull,
     }
 }
 
@@ -349,6 +350,7 @@ mod tests {
             Answer::Unfinished(Unfinished { prepared: vec![(txn, key("b"))], decided: vec![] }),
             Answer::Refused("because".into()),
             Answer::OutcomeUnknown,
+            Answer::DiskFull,
         ];
         answers.into_iter().for_each(round_trips);
     }

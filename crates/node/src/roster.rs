@@ -56,10 +56,14 @@ fn name(standing: Standing) -> &'static str {
 }
 
 /// How a node looks to another one that is asked, for people.
-pub(crate) fn state_of(entry: &RosterEntry, is_connected: bool) -> &'static str {
+pub(crate) fn state_of(
+    entry: &RosterEntry,
+    (is_connected, is_short): (bool, bool),
+) -> &'static str {
     match entry.standing {
         Standing::Gone => name(Standing::Gone),
         _ if !is_connected => "not connected",
+        Standing::Member if is_short => "short of room",
         standing => name(standing),
     }
 }

@@ -83,6 +83,7 @@ pub use answers::{AnswerTimes, Answered};
 pub use command::{Split, Write};
 pub use ids::{NodeId, RangeDescriptor, RangeId, TxnId};
 pub use leading::recalls::Recalls;
+pub use leading::room::{Room, RoomFloors, RoomWatch, ShortNodes};
 pub use leading::sleeping::Activity;
 pub use lease::Lease;
 pub use local_keys::FIRST_DATA_KEY;

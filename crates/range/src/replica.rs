@@ -40,6 +40,7 @@ use crate::command::{Act, Command, Split, Write};
 use crate::ids::{NodeId, RangeId, TxnId};
 use crate::leading::closed::ClosedTimes;
 use crate::leading::moving::Giving;
+use crate::leading::room::puts;
 use crate::lease::{Lease, micros};
 use crate::local_keys::FIRST_DATA_KEY;
 use crate::locking::{Locking, span_of};
@@ -114,6 +115,8 @@ pub(crate) struct Tenure {
     pub(crate) lease: Option<u64>,
     /// It is being given to another replica.
     pub(crate) giving: Option<Giving>,
+    /// Of the range's voters fewer than a majority have room for what adds data.
+    pub(crate) lacks_room: bool,
     /// One that was asked for: its sequence, and the place of the entry.
     asked: Option<(u64, Term, LogIndex)>,
 }
@@ -723,6 +726,9 @@ impl Replica {
         if let Some(no) = self.does_not_hold(ask.locks.as_ref(), ask.read_at, &ask.reads)? {
             return Ok(Tried::Answer(no));
         }
+        if self.tenure.lacks_room && puts(&ask.writes) {
+            return Ok(Tried::Answer(Answer::DiskFull));
+        }
         let ts = self.next_write();
         if ask.not_after.is_some_and(|latest| latest < ts) {
             return Ok(Tried::Answer(Answer::TooLate));
@@ -767,6 +773,9 @@ impl Replica {
         }
         if let Some(tried) = self.in_the_way_of_writes(None, &[], &spans) {
             return Ok(tried);
+        }
+        if self.tenure.lacks_room {
+            return Ok(Tried::Answer(Answer::DiskFull));
         }
         // Nothing is written at the threshold either.
         if let Some(collected) = self.collected(CommitTs(at.0.saturating_sub(1))) {

@@ -311,6 +311,7 @@ impl Replicas {
         let waits = self.wait_with_elections(&awake);
         let collecting = self.whose_thresholds_move(&awake, oldest);
         for range in awake {
+            self.tell_of_room(range);
             let Some(replica) = self.replicas.get_mut(&range) else { continue };
             replica.tick(waits.contains(&range))?;
             if let Some(oldest) = oldest.filter(|_| collecting.contains(&range)) {
@@ -384,6 +385,7 @@ impl Replicas {
         }
         let (range, from) = (envelope.range, envelope.from);
         self.moves.placement.hear(from, self.counts.ticks);
+        self.moves.short.hear_else(from, self.counts.ticks);
         if self.quiet.neighbours.hear(from, self.counts.ticks) {
             self.wake_ranges_of(Cause { node: from, is: Seen::Back });
         }
@@ -470,6 +472,7 @@ impl Replicas {
         if !self.replicas.get_mut(&range).is_some_and(is_alone) {
             self.wake_for_request(range);
         }
+        self.tell_of_room(range);
         let Some(replica) = self.replicas.get_mut(&range) else {
             self.answer_at_once(number, Answer::NoReplica);
             return Ok(());
@@ -790,7 +793,7 @@ impl Replicas {
     }
 
     /// Answers a request that no replica has to look at.
-    fn answer_at_once(&mut self, number: RequestNumber, answer: Answer) {
+    pub(crate) fn answer_at_once(&mut self, number: RequestNumber, answer: Answer) {
         let times = AnswerTimes::of(CommitTs(self.clocks.hlc.now()));
         self.effects.answers.push(Answered { number, times, answer });
     }

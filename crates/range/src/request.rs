@@ -387,6 +387,8 @@ pub enum Answer {
     OutcomeUnknown,
     /// The request cannot be carried out, now or later.
     Refused(String),
+    /// Nothing has happened: a majority of the range's disks has no room for what adds data.
+    DiskFull,
     /// To [`Ask::Recall`]: a process of the node had it that is gone.
     OfPredecessor {
         /// Which it may have asked something, beside those that the asker knows of.

@@ -20,6 +20,7 @@ use braid_lsm::{CommitTs, KeySpan};
 
 use crate::command::{Act, Write};
 use crate::ids::TxnId;
+use crate::leading::room::puts;
 use crate::lease::micros;
 use crate::machine::newest;
 use crate::prepared::{Decision, Prepared};
@@ -44,6 +45,9 @@ impl Replica {
         }
         if let Some(no) = self.does_not_hold(ask.locks.as_ref(), ask.read_at, &ask.reads)? {
             return Ok(Tried::Answer(no));
+        }
+        if self.tenure.lacks_room && puts(&ask.writes) {
+            return Ok(Tried::Answer(Answer::DiskFull));
         }
         let part = Prepared {
             txn: ask.txn,

@@ -55,6 +55,10 @@ async fn healthz(
     if shared.place.engine().metrics().disk_full {
         return (StatusCode::SERVICE_UNAVAILABLE, "disk full: writes are refused\n".into());
     }
+    if shared.place.member().is_some_and(|member| member.room() == braid_node::Room::Out) {
+        let text = "disk full: the replicas of this member stand still until there is room\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, text.into());
+    }
     if shared.place.member().is_some_and(braid_node::Member::has_failed) {
         let text = "the replicas of this member have stopped: look at its log\n";
         return (StatusCode::SERVICE_UNAVAILABLE, text.into());

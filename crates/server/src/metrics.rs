@@ -92,6 +92,8 @@ pub(crate) fn render(shared: &Shared) -> String {
         single(&mut out, "cluster_ranges", gauge, "Ranges that this node knows.", ranges);
         let led = member.led_ranges();
         single(&mut out, "cluster_ranges_led", gauge, "Ranges that this node leads.", led);
+        let help = "Room on the disk of this node: 0 enough, 1 little, 2 none.";
+        single(&mut out, "cluster_disk_room", gauge, help, member.room() as u64);
         let (help, asleep) = ("Ranges that sleep on this node.", member.sleeping_ranges());
         single(&mut out, "cluster_ranges_asleep", gauge, help, asleep);
         let (help, near) = ("Reads of the past at a replica nearby.", member.near_reads());

@@ -35,6 +35,7 @@ mod network;
 mod node;
 mod past;
 mod plan;
+mod room;
 mod sabotage;
 mod schemas;
 mod trouble;

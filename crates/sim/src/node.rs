@@ -10,11 +10,17 @@ use braid_env::fs::{CrashPolicy, MemFs};
 use braid_env::random::Random;
 use braid_env::tasks::SeededTasks;
 use braid_lsm::{Batch, Codec, CommitTs, Db, Durability, Options};
-use braid_range::{NodeEnv, NodeId, NodeOptions, RangeDescriptor, Replicas};
+use braid_range::{
+    NodeEnv, NodeId, NodeOptions, RangeDescriptor, Replicas, Room, RoomFloors, RoomWatch,
+};
 
 use crate::clock::NodeClock;
 use crate::data::old_row;
 use crate::plan::Plan;
+
+/// Below so much a disk is short of room, and out of it. Writes that are larger than what is left
+/// meet a full disk nevertheless.
+const FLOORS: RoomFloors = RoomFloors { short: 128 << 10, out: 32 << 10 };
 
 /// See the [module's page](self).
 pub(crate) struct Node {
@@ -25,6 +31,11 @@ pub(crate) struct Node {
     pub(crate) life: u64,
     /// The process stands still until then.
     pub(crate) paused_until: u64,
+    /// What the process has seen of it last.
+    pub(crate) room: Room,
+    watch: RoomWatch,
+    /// Bytes that the disk takes; 0: as many as there are.
+    capacity: u64,
     fs: MemFs,
     tasks: Arc<SeededTasks>,
     random: Random,
@@ -32,13 +43,17 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(id: NodeId, world: Arc<AtomicU64>, mut random: Random) -> Node {
+        let fs = MemFs::new();
         Node {
             id,
             clock: Arc::new(NodeClock::new(world)),
             process: None,
             life: 0,
             paused_until: 0,
-            fs: MemFs::new(),
+            room: Room::Enough,
+            watch: watch(&fs),
+            capacity: 0,
+            fs,
             tasks: Arc::new(SeededTasks::new(random.next_u64())),
             random,
         }
@@ -113,6 +128,7 @@ impl Node {
             dead_after_ticks: plan.spares.map_or(u64::MAX, |(_, dead_after)| dead_after),
             ..NodeOptions::new(self.id)
         };
+        (self.watch, self.room) = (watch(&self.fs), Room::Enough);
         let founders = if self.id.0 <= plan.nodes { std::slice::from_ref(range) } else { &[] };
         let opened = Replicas::open(env, Path::new("/node"), options, founders);
         self.process = Some(opened?);
@@ -131,7 +147,7 @@ impl Node {
         self.tasks.clear();
         // What the process does while it is taken down goes to a disk that nobody reads again.
         drop(process);
-        self.fs = after;
+        self.exchange_disk(after);
         self.paused_until = 0;
         self.life += 1;
     }
@@ -152,9 +168,36 @@ impl Node {
         let Some(after) = self.fs.take_crash() else { return false };
         self.tasks.clear();
         drop(self.process.take());
-        self.fs = after;
+        self.exchange_disk(after);
         self.life += 1;
         true
+    }
+
+    fn exchange_disk(&mut self, disk: MemFs) {
+        disk.set_capacity(self.capacity);
+        self.fs = disk;
+    }
+
+    /// From now on the disk takes so many bytes more, and no others.
+    pub(crate) fn fill(&mut self, spare: u64) {
+        self.capacity = self.fs.used() + spare;
+        self.fs.set_capacity(self.capacity);
+    }
+
+    /// The disk takes whatever comes.
+    pub(crate) fn grow(&mut self) {
+        self.capacity = 0;
+        self.fs.set_capacity(0);
+    }
+
+    /// The process looks at its disk; whether it goes on. As the thread does that drives replicas.
+    pub(crate) fn look_at_room(&mut self) -> bool {
+        let room = self.watch.look();
+        if let Some(process) = self.process.as_mut().filter(|_| room != self.room) {
+            process.note_room(room);
+        }
+        self.room = room;
+        room != Room::Out
     }
 
     /// Flushes and compactions get some time.
@@ -163,4 +206,8 @@ impl Node {
             self.tasks.run_one();
         }
     }
+}
+
+fn watch(fs: &MemFs) -> RoomWatch {
+    RoomWatch::new(Arc::new(fs.clone()), vec!["/node".into()], FLOORS)
 }

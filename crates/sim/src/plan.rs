@@ -64,8 +64,8 @@ pub struct Plan {
     /// Microseconds between two pieces of trouble.
     pub trouble_every: u64,
     /// Kinds of trouble, by weight: crash, all crash, partition, one direction, clock jump, pause,
-    /// a node alone.
-    pub trouble: [u64; 7],
+    /// a node alone, full disks.
+    pub trouble: [u64; 8],
     /// How far clocks are apart.
     pub clocks: ClockPlan,
     /// How long they last, and where they go.
@@ -187,7 +187,7 @@ impl Plan {
         let calm = random.chance(1, 10);
         let mut some = |most: u64| if calm { 0 } else { random.below(most + 1) };
         let (lost, doubled, slow) = (some(100), some(100), some(20));
-        let trouble = [some(10), some(2), some(6), some(6), some(4), some(4), 0];
+        let trouble = [some(10), some(2), some(6), some(6), some(4), some(4), 0, 0];
         let delay_micros = *random.pick(&[500, 5_000, 50_000]);
         let sync_micros = *random.pick(&[100, 2_000, 20_000]);
         let survives = *random.pick(&[0, 50, 100]);
@@ -271,7 +271,7 @@ impl Plan {
     pub fn with_late_commits(mut self) -> Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
-        self.trouble = [0, 0, 0, 0, 2, 1, 0];
+        self.trouble = [0, 0, 0, 0, 2, 1, 0, 0];
         self.clients.late = Some(LatePlan { of_hundred: 40, micros: 6_000_000, last: 30 });
         self
     }
@@ -281,7 +281,7 @@ impl Plan {
     pub fn with_lonely_nodes(mut self) -> Plan {
         self = self.over_schemas();
         self.alone_in_one_range();
-        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1], 2_000_000);
+        (self.trouble, self.trouble_every) = ([0, 0, 0, 0, 2, 0, 1, 0], 2_000_000);
         self.clocks = ClockPlan { offset_micros: 250_000, far: true };
         (self.clients.lookers, self.clients.transactions) = (true, 3_000);
         self.clients.count = 3 * self.nodes as usize + self.clients.count % 3;
@@ -331,6 +331,13 @@ impl Plan {
         self
     }
 
+    /// The same with disks that become full, of one node or of all, and get room back.
+    pub fn filling(mut self) -> Plan {
+        self.trouble[7] = 10;
+        self.trouble_every = self.trouble_every.min(1_000_000);
+        self
+    }
+
     /// All nodes that there may ever be.
     pub fn all_nodes(&self) -> u64 {
         self.nodes + self.spares.map_or(0, |(count, _)| count)
@@ -342,7 +349,7 @@ impl Plan {
         self.gc_window_micros = None;
         if sabotage == Sabotage::ClocksBeyondBound {
             // One clock is slow for long, and nothing else is wrong.
-            self.trouble = [0, 0, 0, 0, 1, 0, 0];
+            self.trouble = [0, 0, 0, 0, 1, 0, 0, 0];
             (self.trouble_every, self.leases.micros) = (6_000_000, 1_000_000);
             (self.network.lost, self.clients.rest_micros) = (0, 500_000);
             return self;
@@ -380,7 +387,7 @@ impl Plan {
         }
         self.disk.memtable_size = 1 << 20;
         self.trouble = self.trouble.map(|weight| weight.max(1));
-        self.trouble[6] = 0;
+        (self.trouble[6], self.trouble[7]) = (0, 0);
         self.trouble_every = self.trouble_every.min(500_000);
         self.network.lost = self.network.lost.max(20);
         self

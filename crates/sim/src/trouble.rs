@@ -23,6 +23,8 @@ enum Trouble {
     Clock { node: u64, off_micros: i64 },
     /// A process stands still.
     Pause { node: u64, micros: u64 },
+    /// Disks take so many bytes more, and no others, for a while.
+    Full { nodes: Vec<u64>, spare: u64, micros: u64 },
     /// Nothing comes through from or to a node.
     Alone { node: u64, micros: u64 },
 }
@@ -64,6 +66,14 @@ fn draw(random: &mut Random, plan: &Plan, parties: &[Party]) -> Option<Trouble> 
             Trouble::Clock { node, off_micros: ahead as i64 - half as i64 }
         }
         5 => Trouble::Pause { node, micros: random.between(10_000, 4_000_000) },
+        7 => {
+            let nodes = match random.chance(1, 4) {
+                true => (1..=plan.all_nodes()).collect(),
+                false => vec![node],
+            };
+            let spare = *random.pick(&[0, 3_000, 40_000, 100_000, 200_000]);
+            Trouble::Full { nodes, spare, micros: random.between(500_000, 10_000_000) }
+        }
         _ => Trouble::Alone { node, micros: random.between(3_000_000, 6_000_000) },
     })
 }
@@ -127,6 +137,13 @@ impl World {
             Trouble::Pause { node, micros } => {
                 self.count("pauses");
                 self.nodes[node as usize - 1].paused_until = self.now() + micros;
+            }
+            Trouble::Full { nodes, spare, micros } => {
+                self.count("full disks");
+                for node in nodes {
+                    self.nodes[node as usize - 1].fill(spare);
+                    self.after(micros, Event::Grow { node });
+                }
             }
             Trouble::Alone { node, micros } => {
                 self.count("nodes alone");

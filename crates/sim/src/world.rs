@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_consensus::{LogPlace, ReplicaId, Result};
+use braid_consensus::{Error, LogPlace, ReplicaId, Result};
 use braid_env::clock::Hlc;
 use braid_env::random::Random;
 use braid_lsm::{CommitTs, KeySpan, ScanOptions};
@@ -32,8 +32,8 @@ use crate::verdict::Verdict;
 pub(crate) const FIRST_CLIENT: Party = 1_000;
 /// What is sent to whatever process a node has when it arrives.
 pub(crate) const ANY_LIFE: u64 = u64::MAX;
-const TICK_MICROS: u64 = 100_000;
-const STORE_SYNC_MICROS: u64 = 1_000_000;
+pub(crate) const TICK_MICROS: u64 = 100_000;
+pub(crate) const STORE_SYNC_MICROS: u64 = 1_000_000;
 /// Trouble is over after so long, whatever clients have come to.
 const TROUBLE_MICROS: u64 = 120_000_000;
 /// After that every transaction comes to its end within so long.
@@ -84,6 +84,10 @@ pub(crate) enum Event {
     Trouble,
     Mend,
     Start {
+        node: u64,
+    },
+    /// A node's disk takes more.
+    Grow {
         node: u64,
     },
     /// A node hears who belongs to the cluster.
@@ -377,6 +381,7 @@ impl World {
             here.clock.set_off(0);
             here.paused_until = 0;
             here.disarm();
+            here.grow();
             if here.process.is_none() {
                 self.after(1_000, Event::Start { node });
             }
@@ -417,6 +422,9 @@ impl World {
             return self.after(wait, event);
         }
         let Some(node) = node else { return self.happen_outside(event) };
+        if self.nodes[node as usize - 1].process.is_some() && !self.has_room_for(node, &event) {
+            return self.happen_without_room(node, event);
+        }
         let Some(process) = &self.nodes[node as usize - 1].process else { return };
         let mut event = event;
         if let (Event::Request { number, request, .. }, Some(sabotage)) =
@@ -473,7 +481,7 @@ impl World {
     }
 
     /// Takes up what a process wants.
-    fn settle(&mut self, node: u64, result: Result<()>) {
+    pub(crate) fn settle(&mut self, node: u64, result: Result<()>) {
         let here = &mut self.nodes[node as usize - 1];
         // A flush makes all of the store durable, too.
         if self.plan.sabotage != Some(Sabotage::CutTooEarly) {
@@ -486,9 +494,13 @@ impl World {
             let down = self.random.between(10_000, 3_000_000);
             return self.after(down, Event::Start { node });
         }
+        if self.stops_on_full_disk(node, &result) {
+            return;
+        }
         if let Err(error) = result {
             return self.wrong(format!("n{node} stopped: {error}"));
         }
+        let here = &mut self.nodes[node as usize - 1];
         let life = here.life;
         let Some(process) = here.process.as_mut() else { return };
         let effects = process.effects();
@@ -580,6 +592,7 @@ impl World {
                 self.network.mend();
             }
             Event::Start { node } => self.start(node),
+            Event::Grow { node } => self.nodes[node as usize - 1].grow(),
             Event::Members { node } => self.tell_members(node),
             Event::Crash { node, down_micros } if self.healed_at.is_none() => {
                 self.crash(node, down_micros);
@@ -594,7 +607,14 @@ impl World {
             return;
         }
         let (plan, range) = (self.plan.clone(), self.range.clone());
-        if let Err(error) = self.nodes[node as usize - 1].start(&plan, &range) {
+        let started = self.nodes[node as usize - 1].start(&plan, &range);
+        if let Err(Error::Log(error)) = &started
+            && error.is_disk_full()
+        {
+            self.count("starts on full disks");
+            return self.after(500_000, Event::Start { node });
+        }
+        if let Err(error) = started {
             return self.wrong(format!("n{node} does not start: {error}"));
         }
         let life = self.nodes[node as usize - 1].life;

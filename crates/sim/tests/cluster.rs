@@ -113,6 +113,16 @@ fn ranges_that_sleep_wake_whatever_breaks() {
     assert!(counts["naps"] > 500, "{}", counts["naps"]);
 }
 
+/// Disks become full, of one node or of all, also in the middle of a write, and get room back:
+/// nothing is lost, and who has stood still goes on.
+#[test]
+fn full_disks_lose_nothing_and_nodes_go_on_when_there_is_room() {
+    let counts = counted(seeds(8), Plan::filling);
+    for what in ["out of room", "short of room", "rooms regained", "stopped by full disks"] {
+        assert_ne!(counts.get(what), None, "no {what}");
+    }
+}
+
 /// A range is split in front of a family of which only a later row is there so far: the border is
 /// in
 /// front of all that it may have. Clients that look at a number whole cannot do so over a border.

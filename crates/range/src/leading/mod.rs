@@ -8,6 +8,7 @@
 //!   neighbours   which nodes are there: one word from node to node, however many ranges they share
 //!   fencing      processes that are gone, of which nothing is to happen any more
 //!   recalls      leases of another kind, on locks: those above have them, and others ask for them
+//!   room         who is short of room on its disk leads nothing, who has none stands still
 //!   closed       up to when those who do not lead answer reads of the past by themselves
 //! ```
 
@@ -17,5 +18,6 @@ pub(crate) mod moving;
 pub(crate) mod neighbours;
 pub(crate) mod pace;
 pub(crate) mod recalls;
+pub(crate) mod room;
 pub(crate) mod sleepers;
 pub(crate) mod sleeping;

@@ -26,6 +26,7 @@ use braid_consensus::{LogIndex, ReplicaId, Result};
 
 use crate::command::Act;
 use crate::ids::{NodeId, RangeId};
+use crate::leading::room::ShortNodes;
 use crate::members::placement::Placement;
 use crate::raft_snapshot::Said;
 use crate::replica::Replica;
@@ -81,6 +82,8 @@ pub(crate) struct Moves {
     /// How many ranges it leads.
     pub(crate) led: Arc<AtomicU64>,
     pub(crate) placement: Placement,
+    /// Whose disks have little room.
+    pub(crate) short: Arc<ShortNodes>,
     /// Ranges that are to be split, and not all of whose replicas are up to date: since which tick.
     waiting_splits: BTreeMap<RangeId, u64>,
 }
@@ -230,9 +233,9 @@ impl Replicas {
         let others_drain = &self.moves.others_drain;
         let drains = |node: &NodeId| others_drain.contains_key(node) || placement.is_leaving(*node);
         current.retain(|node| !drains(node));
-        if self.moves.draining || self.moves.placement.is_leaving(own) {
+        if let Some(why) = self.why_away() {
             self.say_draining();
-            return self.give_all_away(leads);
+            return self.give_all_away(leads, why);
         }
         let Some(every) = self.options.spread_ticks else { return Ok(()) };
         let is_moving =
@@ -278,6 +281,16 @@ impl Replicas {
         Ok(())
     }
 
+    /// Why this node gives all of its leases away, if it does.
+    fn why_away(&mut self) -> Option<&'static str> {
+        if self.is_short() {
+            self.say_short();
+            return Some("this node's disk has little room");
+        }
+        let ends = self.moves.draining || self.moves.placement.is_leaving(self.options.node);
+        ends.then_some("this node ends")
+    }
+
     /// Whether nothing should move for the sake of balance that can wait.
     pub(crate) fn is_busy(&self) -> bool {
         let (awake, asleep) = (self.quiet.sleepers.count_awake(), self.quiet.sleepers.count());
@@ -285,7 +298,7 @@ impl Replicas {
     }
 
     /// Gives all away, to those that lead the fewest.
-    fn give_all_away(&mut self, mut leads: BTreeMap<NodeId, u64>) -> Result<()> {
+    fn give_all_away(&mut self, mut leads: BTreeMap<NodeId, u64>, why: &str) -> Result<()> {
         let own = self.options.node;
         for range in self.replicas.keys().copied().collect::<Vec<_>>() {
             let replica = &self.replicas[&range];
@@ -299,7 +312,7 @@ impl Replicas {
                 .map(|(_, node)| *node)
                 .min_by_key(|node| (leads.get(node).copied().unwrap_or(0), *node));
             if let Some(to) = fewest
-                && self.give(range, to, (true, "this node ends"))?
+                && self.give(range, to, (true, why))?
             {
                 *leads.entry(to).or_default() += 1;
             }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   node      fit      heard of within 3 s, and a member
-//!             away     not heard of for a while
+//!             away     not heard of for a while, or short of room on its disk
 //!             dead     for longer than an operator wants to wait
 //!             leaving  its operator wants it to be empty
 //! ```
@@ -504,10 +504,16 @@ impl Replicas {
         self.moves.placement.members = Some(members);
     }
 
-    /// All nodes as they look from here.
+    /// All nodes as they look from here. Nothing is given to those that are short of room.
     fn nodes_seen(&self) -> BTreeMap<NodeId, Seen> {
         let time = (self.counts.ticks, self.options.dead_after_ticks);
-        self.moves.placement.see(self.options.node, time)
+        let mut nodes = self.moves.placement.see(self.options.node, time);
+        for (node, seen) in &mut nodes {
+            if seen.health == Health::Fit && self.moves.short.has(*node) {
+                seen.health = Health::Away;
+            }
+        }
+        nodes
     }
 
     /// What is about to change in who has a replica, a line for each of these ranges; `None`:

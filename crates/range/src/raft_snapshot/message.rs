@@ -23,6 +23,7 @@ const FOUNDED: u8 = 11;
 const THERE: u8 = 12;
 const SLEEP: u8 = 13;
 const CLOSED: u8 = 14;
+const SHORT: u8 = 15;
 
 /// What is about to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +118,8 @@ pub(crate) enum Said {
     },
     /// Up to when the range is closed.
     Closed(Closed),
+    /// The node's disk has little room. About no range.
+    Short,
 }
 
 impl Said {
@@ -125,6 +128,7 @@ impl Said {
         match self {
             Said::Lacks => out.push(LACKS),
             Said::Drains => out.push(DRAINS),
+            Said::Short => out.push(SHORT),
             Said::IsFounded => out.push(IS_FOUNDED),
             Said::Founded => out.push(FOUNDED),
             Said::Here { replicas, led } => {
@@ -184,6 +188,7 @@ impl Said {
         let said = match reader.byte()? {
             LACKS => Said::Lacks,
             DRAINS => Said::Drains,
+            SHORT => Said::Short,
             IS_FOUNDED => Said::IsFounded,
             FOUNDED => Said::Founded,
             BEGIN => Said::Begin(Box::new(Begin::decode(reader)?)),
@@ -283,6 +288,7 @@ mod tests {
         let said = [
             Said::Lacks,
             Said::Drains,
+            Said::Short,
             Said::Here { replicas: 300, led: 4 },
             Said::Removed { replica: ReplicaId(300) },
             Said::Asks { replica: ReplicaId(3) },

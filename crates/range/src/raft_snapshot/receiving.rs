@@ -144,6 +144,7 @@ impl Replicas {
         }
         self.make_way(range, &begin)?;
         let no = match self.traffic.receiving.len() < RECEIVED_AT_THE_SAME_TIME {
+            true if self.is_short() => Some("its disk has little room".into()),
             true => self.does_not_want(range, from, &begin),
             false => Some("other states are arriving".into()),
         };
@@ -270,7 +271,7 @@ impl Replicas {
     /// Installs what came in one piece, if the store has room: all of it in one step, where
     /// nothing of the ranges is here.
     fn try_install_held(&mut self) -> Result<()> {
-        if !self.db.has_room() {
+        if !self.db.has_room() || self.is_short() {
             return Ok(());
         }
         let receiving = &self.traffic.receiving;
@@ -310,7 +311,7 @@ impl Replicas {
 
     /// Installs a state that is there, in files, if the store has room.
     fn try_install(&mut self, range: RangeId) -> Result<()> {
-        if !self.db.has_room() {
+        if !self.db.has_room() || self.is_short() {
             return Ok(());
         }
         let Some(known) = self.traffic.receiving.remove(&range) else { return Ok(()) };

@@ -217,6 +217,10 @@ impl Replicas {
                 self.note_draining(from);
                 Ok(())
             }
+            Said::Short => {
+                self.moves.short.hear(from, self.counts.ticks);
+                Ok(())
+            }
             Said::Here { replicas, led } => {
                 self.moves.placement.hear_counts(from, replicas, led);
                 Ok(())
