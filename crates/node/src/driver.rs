@@ -28,6 +28,8 @@ pub(crate) const MAX_EVENTS: usize = 1024;
 const MAX_TAKEN: usize = 256;
 /// The store is synced every so many ticks.
 const STORE_TICKS: u64 = 10;
+/// From one look at the disk's room to the next: in that time no reserve is used up.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Who wants an answer.
 pub(crate) enum Asker {
@@ -62,6 +64,8 @@ pub(crate) struct Driver {
     pub(crate) watch: RoomWatch,
     /// What was seen last.
     pub(crate) room: Room,
+    /// When it looks again, of the monotonic clock.
+    pub(crate) next_look: u64,
 }
 
 impl Driver {
@@ -71,7 +75,7 @@ impl Driver {
         watch: RoomWatch,
     ) -> Driver {
         let (peers, clock, failed) = (peers.clone(), clock.clone(), failed.clone());
-        Driver { replicas, peers, clock, failed, watch, room: Room::Enough }
+        Driver { replicas, peers, clock, failed, watch, room: Room::Enough, next_look: 0 }
     }
 
     /// Runs until it is told to stop, or the node cannot go on.
@@ -185,6 +189,11 @@ impl Driver {
     /// Whether there is room for anything that is taken. What is left of the store's reserve counts
     /// as little.
     fn look_at_room(&mut self, askers: &mut Askers) -> Result<bool> {
+        let now = self.clock.monotonic_nanos();
+        if now < self.next_look {
+            return Ok(self.room != Room::Out);
+        }
+        self.next_look = now + LOOK.as_nanos() as u64;
         let is_full = self.replicas.store().is_full();
         let room = self.watch.look().max(if is_full { Room::Short } else { Room::Enough });
         let before = self.room;

@@ -823,6 +823,10 @@ fn json_ops(t: &mut Table) {
     t.add("-(jsonb, text[]) jsonb", |a, _| {
         Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &words(&a[1]))?))
     });
+    t.add("jsonb_delete(jsonb, ...text) jsonb -- the document without these keys", |a, _| {
+        let keys: Vec<&str> = a[1..].iter().map(text_of).collect();
+        Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &keys)?))
+    });
     t.add("#-(jsonb, text[]) jsonb -- the document without what is at the path", |a, _| {
         Ok(jsonb::datum(json_remove_path(json_of(&a[0]), path_of(&a[1]))?))
     });

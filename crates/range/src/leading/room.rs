@@ -228,7 +228,7 @@ mod tests {
         file.write_at(&[1; 1000], 0).unwrap();
         let floors = RoomFloors::of_reserve(100);
         let mut watch = RoomWatch::new(Arc::new(fs.clone()), vec!["/".into()], floors);
-        let mut with_free = |free| {
+        let mut with_free = |free: u64| {
             fs.set_capacity(1000 + free);
             watch.look()
         };

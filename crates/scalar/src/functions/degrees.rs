@@ -54,10 +54,11 @@ fn arc_cosine(x: f64) -> f64 {
 }
 
 /// An angle within the first quadrant, and whether it was left of the y axis and below the x axis.
+/// A negative zero stays one.
 fn reduced(x: f64) -> (f64, bool, bool) {
     let mut x = x % 360.0;
     let mut below = x < 0.0;
-    x = x.abs();
+    x = signed(below, x);
     if x > 180.0 {
         x = 360.0 - x;
         below = !below;
@@ -121,7 +122,7 @@ pub(super) fn fill(t: &mut Table) {
         })
     });
     t.add("asind(float8) float8 -- arc sine in degrees", |a, _| {
-        arc(a, |x| signed(x < 0.0, arc_sine(x.abs())))
+        arc(a, |x| if x < 0.0 { -arc_sine(-x) } else { arc_sine(x) })
     });
     t.add("acosd(float8) float8 -- arc cosine in degrees", |a, _| {
         arc(a, |x| if x >= 0.0 { arc_cosine(x) } else { 90.0 + arc_sine(-x) })

@@ -193,13 +193,16 @@ fn set_lax(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
     }
     let change = Change::Set { create: a.get(3).is_none_or(bool_of) };
     let words = a.get(4).map_or("use_json_null", text_of);
+    let given = !a[2].is_null();
     let treatment = if a.get(4).is_some_and(Datum::is_null) { "" } else { words };
-    if !["delete_key", "return_target", "use_json_null", "raise_exception"].contains(&treatment) {
+    let known = ["delete_key", "return_target", "use_json_null", "raise_exception"];
+    // A word that is not needed may be any, but not NULL.
+    if !known.contains(&treatment) && (!given || treatment.is_empty()) {
         let text = "null_value_treatment must be \"delete_key\", \"return_target\", \
                     \"use_json_null\", or \"raise_exception\"";
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
     }
-    if !a[2].is_null() {
+    if given {
         return changed(&a[..3], change);
     }
     match treatment {

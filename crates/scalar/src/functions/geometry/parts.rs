@@ -38,11 +38,8 @@ fn constructors(t: &mut Table) {
         made(Geometry::Box([high, Point::at(least(al.x, bl.x), least(al.y, bl.y))]))
     });
     t.add("circle(point, float8) circle -- a circle of its center and radius", |a, _| {
-        let radius = f64_of(&a[1]);
-        if radius < 0.0 {
-            return Err(SqlError::unsupported("a circle with a negative radius"));
-        }
-        made(Geometry::Circle { center: point(&a[0]), radius })
+        // Also a negative one, which no text of a circle may have.
+        made(Geometry::Circle { center: point(&a[0]), radius: f64_of(&a[1]) })
     });
     t.add("polygon(int4, circle) polygon -- the polygon of so many points on a circle", |a, _| {
         made(shape(&a[1]).cornered(i64_of(&a[0]) as i32)?)

@@ -23,6 +23,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "pg_collation_is_visible",
             "pg_column_is_updatable",
             "pg_conversion_is_visible",
+            "pg_describe_object",
             "pg_function_is_visible",
             "pg_get_constraintdef",
             "pg_get_expr",
@@ -132,6 +133,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "pg_current_wal_lsn",
             "pg_current_xact_id",
             "pg_current_xact_id_if_assigned",
+            "pg_export_snapshot",
             "pg_get_wal_replay_pause_state",
             "pg_is_in_recovery",
             "pg_is_wal_replay_paused",
@@ -226,6 +228,7 @@ const LEFT_OUT: &[(&str, &[&str])] = &[
             "parse_json",
             "parse_numeric",
             "parse_timestamp",
+            "pending_commit_timestamp",
             "regexp_contains",
             "regexp_extract",
             "regexp_extract_all",
@@ -466,8 +469,24 @@ const KNOWN: &[Known] = &[
     },
     Known {
         reason: "the number of a transaction comes as an oid here: `age` takes one",
+        applies: |f| match f.label {
+            "age(oid)" => matches!(f.theirs, Answer::Error(state, _) if state == "42883"),
+            "cast(xid8 as xid)" => match (value(f.ours), value(f.theirs)) {
+                (Some((ours, "oid")), Some((theirs, "xid"))) => ours == theirs,
+                _ => false,
+            },
+            _ => false,
+        },
+    },
+    Known {
+        reason: "that values of a type have no order is said here when GREATEST is planned, there \
+                 when it is about to run: behind what fails while constants are folded, and not \
+                 where nobody asks for it",
         applies: |f| {
-            f.label == "age(oid)" && matches!(f.theirs, Answer::Error(state, _) if state == "42883")
+            let is_greatest = ["GREATEST", "LEAST"].contains(&f.label);
+            let unordered = |message: &str| message.starts_with("could not identify a comparison");
+            matches!(f.ours, Answer::Error(state, m) if state == "42883" && unordered(m))
+                && !(is_greatest && matches!(f.theirs, Answer::Rows(_)))
         },
     },
     Known {

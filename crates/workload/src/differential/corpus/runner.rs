@@ -168,6 +168,11 @@ fn statement(expr: &str, position: Position, row: u64) -> String {
 pub fn run_corpus(settings: &CorpusSettings) -> CorpusResult<CorpusReport> {
     let mut braid = Server::connect(&settings.braid_url)?;
     let mut postgres = Server::connect(&settings.postgres_url)?;
+    // What is built in here.
+    for extension in ["pgcrypto", "\"uuid-ossp\""] {
+        let sql = format!("CREATE EXTENSION IF NOT EXISTS {extension}");
+        postgres.client.batch_execute(&sql).map_err(|e| format!("{sql}: {e}"))?;
+    }
     let mut random = Random::seeded(settings.seed);
     for sql in table(&mut random) {
         for server in [&mut braid, &mut postgres] {
