@@ -824,9 +824,13 @@ fn json_ops(t: &mut Table) {
         Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &words(&a[1]))?))
     });
     t.add("jsonb_delete(jsonb, ...text) jsonb -- the document without these keys", |a, _| {
-        let keys: Vec<&str> = a[1..].iter().map(text_of).collect();
-        Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &keys)?))
-    });
+        if a[0].is_null() {
+            return Ok(Datum::Null);
+        }
+        let keys = a[1..].iter().filter(|key| !key.is_null()).map(text_of);
+        Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &keys.collect::<Vec<_>>())?))
+    })
+    .lax();
     t.add("#-(jsonb, text[]) jsonb -- the document without what is at the path", |a, _| {
         Ok(jsonb::datum(json_remove_path(json_of(&a[0]), path_of(&a[1]))?))
     });

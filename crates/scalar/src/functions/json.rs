@@ -192,12 +192,15 @@ fn set_lax(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
         return Ok(Datum::Null);
     }
     let change = Change::Set { create: a.get(3).is_none_or(bool_of) };
-    let words = a.get(4).map_or("use_json_null", text_of);
     let given = !a[2].is_null();
-    let treatment = if a.get(4).is_some_and(Datum::is_null) { "" } else { words };
+    let treatment = match a.get(4) {
+        None => Some("use_json_null"),
+        Some(Datum::Null) => None,
+        Some(word) => Some(text_of(word)),
+    };
     let known = ["delete_key", "return_target", "use_json_null", "raise_exception"];
     // A word that is not needed may be any, but not NULL.
-    if !known.contains(&treatment) && (!given || treatment.is_empty()) {
+    if treatment.is_none_or(|word| !given && !known.contains(&word)) {
         let text = "null_value_treatment must be \"delete_key\", \"return_target\", \
                     \"use_json_null\", or \"raise_exception\"";
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text));
@@ -205,7 +208,7 @@ fn set_lax(a: &[Datum], _: &EvalContext) -> SqlResult<Datum> {
     if given {
         return changed(&a[..3], change);
     }
-    match treatment {
+    match treatment.unwrap_or_default() {
         "return_target" => Ok(a[0].clone()),
         "delete_key" => Ok(jsonb::datum(json_remove_path(json_of(&a[0]), path_of(&a[1]))?)),
         "raise_exception" => {
