@@ -824,7 +824,8 @@ fn json_ops(t: &mut Table) {
         Ok(jsonb::datum(json_remove_keys(json_of(&a[0]), &words(&a[1]))?))
     });
     t.add("jsonb_delete(jsonb, ...text) jsonb -- the document without these keys", |a, _| {
-        if a[0].is_null() {
+        // One key is as in `jsonb - text`; of several those that are NULL are none.
+        if a[0].is_null() || a.len() == 2 && a[1].is_null() {
             return Ok(Datum::Null);
         }
         let keys = a[1..].iter().filter(|key| !key.is_null()).map(text_of);

@@ -14,10 +14,6 @@ fn documents(args: &[ArgType]) -> bool {
     is(args.first(), &SqlType::Jsonb)
 }
 
-fn deletes_one(args: &[ArgType]) -> bool {
-    by_name(args) || documents(args) && by_place(args)
-}
-
 fn by_name(args: &[ArgType]) -> bool {
     let json = is(args.first(), &SqlType::Jsonb) || is(args.first(), &SqlType::Json);
     json && is(args.get(1), &SqlType::Text)
@@ -74,7 +70,7 @@ const ALIASES: &[Alias] = &[
     ("jsonb_exists_any", "?|", documents),
     ("jsonb_exists_all", "?&", documents),
     ("jsonb_concat", "||", documents),
-    ("jsonb_delete", "-", deletes_one),
+    ("jsonb_delete", "-", jsonb_by_place),
     ("jsonb_delete_path", "#-", documents),
     ("jsonb_object_field", "->", jsonb_by_name),
     ("jsonb_object_field_text", "->>", jsonb_by_name),
