@@ -793,21 +793,24 @@ impl TableLayout {
             }
         };
         let mut r = RowReader::new(value)?;
-        for (id, ordinal, _) in &self.stored {
-            if *id > r.highest() {
-                row[*ordinal] = self.missing[*ordinal].clone();
-            }
+        let wants = |ordinal: usize| wanted.is_none_or(|w| w[ordinal]);
+        // What lies behind the last one is not looked at.
+        let last = self.stored.iter().rposition(|(_, ordinal, _)| wants(*ordinal));
+        let Some(last) = last else { return Ok(()) };
+        for (id, ordinal, _) in self.stored.iter().rev().take_while(|(id, ..)| *id > r.highest()) {
+            row[*ordinal] = self.missing[*ordinal].clone();
         }
         let mut at = 0;
         while let Some((id, payload)) = r.next_column()? {
-            while at < self.stored.len() && self.stored[at].0 < id {
+            while at < last && self.stored[at].0 < id {
                 at += 1;
             }
-            if at < self.stored.len() && self.stored[at].0 == id {
-                let (_, ordinal, ty) = &self.stored[at];
-                if wanted.is_none_or(|w| w[*ordinal]) {
-                    row[*ordinal] = decode_payload(payload, ty)?;
-                }
+            let (stored, ordinal, ty) = &self.stored[at];
+            if *stored == id && wants(*ordinal) {
+                row[*ordinal] = decode_payload(payload, ty)?;
+            }
+            if at == last && *stored <= id {
+                break;
             }
         }
         Ok(())

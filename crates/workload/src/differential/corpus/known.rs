@@ -459,8 +459,8 @@ const KNOWN: &[Known] = &[
         },
     },
     Known {
-        reason: "pattern and escape of substring are looked at in PostgreSQL also where the text is \
-                 NULL",
+        reason: "pattern and escape of substring are looked at in PostgreSQL also where the text \
+                 is NULL",
         applies: |f| {
             f.label == "substring(text, text, text)"
                 && matches!(value(f.ours), Some((None, _)))
@@ -485,7 +485,8 @@ const KNOWN: &[Known] = &[
         },
     },
     Known {
-        reason: "a text beside a value is a range of such values here; PostgreSQL asks for its type",
+        reason: "a text beside a value is a range of such values here; PostgreSQL asks for its \
+                 type",
         applies: |f| {
             let functions = ["range_contains_elem(", "elem_contained_by_range("];
             functions.iter().any(|name| f.label.starts_with(name))
