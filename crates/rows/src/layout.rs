@@ -797,7 +797,7 @@ impl TableLayout {
         // What lies behind the last one is not looked at.
         let last = self.stored.iter().rposition(|(_, ordinal, _)| wants(*ordinal));
         let Some(last) = last else { return Ok(()) };
-        for (id, ordinal, _) in self.stored.iter().rev().take_while(|(id, ..)| *id > r.highest()) {
+        for (_, ordinal, _) in self.stored.iter().rev().take_while(|(id, ..)| *id > r.highest()) {
             row[*ordinal] = self.missing[*ordinal].clone();
         }
         let mut at = 0;
